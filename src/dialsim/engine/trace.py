@@ -1,0 +1,189 @@
+"""The trace: all that an engine says of a run, and all that every result is a reading of.
+
+A trace is columns of integers. Each campaign keeps its own log of its calls' status changes, in
+the order they happened; a row is an instant and a packed key of recipient, call and the kind of
+change. The kinds are few and legal (`CHANGES`); a change that is not among them cannot be written.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.interface.status import CallStatus, CampaignStatus, Phase
+
+if TYPE_CHECKING:
+    from dialsim.engine.world import World
+
+S = CallStatus
+
+
+class Change(NamedTuple):
+    """One legal kind of change of a call; `from_status` is None for its creation."""
+
+    from_status: CallStatus | None
+    to_status: CallStatus
+    phase: Phase | None
+    cause: str
+
+
+CHANGES: tuple[Change, ...] = (
+    Change(None, S.SCHEDULED, None, "scheduled"),
+    Change(None, S.SCHEDULED, None, "retry"),
+    Change(S.SCHEDULED, S.QUEUED, None, "released"),
+    Change(S.QUEUED, S.INITIATED, Phase.DIALLING, "dialled"),
+    Change(S.INITIATED, S.INITIATED, Phase.RINGING, "ringing"),
+    Change(S.INITIATED, S.INITIATED, Phase.TALKING, "answered"),
+    Change(S.INITIATED, S.COMPLETED, None, "ended"),
+    Change(S.INITIATED, S.NO_ANSWER, None, "ended"),
+    Change(S.INITIATED, S.BUSY, None, "ended"),
+    Change(S.INITIATED, S.FAILED, None, "ended"),
+    Change(S.QUEUED, S.CANCELLED, None, "queue_timeout"),
+    Change(S.QUEUED, S.SCHEDULED, None, "window_closed"),
+    Change(S.QUEUED, S.SCHEDULED, None, "paused"),
+    Change(S.INITIATED, S.SCHEDULED, None, "paused"),
+    Change(S.SCHEDULED, S.CANCELLED, None, "cancelled"),
+    Change(S.QUEUED, S.CANCELLED, None, "cancelled"),
+    Change(S.INITIATED, S.CANCELLED, None, "cancelled"),
+    Change(S.SCHEDULED, S.CANCELLED, None, "deleted"),
+    Change(S.QUEUED, S.CANCELLED, None, "deleted"),
+    Change(S.INITIATED, S.CANCELLED, None, "deleted"),
+    Change(S.SCHEDULED, S.EXPIRED, None, "expired"),
+    Change(S.QUEUED, S.EXPIRED, None, "expired"),
+    Change(S.INITIATED, S.EXPIRED, None, "expired"),
+)
+KIND: dict[Change, int] = {change: kind for kind, change in enumerate(CHANGES)}
+
+
+def kind(from_status: CallStatus | None, to_status: CallStatus, cause: str) -> int:
+    """The index in `CHANGES` of the one change so named; KeyError if it is not legal."""
+    for index, change in enumerate(CHANGES):
+        if (change.from_status, change.to_status, change.cause) == (from_status, to_status, cause):
+            return index
+    raise KeyError((from_status, to_status, cause))
+
+
+SCHEDULED = kind(None, S.SCHEDULED, "scheduled")
+RETRY = kind(None, S.SCHEDULED, "retry")
+RELEASED = kind(S.SCHEDULED, S.QUEUED, "released")
+DIALLED = kind(S.QUEUED, S.INITIATED, "dialled")
+RINGING = kind(S.INITIATED, S.INITIATED, "ringing")
+ANSWERED = kind(S.INITIATED, S.INITIATED, "answered")
+ENDED = {
+    status: kind(S.INITIATED, status, "ended")
+    for status in (S.COMPLETED, S.NO_ANSWER, S.BUSY, S.FAILED)
+}
+QUEUE_TIMEOUT = kind(S.QUEUED, S.CANCELLED, "queue_timeout")
+WINDOW_CLOSED = kind(S.QUEUED, S.SCHEDULED, "window_closed")
+
+RECIPIENT_SHIFT = 32
+CALL_SHIFT = 8
+
+
+def call_key(recipient: int, call: int) -> int:
+    """The packed key of a call (recipient from 0, call from 1), to be or-ed with a kind."""
+    return recipient << RECIPIENT_SHIFT | call << CALL_SHIFT
+
+
+class CallLog:
+    """The status changes of one campaign's calls, in the order in which they happened.
+
+    `dial_numbers` and `dial_voices` have an entry per DIALLED row, in the same order: indexes
+    into `World.numbers` and `World.voice_keys` (-1: no voice is known).
+    """
+
+    __slots__ = ("_at", "_keys", "dial_numbers", "dial_voices")
+
+    def __init__(self) -> None:
+        self._at = array("q")
+        self._keys = array("q")
+        self.dial_numbers = array("i")
+        self.dial_voices = array("i")
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def append(self, at: int, key: int) -> None:
+        """Write one change: `key` is `call_key(…) | kind`."""
+        self._at.append(at)
+        self._keys.append(key)
+
+    def extend(self, at: int, recipients: NDArray[np.int64], call: int, kind: int) -> None:
+        """Write the same change of call number `call` of many recipients at one instant."""
+        keys = recipients << RECIPIENT_SHIFT | call << CALL_SHIFT | kind
+        self._at.frombytes(np.full(len(recipients), at, dtype=np.int64).tobytes())
+        self._keys.frombytes(keys.astype(np.int64, copy=False).tobytes())
+
+    def rows(self, since: int = 0) -> CallRows:
+        """The rows from index `since` on, as columns (copies; the log may go on)."""
+        at = np.array(self._at[since:] if since else self._at, dtype=np.int64)
+        keys = np.array(self._keys[since:] if since else self._keys, dtype=np.int64)
+        return CallRows(
+            at=at,
+            recipient=(keys >> RECIPIENT_SHIFT).astype(np.int32),
+            call=((keys >> CALL_SHIFT) & 0xFFFFFF).astype(np.int32),
+            kind=(keys & 0xFF).astype(np.uint8),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallRows:
+    """Columns of one campaign's log: instants in ms (int64), recipient, call (int32), kind (uint8)."""
+
+    at: NDArray[np.int64]
+    recipient: NDArray[np.int32]
+    call: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+
+
+class CampaignChange(NamedTuple):
+    """One change of a campaign's status; positions are those of the scenario, from 0."""
+
+    at: int
+    organization: int
+    campaign: int
+    from_status: CampaignStatus
+    to_status: CampaignStatus
+    cause: str
+
+
+class Refusal(NamedTuple):
+    """A schedule request or timeline action that the engine refused; it changed nothing."""
+
+    at: int
+    organization: int
+    campaign: int | None
+    action: str
+    code: str
+    message: str
+
+
+class LimitChange(NamedTuple):
+    """maxConcurrentCalls of an organization from `at` on (the first entry is clock.start)."""
+
+    at: int
+    organization: int
+    limit: int
+
+
+@dataclass(slots=True)
+class Trace:
+    """A run: what happened to every call and campaign of `world`.
+
+    `calls[o][c]` is the log of campaign c of organization o. `end` is the last instant worked off.
+    `stalled` holds the (organization, campaign) positions of campaigns not final for which nothing
+    could ever happen again (T5); `cut` says that clock.end came before the run was over.
+    """
+
+    world: World
+    calls: list[list[CallLog]]
+    campaigns: list[CampaignChange] = field(default_factory=list)
+    limits: list[LimitChange] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    end: int = 0
+    stalled: frozenset[tuple[int, int]] = frozenset()
+    cut: bool = False
