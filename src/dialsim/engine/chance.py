@@ -1,0 +1,114 @@
+"""Chance: uniform draws that belong to a position, never to the order of events.
+
+Every draw is keyed by (seed, replication, organization, campaign, attempt, purpose) and has one
+value per recipient. numpy's Philox (Salmon et al. 2011, "Parallel random numbers: as easy as
+1, 2, 3") seeded through SeedSequence makes them in blocks of recipients, when first asked for: two
+variants of a scenario meet the same people in the same mood (common random numbers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK_BITS = 12
+BLOCK = 1 << BLOCK_BITS
+
+
+class Purpose(IntEnum):
+    """What a draw is for. The numbers are part of every result: never change or reuse one."""
+
+    REACHABLE = 1
+    OWN_CHANCE = 2
+    OUTCOME = 3
+    SETUP_TIME = 4
+    RING_TIME = 5
+    TALK_TIME = 6
+    CALLER_ID = 7
+    VOICE = 8
+    CALL_ID = 100
+    SESSION_ID = 101
+    RECIPIENT_ID = 102
+
+
+def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:
+    """The bit generator of a key (non-negative integers)."""
+    return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
+
+
+class Chance:
+    """The draws of one replication of one seed."""
+
+    __slots__ = ("_replication", "_seed")
+
+    def __init__(self, seed: int, replication: int) -> None:
+        self._seed = seed
+        self._replication = replication
+
+    def uniforms(
+        self,
+        position: tuple[int, int],
+        attempt: int,
+        purpose: Purpose,
+        block: int,
+        size: int,
+    ) -> NDArray[np.float64]:
+        """Values in [0, 1) of the first `size` recipients of a block of `BLOCK` recipients.
+
+        `position` is that of organization and campaign; `attempt` is 0 for what a person keeps
+        over all attempts.
+        """
+        key = (self._replication, *position, attempt, purpose, block)
+        return np.random.Generator(generator(self._seed, key)).random(size)
+
+
+class Values(Protocol):
+    """One number per recipient."""
+
+    def __getitem__(self, recipient: int) -> float: ...
+
+
+class Same:
+    """The same number for every recipient."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def __getitem__(self, recipient: int) -> float:
+        return self._value
+
+
+class Column:
+    """One number per recipient, computed block by block when first asked for.
+
+    `fill(block, size)` yields the values of a block's first `size` recipients, as `dtype`.
+    """
+
+    __slots__ = ("_count", "_fill", "_filled", "_values", "_view")
+
+    def __init__(
+        self,
+        count: int,
+        dtype: type[np.float64] | type[np.int64],
+        fill: Callable[[int, int], NDArray[np.float64] | NDArray[np.int64]],
+    ) -> None:
+        self._count = count
+        self._fill = fill
+        self._filled = bytearray((count >> BLOCK_BITS) + 1)
+        self._values = np.empty(count, dtype=dtype)
+        self._view = memoryview(self._values)
+
+    def __getitem__(self, recipient: int) -> float:
+        block = recipient >> BLOCK_BITS
+        if not self._filled[block]:
+            first = block << BLOCK_BITS
+            size = min(BLOCK, self._count - first)
+            self._values[first : first + size] = self._fill(block, size)
+            self._filled[block] = 1
+        return self._view[recipient]  # type: ignore[no-any-return]

@@ -1,0 +1,109 @@
+"""The clock: SimPy's environment on integer milliseconds, and the order of work in one instant.
+
+The steps of one instant (T4) are SimPy event priorities; `At` is the one event class that carries
+them. Nothing here uses an epsilon, and nothing depends on the order in which events were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from heapq import heappop
+from typing import cast
+
+import simpy
+from simpy.events import Event, EventPriority
+
+Action = Callable[[Event], None]
+
+
+class Step(IntEnum):
+    """The order of work in one instant (T4)."""
+
+    ACTIONS = 1
+    END_DATE_TIME = 2
+    WINDOW_CLOSING = 3
+    PROGRESS = 4
+    QUEUE_TIMEOUT = 5
+    DUE = 6
+    DIALLING = 7
+    FINAL = 8
+    DELIVERY = 9
+    REST = 10
+
+
+_PRIORITY = tuple(EventPriority(step) for step in range(max(Step) + 1))
+
+
+class At(Event):
+    """`action` at an instant (ms since the epoch) and a step of it; may be cancelled until then."""
+
+    _ok = True
+    _value = None
+    cancelled = False
+
+    def __init__(self, clock: Clock, instant: int, step: int, action: Action) -> None:
+        self.env = clock
+        self.callbacks = [action]
+        self.instant = instant
+        clock.schedule(self, _PRIORITY[step], instant - clock.now)
+
+
+class Clock(simpy.Environment):
+    """A SimPy environment whose time is an integer count of milliseconds, UTC (T1)."""
+
+    now: int
+
+    def __init__(self, start: int) -> None:
+        super().__init__(initial_time=start)
+
+    def next_instant(self) -> int | None:
+        """The instant of the next event that still counts; None when there is none."""
+        queue = self._queue
+        while queue:
+            event = cast(At, queue[0][3])
+            if not event.cancelled:
+                return cast(int, queue[0][0])
+            heappop(queue)
+            event.callbacks = None  # type: ignore[assignment]  # SimPy's mark of `processed`
+        return None
+
+    def work_off(self, until: int | None) -> None:
+        """Carry out all events up to and including `until` (None: all there are)."""
+        step = self.step
+        while (instant := self.next_instant()) is not None and (until is None or instant <= until):
+            step()
+
+
+class Timer:
+    """One action whose instant may be set, moved and dropped; at most one event counts at a time."""
+
+    __slots__ = ("_action", "_at", "_clock", "_step")
+
+    def __init__(self, clock: Clock, step: Step, action: Action) -> None:
+        self._clock = clock
+        self._step = step
+        self._action = action
+        self._at: At | None = None
+
+    def set(self, instant: int) -> None:
+        """Act at `instant`, and at no other."""
+        at = self._at
+        if at is not None and not at.processed and at.instant == instant:
+            at.cancelled = False
+            return
+        self.drop()
+        self._at = At(self._clock, instant, self._step, self._action)
+
+    def set_no_later(self, instant: int) -> None:
+        """Act at `instant`, or earlier if the timer stands earlier: for actions that look again."""
+        at = self._at
+        if at is not None and not at.processed and at.instant <= instant:
+            at.cancelled = False
+            return
+        self.set(instant)
+
+    def drop(self) -> None:
+        """Don't act."""
+        if self._at is not None:
+            self._at.cancelled = True

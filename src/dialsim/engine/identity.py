@@ -1,0 +1,75 @@
+"""Ids: RFC 9562 UUIDs (version 8) derived from the seed and a position, for many at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.chance import BLOCK, BLOCK_BITS, Purpose, generator
+
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+_DASHES = (8, 13, 18, 23)
+_DIGITS = np.array([place for place in range(36) if place not in _DASHES])
+
+
+def call_ids(
+    seed: int,
+    organization: int,
+    campaign: int,
+    recipients: NDArray[np.integer],
+    calls: NDArray[np.integer],
+) -> NDArray[np.bytes_]:
+    """The ids of calls: `calls[i]` is the number (from 1) of a call of `recipients[i]` (from 0).
+
+    Returns ASCII text of dtype S36, in the order given.
+    """
+    return _ids(seed, (organization, campaign), Purpose.CALL_ID, recipients, calls)
+
+
+def session_ids(
+    seed: int,
+    organization: int,
+    campaign: int,
+    recipients: NDArray[np.integer],
+    calls: NDArray[np.integer],
+) -> NDArray[np.bytes_]:
+    """The session ids of calls (F2), as `call_ids`."""
+    return _ids(seed, (organization, campaign), Purpose.SESSION_ID, recipients, calls)
+
+
+def recipient_ids(
+    seed: int, organization: int, campaign: int, recipients: NDArray[np.integer]
+) -> NDArray[np.bytes_]:
+    """The ids of recipients (positions from 0): text of dtype S36."""
+    nothing = np.zeros(len(recipients), dtype=np.int64)
+    return _ids(seed, (organization, campaign), Purpose.RECIPIENT_ID, recipients, nothing)
+
+
+def _ids(
+    seed: int,
+    position: tuple[int, int],
+    purpose: Purpose,
+    recipients: NDArray[np.integer],
+    calls: NDArray[np.integer],
+) -> NDArray[np.bytes_]:
+    words = np.empty((len(recipients), 2), dtype=np.uint64)
+    blocks = recipients.astype(np.int64) >> BLOCK_BITS
+    groups = calls.astype(np.int64) << 32 | blocks
+    order = np.argsort(groups, kind="stable")
+    bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
+    for first, end in zip(bounds[:-1], bounds[1:], strict=True):
+        rows = order[first:end]
+        call, block = divmod(int(groups[rows[0]]), 1 << 32)
+        drawn = generator(seed, (0, *position, call, purpose, block)).random_raw(2 * BLOCK)
+        words[rows] = drawn.reshape(BLOCK, 2)[recipients[rows] & (BLOCK - 1)]
+    return _text(words)
+
+
+def _text(words: NDArray[np.uint64]) -> NDArray[np.bytes_]:
+    octets = words.astype(">u8").view(np.uint8).reshape(-1, 16)
+    octets[:, 6] = octets[:, 6] & 0x0F | 0x80  # version 8
+    octets[:, 8] = octets[:, 8] & 0x3F | 0x80  # variant 10
+    text = np.full((len(words), 36), ord("-"), dtype=np.uint8)
+    text[:, _DIGITS[0::2]] = _HEX[octets >> 4]
+    text[:, _DIGITS[1::2]] = _HEX[octets & 0x0F]
+    return text.view("S36").ravel()
