@@ -1,0 +1,178 @@
+"""How people react to being dialled: by script, or by chance (a scenario's `behaviours`)."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.chance import Chance, Column, Purpose, Same, Values
+from dialsim.engine.quantiles import durations
+from dialsim.engine.windows import HOUR, week_position
+from dialsim.interface.status import CallStatus
+
+if TYPE_CHECKING:
+    from dialsim.engine.world import CampaignBlock
+    from dialsim.scenario.behaviour import Behaviour
+    from dialsim.scenario.distribution import Distribution
+
+_ANSWERED = CallStatus.COMPLETED
+_OTHERS = (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
+
+
+class Reaction(NamedTuple):
+    """What comes of a dial: how the call ends and how long each phase lasts, in ms (P1, P2)."""
+
+    outcome: CallStatus
+    setup_ms: int
+    ring_ms: int
+    talk_ms: int
+
+
+class Reactions:
+    """The reactions of one campaign's people under one behaviour.
+
+    The same person on the same attempt meets the same draws whatever else happens: a redial after
+    a withdrawn dial, or a dial under another limit, differs only by what the instant decides
+    (hour and day, wear of the caller ID).
+    """
+
+    def __init__(self, behaviour: Behaviour, chance: Chance, block: CampaignBlock) -> None:
+        self._behaviour = behaviour
+        self._chance = chance
+        self._position = (block.organization, block.position)
+        self._count = block.people.count
+        self._scripts = block.people.scripts
+        self._script = None if block.people.script is None else memoryview(block.people.script)
+        self._draws: dict[tuple[Purpose, int], Values] = {}
+        self._times: dict[tuple[str, int], Values] = {}
+        self._own_chance = self._own_chances()
+        self._segment_odds = self._odds_by_segment(block)
+        odds = behaviour.answered_odds
+        self._odds_by_week_hour = [
+            odds.by_day.get(hour // 24 + 1, 1.0) * odds.by_hour.get(hour % 24, 1.0)
+            for hour in range(7 * 24)
+        ]
+        self._odds_by_attempt = odds.by_attempt or (1.0,)
+        self._odds_by_use = odds.by_caller_id_use
+        outcomes = behaviour.outcomes
+        rest = outcomes.no_answer + outcomes.busy + outcomes.failed
+        shares = (outcomes.no_answer, outcomes.no_answer + outcomes.busy)
+        self._other_bounds = tuple(share / rest for share in shares) if rest else (1.0, 1.0)
+
+    @property
+    def recovery(self) -> int | None:
+        """The time constant (ms) by which caller IDs recover; None where they don't tire."""
+        return self._odds_by_use.recovery if self._odds_by_use else None
+
+    def dial(self, recipient: int, attempt: int, now: int, uses: float) -> Reaction:
+        """The reaction of a person to attempt number `attempt` dialled now.
+
+        `uses` is the decayed count of the organization's dials of the caller ID.
+        """
+        setup = int(self._time("setup", attempt)[recipient]) or 1  # P1: at least 1 ms
+        if self._script is not None and (code := self._script[recipient]) >= 0:
+            script = self._scripts[code]
+            step = script[min(attempt, len(script)) - 1]
+            return Reaction(step.outcome, setup, step.ring, step.talk)
+        outcome = self._outcome(recipient, attempt, now, uses)
+        ring = int(self._time(outcome, attempt)[recipient])
+        talk = int(self._time("talk", attempt)[recipient]) if outcome is _ANSWERED else 0
+        return Reaction(outcome, setup, ring, talk)
+
+    def draws(self, purpose: Purpose, attempt: int) -> Values:
+        """The uniform draws of a purpose, one per recipient."""
+        column = self._draws.get((purpose, attempt))
+        if column is None:
+            column = Column(self._count, np.float64, lambda b, n: self._uniforms(purpose, attempt, b, n))
+            self._draws[purpose, attempt] = column
+        return column
+
+    def _uniforms(
+        self, purpose: Purpose, attempt: int, block: int, size: int
+    ) -> NDArray[np.float64]:
+        return self._chance.uniforms(self._position, attempt, purpose, block, size)
+
+    def _outcome(self, recipient: int, attempt: int, now: int, uses: float) -> CallStatus:
+        odds = self._odds_by_week_hour[week_position(now) // HOUR]
+        odds *= self._odds_by_attempt[min(attempt, len(self._odds_by_attempt)) - 1]
+        odds *= self._segment_odds[recipient]
+        if self._odds_by_use is not None:
+            odds *= self._odds_by_use.per1000 ** (uses / 1000.0)
+        own = self._own_chance[recipient]
+        answered = _with_odds(own, odds)
+        draw = self.draws(Purpose.OUTCOME, attempt)[recipient]
+        if draw < answered:
+            return _ANSWERED
+        rest = (draw - answered) / (1.0 - answered)
+        no_answer, busy = self._other_bounds
+        return _OTHERS[0] if rest < no_answer else _OTHERS[1] if rest < busy else _OTHERS[2]
+
+    def _time(self, what: str, attempt: int) -> Values:
+        column = self._times.get((what, attempt))
+        if column is None:
+            column = self._times[what, attempt] = self._durations(what, attempt)
+        return column
+
+    def _durations(self, what: str, attempt: int) -> Values:
+        behaviour = self._behaviour
+        distribution: Distribution
+        match what:
+            case "setup":
+                distribution, purpose = behaviour.setup_time, Purpose.SETUP_TIME
+            case "talk":
+                distribution, purpose = behaviour.talk_time, Purpose.TALK_TIME
+            case _:
+                ring = behaviour.ring_time
+                times = (ring.answered, ring.no_answer, ring.busy, ring.failed)
+                distribution = dict(zip((_ANSWERED, *_OTHERS), times, strict=True))[CallStatus(what)]
+                purpose = Purpose.RING_TIME
+        if distribution.dist == "constant":
+            return Same(int(durations(distribution, np.zeros(1))[0]))
+        return Column(
+            self._count,
+            np.int64,
+            lambda b, n: durations(distribution, self._uniforms(purpose, attempt, b, n)),
+        )
+
+    def _own_chances(self) -> Values:
+        """Each person's own chance to answer a first attempt at an average hour.
+
+        A share `reachable` of people ever answers; theirs is Beta with mean answered/reachable and
+        a + b = concentration, so that `outcomes` hold over all people.
+        """
+        answered, people = self._behaviour.outcomes.answered, self._behaviour.people
+        if people is None:
+            return Same(answered)
+        mean = answered / people.reachable if people.reachable else 0.0
+        concentration = inf if people.concentration is None else people.concentration
+        if people.reachable >= 1.0 and (concentration == inf or mean in (0.0, 1.0)):
+            return Same(min(1.0, mean))
+
+        def fill(block: int, size: int) -> NDArray[np.float64]:
+            from scipy.special import betaincinv
+
+            reachable = self._uniforms(Purpose.REACHABLE, 0, block, size) < people.reachable
+            if concentration == inf or not 0.0 < mean < 1.0:
+                return np.where(reachable, min(1.0, mean), 0.0)
+            draws = self._uniforms(Purpose.OWN_CHANCE, 0, block, size)
+            own = betaincinv(mean * concentration, (1.0 - mean) * concentration, draws)
+            return np.where(reachable, own, 0.0)
+
+        return Column(self._count, np.float64, fill)
+
+    def _odds_by_segment(self, block: CampaignBlock) -> Values:
+        people, odds = block.people, self._behaviour.answered_odds.by_segment
+        if people.segment is None or not odds:
+            return Same(1.0)
+        factors = np.array([*(odds.get(name, 1.0) for name in people.segments), 1.0])
+        return memoryview(factors[people.segment])  # code −1, no segment, is the last factor
+
+
+def _with_odds(chance: float, factor: float) -> float:
+    """The probability whose odds are those of `chance` times `factor`."""
+    if factor == 1.0 or chance in (0.0, 1.0):
+        return chance if factor else 0.0
+    return chance * factor / (1.0 - chance + chance * factor)
