@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.chance import Chance, Column, Purpose, Same, Values
+from dialsim.engine.chance import Column, Draws, Purpose, Same, Values
 from dialsim.engine.quantiles import durations
 from dialsim.engine.windows import HOUR, week_position
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
-    from dialsim.engine.world import CampaignBlock
     from dialsim.scenario.behaviour import Behaviour
     from dialsim.scenario.distribution import Distribution
+    from dialsim.scenario.people import People
 
 _ANSWERED = CallStatus.COMPLETED
 _OTHERS = (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
@@ -39,17 +39,14 @@ class Reactions:
     (hour and day, wear of the caller ID).
     """
 
-    def __init__(self, behaviour: Behaviour, chance: Chance, block: CampaignBlock) -> None:
+    def __init__(self, behaviour: Behaviour, draws: Draws, people: People) -> None:
         self._behaviour = behaviour
-        self._chance = chance
-        self._position = (block.organization, block.position)
-        self._count = block.people.count
-        self._scripts = block.people.scripts
-        self._script = None if block.people.script is None else memoryview(block.people.script)
-        self._draws: dict[tuple[Purpose, int], Values] = {}
+        self._draws = draws
+        self._scripts = people.scripts
+        self._script = None if people.script is None else memoryview(people.script)
         self._times: dict[tuple[str, int], Values] = {}
         self._own_chance = self._own_chances()
-        self._segment_odds = self._odds_by_segment(block)
+        self._segment_odds = self._odds_by_segment(people)
         odds = behaviour.answered_odds
         self._odds_by_week_hour = [
             odds.by_day.get(hour // 24 + 1, 1.0) * odds.by_hour.get(hour % 24, 1.0)
@@ -82,19 +79,6 @@ class Reactions:
         talk = int(self._time("talk", attempt)[recipient]) if outcome is _ANSWERED else 0
         return Reaction(outcome, setup, ring, talk)
 
-    def draws(self, purpose: Purpose, attempt: int) -> Values:
-        """The uniform draws of a purpose, one per recipient."""
-        column = self._draws.get((purpose, attempt))
-        if column is None:
-            column = Column(self._count, np.float64, lambda b, n: self._uniforms(purpose, attempt, b, n))
-            self._draws[purpose, attempt] = column
-        return column
-
-    def _uniforms(
-        self, purpose: Purpose, attempt: int, block: int, size: int
-    ) -> NDArray[np.float64]:
-        return self._chance.uniforms(self._position, attempt, purpose, block, size)
-
     def _outcome(self, recipient: int, attempt: int, now: int, uses: float) -> CallStatus:
         odds = self._odds_by_week_hour[week_position(now) // HOUR]
         odds *= self._odds_by_attempt[min(attempt, len(self._odds_by_attempt)) - 1]
@@ -103,7 +87,7 @@ class Reactions:
             odds *= self._odds_by_use.per1000 ** (uses / 1000.0)
         own = self._own_chance[recipient]
         answered = _with_odds(own, odds)
-        draw = self.draws(Purpose.OUTCOME, attempt)[recipient]
+        draw = self._draws.column(Purpose.OUTCOME, attempt)[recipient]
         if draw < answered:
             return _ANSWERED
         rest = (draw - answered) / (1.0 - answered)
@@ -132,9 +116,9 @@ class Reactions:
         if distribution.dist == "constant":
             return Same(int(durations(distribution, np.zeros(1))[0]))
         return Column(
-            self._count,
+            self._draws.count,
             np.int64,
-            lambda b, n: durations(distribution, self._uniforms(purpose, attempt, b, n)),
+            lambda b, n: durations(distribution, self._draws.uniforms(purpose, attempt, b, n)),
         )
 
     def _own_chances(self) -> Values:
@@ -154,17 +138,17 @@ class Reactions:
         def fill(block: int, size: int) -> NDArray[np.float64]:
             from scipy.special import betaincinv
 
-            reachable = self._uniforms(Purpose.REACHABLE, 0, block, size) < people.reachable
+            reachable = self._draws.uniforms(Purpose.REACHABLE, 0, block, size) < people.reachable
             if concentration == inf or not 0.0 < mean < 1.0:
                 return np.where(reachable, min(1.0, mean), 0.0)
-            draws = self._uniforms(Purpose.OWN_CHANCE, 0, block, size)
+            draws = self._draws.uniforms(Purpose.OWN_CHANCE, 0, block, size)
             own = betaincinv(mean * concentration, (1.0 - mean) * concentration, draws)
             return np.where(reachable, own, 0.0)
 
-        return Column(self._count, np.float64, fill)
+        return Column(self._draws.count, np.float64, fill)
 
-    def _odds_by_segment(self, block: CampaignBlock) -> Values:
-        people, odds = block.people, self._behaviour.answered_odds.by_segment
+    def _odds_by_segment(self, people: People) -> Values:
+        odds = self._behaviour.answered_odds.by_segment
         if people.segment is None or not odds:
             return Same(1.0)
         factors = np.array([*(odds.get(name, 1.0) for name in people.segments), 1.0])

@@ -40,32 +40,6 @@ def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:
     return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
 
 
-class Chance:
-    """The draws of one replication of one seed."""
-
-    __slots__ = ("_replication", "_seed")
-
-    def __init__(self, seed: int, replication: int) -> None:
-        self._seed = seed
-        self._replication = replication
-
-    def uniforms(
-        self,
-        position: tuple[int, int],
-        attempt: int,
-        purpose: Purpose,
-        block: int,
-        size: int,
-    ) -> NDArray[np.float64]:
-        """Values in [0, 1) of the first `size` recipients of a block of `BLOCK` recipients.
-
-        `position` is that of organization and campaign; `attempt` is 0 for what a person keeps
-        over all attempts.
-        """
-        key = (self._replication, *position, attempt, purpose, block)
-        return np.random.Generator(generator(self._seed, key)).random(size)
-
-
 class Values(Protocol):
     """One number per recipient."""
 
@@ -112,3 +86,38 @@ class Column:
             self._values[first : first + size] = self._fill(block, size)
             self._filled[block] = 1
         return self._view[recipient]  # type: ignore[no-any-return]
+
+
+class Draws:
+    """The uniform draws of one campaign's recipients, in one replication of one seed."""
+
+    __slots__ = ("_columns", "_position", "_replication", "_seed", "count")
+
+    def __init__(self, seed: int, replication: int, position: tuple[int, int], count: int) -> None:
+        """`position` is that of the organization and of the campaign; `count` that of people."""
+        self._seed = seed
+        self._replication = replication
+        self._position = position
+        self.count = count
+        self._columns: dict[tuple[Purpose, int], Column] = {}
+
+    def uniforms(
+        self, purpose: Purpose, attempt: int, block: int, size: int
+    ) -> NDArray[np.float64]:
+        """Values in [0, 1) of the first `size` recipients of a block of `BLOCK` recipients.
+
+        `attempt` is 0 for what a person keeps over all attempts.
+        """
+        key = (self._replication, *self._position, attempt, purpose, block)
+        return np.random.Generator(generator(self._seed, key)).random(size)
+
+    def column(self, purpose: Purpose, attempt: int) -> Values:
+        """The draws of a purpose, one per recipient."""
+        column = self._columns.get((purpose, attempt))
+        if column is None:
+
+            def fill(block: int, size: int) -> NDArray[np.float64]:
+                return self.uniforms(purpose, attempt, block, size)
+
+            column = self._columns[purpose, attempt] = Column(self.count, np.float64, fill)
+        return column

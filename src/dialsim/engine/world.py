@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from dialsim.engine.behaviour import Reactions
+from dialsim.engine.chance import Draws
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.models import Agent, Campaign, Organization, Scenario
     from dialsim.scenario.people import People
 
 
 @dataclass(slots=True)
 class CampaignBlock:
-    """One campaign: whom it calls (`people`, in upload order) and with which agent."""
+    """One campaign: whom it calls (`people`, in upload order), with which agent, and its chance."""
 
     organization: int
     position: int
     name: str
-    agent: int
+    agent: Agent
     people: People
+    draws: Draws
     schedule: ScheduleRequest | None
-    scheduled_at: int
+    scheduled_at: int | None
 
 
 @dataclass(slots=True)
@@ -30,18 +34,72 @@ class OrganizationBlock:
 
     position: int
     name: str
-    max_concurrent_calls: int
-    calling_allowed: bool
-    campaigns: list[CampaignBlock] = field(default_factory=list)
+    settings: Organization
+    campaigns: list[CampaignBlock]
 
 
-@dataclass(slots=True)
 class World:
-    """All that an engine needs to know; `numbers` and `voice_keys` are what dials refer to."""
+    """All that an engine needs to know of a scenario, a seed and a replication.
 
-    scenario: Scenario
-    seed: int
-    replication: int
-    organizations: list[OrganizationBlock]
-    numbers: list[str]
-    voice_keys: list[str]
+    `numbers` and `voice_keys` are the texts that a trace's dials refer to by index.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
+        """`seed` defaults to the scenario's; both are non-negative integers."""
+        self.scenario = scenario
+        self.seed = scenario.seed if seed is None else seed
+        self.replication = replication
+        self.numbers: list[str] = []
+        self.voice_keys: list[str] = []
+        self._number_index: dict[str, int] = {}
+        self._voice_index: dict[str, int] = {}
+        self.organizations = [
+            OrganizationBlock(
+                position=position,
+                name=organization.name,
+                settings=organization,
+                campaigns=[
+                    self._campaign(organization, position, campaign, number)
+                    for number, campaign in enumerate(organization.campaigns)
+                ],
+            )
+            for position, organization in enumerate(scenario.organizations)
+        ]
+
+    def number(self, text: str) -> int:
+        """The index of a caller ID in `numbers`."""
+        return _index(text, self.numbers, self._number_index)
+
+    def voice(self, key: str) -> int:
+        """The index of a voice in `voice_keys`."""
+        return _index(key, self.voice_keys, self._voice_index)
+
+    def reactions(self, block: CampaignBlock, behaviour: str) -> Reactions:
+        """How the people of a campaign react under the behaviour so named."""
+        return Reactions(self.scenario.behaviours[behaviour], block.draws, block.people)
+
+    def _campaign(
+        self, organization: Organization, organization_position: int, campaign: Campaign, position: int
+    ) -> CampaignBlock:
+        from dialsim.scenario.people import people
+
+        listed = people(campaign.recipients, self.seed, organization_position, position)
+        return CampaignBlock(
+            organization=organization_position,
+            position=position,
+            name=campaign.name,
+            agent=next(agent for agent in organization.agents if agent.name == campaign.agent),
+            people=listed,
+            draws=Draws(
+                self.seed, self.replication, (organization_position, position), listed.count
+            ),
+            schedule=campaign.schedule,
+            scheduled_at=campaign.scheduled_at,
+        )
+
+
+def _index(text: str, texts: list[str], index: dict[str, int]) -> int:
+    if text not in index:
+        index[text] = len(texts)
+        texts.append(text)
+    return index[text]
