@@ -1,0 +1,69 @@
+"""Instants as the interface writes them: ISO 8601 text on the wire, integer milliseconds inside."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+INSTANT_PATTERN = (
+    r"^([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]+))?)?"
+    r"([Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?$"
+)
+"""The accepted form, also for JSON Schema: a date, or a date and a time with or without offset."""
+
+_INSTANT = re.compile(INSTANT_PATTERN[1:-1])
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_DAY_MS = 86_400_000
+_LAST_MS = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS - 1
+
+
+def parse_instant(text: str) -> int:
+    """Read an ISO 8601 date or date-time as milliseconds since the Unix epoch, UTC (T1).
+
+    A text without an offset is UTC, a date alone is its midnight UTC (C9). Between date and time
+    stands `T`, `t` or a space; seconds may have any number of decimals, and those beyond the
+    millisecond are cut off; the offset is `Z`, `z`, `+hh:mm`, `+hhmm` or `+hh`. Week dates,
+    ordinal dates, the basic form, `24:00` and leap seconds are not accepted.
+
+    Raises ValueError if the text has another form, names a day that doesn't exist, or lies
+    outside the years 1970 to 9999 (UTC).
+    """
+    match = _INSTANT.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f"{text!r} is not an ISO 8601 date or date-time such as 2026-01-05T02:00:00Z"
+        )
+    year, month, day, hour, minute, second, decimals, offset = match.groups()
+    try:
+        days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_DAY
+    except ValueError:
+        raise ValueError(f"{text!r} names a day that does not exist") from None
+    seconds = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
+    instant = days * _DAY_MS + seconds * 1000 + int((decimals or "")[:3].ljust(3, "0"))
+    instant -= _offset_ms(offset or "Z")
+    if not 0 <= instant <= _LAST_MS:
+        raise ValueError(f"{text!r} lies outside the years 1970 to 9999")
+    return instant
+
+
+def format_instant(instant: int) -> str:
+    """Write milliseconds since the Unix epoch as the interface does: `2026-01-05T02:00:00.000Z`.
+
+    Raises ValueError outside the years 1970 to 9999.
+    """
+    if not 0 <= instant <= _LAST_MS:
+        raise ValueError(f"{instant} ms since 1970 lies outside the years 1970 to 9999")
+    days, rest = divmod(instant, _DAY_MS)
+    minutes, milliseconds = divmod(rest, 60_000)
+    return (
+        f"{date.fromordinal(_EPOCH_DAY + days).isoformat()}T{minutes // 60:02}:{minutes % 60:02}"
+        f":{milliseconds // 1000:02}.{milliseconds % 1000:03}Z"
+    )
+
+
+def _offset_ms(offset: str) -> int:
+    if offset in "Zz":
+        return 0
+    minutes = int(offset[1:3]) * 60 + int(offset[-2:] if len(offset) > 3 else 0)
+    return (-minutes if offset[0] == "-" else minutes) * 60_000

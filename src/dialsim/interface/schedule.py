@@ -1,0 +1,266 @@
+"""The schedule request: its body, the checks of its shape, and the conditions it must meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
+from pydantic_core import CoreSchema
+
+from dialsim.interface.faults import Fault, Fields, ScheduleRejected
+from dialsim.interface.identifiers import UUID_PATTERN
+from dialsim.interface.instants import INSTANT_PATTERN, format_instant
+from dialsim.interface.windows import (
+    DEFAULT_TIME_WINDOWS,
+    DayWindows,
+    TimeRange,
+    read_time_windows,
+)
+
+__all__ = [
+    "CallingAccount",
+    "DayWindows",
+    "Fault",
+    "ScheduleRejected",
+    "ScheduleRequest",
+    "TimeRange",
+    "check_conditions",
+    "read_schedule",
+]
+
+LEAST_RETRY_INTERVAL = 300_000
+DEFAULT_RETRY_INTERVAL = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class _NullAsAbsent:
+    """Lets the JSON Schema of a field with a default show that null counts as absent (C9)."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": "null"}]}
+
+
+Instant = Annotated[
+    int,
+    Field(strict=True),
+    PlainSerializer(format_instant, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "pattern": INSTANT_PATTERN}),
+]
+Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
+_OneOrMore = Field(json_schema_extra={"minItems": 1})
+
+
+class ScheduleRequest(BaseModel):
+    """A well-formed body of the schedule request, defaults filled in (interface, section 4.6).
+
+    Instants are milliseconds since the Unix epoch, UTC; `retry_interval` is in milliseconds.
+    `model_dump(mode="json", by_alias=True)` gives a body that reads back as the same request.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        json_schema_extra={
+            "description": "The body of POST /api/campaign/{id}/schedule; only startDateTime is "
+            "required."
+        },
+    )
+
+    start_date_time: Instant = Field(
+        description="Earliest time calls may start, ISO 8601; without an offset it is UTC. "
+        "One in the past means now.",
+        examples=["2026-01-05T02:00:00Z"],
+    )
+    end_date_time: Instant | None = Field(
+        default=None,
+        description="Whoever has not been called by then becomes EXPIRED, ISO 8601; null: no end. "
+        "It must be after startDateTime.",
+        examples=["2026-01-12T12:00:00Z"],
+    )
+    time_windows: Annotated[tuple[DayWindows, ...], _NullAsAbsent()] = Field(
+        default=DEFAULT_TIME_WINDOWS,
+        description="Days and hours in which calls may start, Thai time; a day not listed gets "
+        "no calls.",
+        examples=[[{"dayOfWeek": 1, "time": [{"start": "09:00", "end": "12:00"}]}]],
+    )
+    max_attempts: Annotated[int, Field(strict=True, ge=1), _NullAsAbsent()] = Field(
+        default=1,
+        description="Calls per recipient, the first included: 3 means up to 2 retries.",
+        examples=[3],
+    )
+    retry_interval: Annotated[int, Field(strict=True, ge=0), _NullAsAbsent()] = Field(
+        default_factory=lambda fields: (
+            DEFAULT_RETRY_INTERVAL if fields.get("max_attempts", 1) > 1 else 0
+        ),
+        description="Least wait from the end of a call to its retry, in milliseconds: at least "
+        "300000 (5 minutes), or 0 where maxAttempts is 1. Left out: 3600000 where maxAttempts is "
+        "more than 1, else 0.",
+        examples=[3_600_000],
+    )
+    caller_ids: Annotated[tuple[str, ...], _OneOrMore] | None = Field(
+        default=None,
+        description="The organization's numbers to call from, written as in its settings. Of "
+        "several, each call takes one at random, and a retry avoids the number used before. Left "
+        "out: the agent's number, else the service's shared number.",
+        examples=[["021000002", "021000003"]],
+    )
+    sip_account_id: Uuid | None = Field(
+        default=None,
+        description="The organization's SIP account that holds sipCallerId (legacy).",
+        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
+    )
+    sip_caller_id: Uuid | None = Field(
+        default=None,
+        description="Id of the one number for every call (legacy); needs sipAccountId, and "
+        "callerIds wins over it.",
+        examples=["c0a5b3d2-9c4e-4d6f-8a43-51d0f5b7e921"],
+    )
+    tts_voice_keys: Annotated[tuple[str, ...], _OneOrMore] | None = Field(
+        default=None,
+        description="Voices of the catalog to speak with, one at random per call. Left out: the "
+        "agent's voice. Naming any uses the second-generation voice engine.",
+        examples=[["malee"]],
+    )
+    remove_duplicates: Annotated[bool, Field(strict=True), _NullAsAbsent()] = Field(
+        default=False,
+        description="Drop recipients whom this agent has already reached within the "
+        "organization's duplicate-call window.",
+        examples=[False],
+    )
+
+
+# C10: the table's order of the fields is the order of their failures
+_FIELDS: Mapping[str, Callable[[Fields, str], object]] = {
+    "startDateTime": Fields.instant,
+    "endDateTime": Fields.instant,
+    "timeWindows": read_time_windows,
+    "maxAttempts": lambda body, name: body.integer(name, 1),
+    "retryInterval": lambda body, name: body.integer(name, 0),
+    "callerIds": Fields.texts,
+    "sipAccountId": Fields.uuid,
+    "sipCallerId": Fields.uuid,
+    "ttsVoiceKeys": Fields.texts,
+    "removeDuplicates": Fields.boolean,
+}
+
+
+def read_schedule(body: object) -> ScheduleRequest:
+    """Read the body of a schedule request: step 1 of its checks (C9, C10).
+
+    `body` is decoded JSON; it is not changed. Raises ScheduleRejected with every failure if it
+    is malformed: unknown fields first, then the others in the interface's order.
+    """
+    if not isinstance(body, Mapping):
+        raise ScheduleRejected([Fault((), "body must be an object")])
+    faults: list[Fault] = []
+    fields = Fields(body, tuple(_FIELDS), (), faults)
+    values: dict[str, Any] = {
+        name: read(fields, name)
+        for name, read in _FIELDS.items()
+        if fields.present(name) or name == "startDateTime"
+    }
+    if faults:
+        raise ScheduleRejected(faults)
+    return ScheduleRequest.model_validate(values)
+
+
+@dataclass(frozen=True, slots=True)
+class CallingAccount:
+    """What a schedule request may ask of the organization that makes it.
+
+    `sip_accounts` gives, by SIP account id, the numbers of that account by their ids.
+    """
+
+    caller_ids: frozenset[str]
+    sip_accounts: Mapping[str, Mapping[str, str]]
+    duplicate_call_alert: bool
+
+
+def check_conditions(
+    request: ScheduleRequest, organization: CallingAccount, voice_keys: Collection[str]
+) -> None:
+    """Check the scheduling conditions: step 4 of the request's checks (C9).
+
+    `voice_keys` are those of the voice catalog. Raises ScheduleRejected with every failure, in
+    the order of the interface's table.
+    """
+    faults = [
+        *_time_faults(request),
+        *_retry_faults(request),
+        *_unknown("voice", "ttsVoiceKeys", request.tts_voice_keys, voice_keys),
+        *_unknown("caller ID", "callerIds", request.caller_ids, organization.caller_ids),
+        *_sip_faults(request, organization.sip_accounts),
+    ]
+    if request.remove_duplicates and not organization.duplicate_call_alert:
+        faults.append(
+            Fault(
+                ("removeDuplicates",),
+                "Duplicate call alert is not enabled for this organization",
+            )
+        )
+    if faults:
+        raise ScheduleRejected(faults)
+
+
+def _time_faults(request: ScheduleRequest) -> Iterator[Fault]:
+    end, windows = request.end_date_time, request.time_windows
+    if end is not None and request.start_date_time >= end:
+        yield Fault(("endDateTime",), "Start date must be before end date")
+    if not windows:
+        yield Fault(("timeWindows",), "At least one time window must be provided")
+    for index, day in enumerate(windows):
+        if not day.time:
+            yield Fault(
+                ("timeWindows", index, "time"),
+                f"Time ranges must be provided for day {day.day_of_week}",
+            )
+    for index, day in enumerate(windows):
+        for position, span in enumerate(day.time):
+            if span.start_minute >= span.end_minute:
+                yield Fault(
+                    ("timeWindows", index, "time", position),
+                    f"Start time must be before end time for day {day.day_of_week}",
+                )
+
+
+def _retry_faults(request: ScheduleRequest) -> Iterator[Fault]:
+    interval, retries = request.retry_interval, request.max_attempts > 1
+    if interval >= LEAST_RETRY_INTERVAL or (interval == 0 and not retries):
+        return
+    when = "when maxAttempts is more than 1" if retries else "(or 0)"
+    yield Fault(
+        ("retryInterval",),
+        f"retryInterval must be at least {LEAST_RETRY_INTERVAL} ms (5 minutes) {when}",
+    )
+
+
+def _unknown(
+    noun: str, field: str, asked: tuple[str, ...] | None, known: Collection[str]
+) -> Iterator[Fault]:
+    for index, key in enumerate(asked or ()):
+        if key not in known:
+            yield Fault((field, index), f"Unknown {noun}: {key}")
+
+
+def _sip_faults(
+    request: ScheduleRequest, accounts: Mapping[str, Mapping[str, str]]
+) -> Iterator[Fault]:
+    account, caller = request.sip_account_id, request.sip_caller_id
+    if account is None:
+        if caller is not None:
+            yield Fault(("sipCallerId",), "Cannot set caller ID without specifying a SIP account")
+    elif account not in accounts:
+        yield Fault(("sipAccountId",), "Unknown SIP account")
+    elif caller is not None and caller not in accounts[account]:
+        yield Fault(
+            ("sipCallerId",),
+            "The specified caller ID does not belong to the selected SIP account",
+        )
