@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TypeGuard
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.identifiers import is_uuid
@@ -63,7 +64,7 @@ class Fields:
         self._parents = "".join(f"{key}." for key in path)
         for name in fields:
             if name not in known:
-                self._note(f"property {name} should not exist", str(name))
+                self._note(f"property {_printable(name)} should not exist", str(name))
 
     def present(self, name: str) -> bool:
         """Whether the field is there; null counts as absent (C9)."""
@@ -120,23 +121,19 @@ class Fields:
         items = self._array(name)
         if items is None:
             return None
-        texts = tuple(item for item in items if isinstance(item, str))
-        if len(texts) < len(items):
-            self._note_item(name, items, str, "a string")
-            return None
-        if not texts:
+        if not items:
             self._note(f"{name} should not be empty", name)
-            return None
-        return texts
+        self._note_item(name, items, _is_text, "a string")
+        return tuple(item for item in items if _is_text(item))
 
     def objects(self, name: str, known: Sequence[str]) -> list[Fields]:
         """The objects of an array, in input order, each with the fields it may have."""
         items = self._array(name) or ()
-        self._note_item(name, items, Mapping, "an object")
+        self._note_item(name, items, _is_object, "an object")
         return [
             Fields(item, known, (*self._path, name, index), self._faults)
             for index, item in enumerate(items)
-            if isinstance(item, Mapping)
+            if _is_object(item)
         ]
 
     def _array(self, name: str) -> Sequence[object] | None:
@@ -146,10 +143,12 @@ class Fields:
         self._note(f"{name} must be an array", name)
         return None
 
-    def _note_item(self, name: str, items: Sequence[object], kind: type, text: str) -> None:
+    def _note_item(
+        self, name: str, items: Sequence[object], fits: Callable[[object], bool], text: str
+    ) -> None:
         """Note once, at the first of them, that items are of the wrong kind (C10)."""
         for index, item in enumerate(items):
-            if not isinstance(item, kind):
+            if not fits(item):
                 self._note(f"each value in {name} must be {text}", name, index)
                 return
 
@@ -164,3 +163,16 @@ def _whole(value: object) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return None
+
+
+def _is_object(value: object) -> TypeGuard[Mapping[object, object]]:
+    return isinstance(value, Mapping)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Whether the value is a text that can be sent: half a surrogate pair can't."""
+    return isinstance(value, str) and _printable(value) == value
+
+
+def _printable(name: object) -> str:
+    return str(name).encode("utf-8", "backslashreplace").decode("utf-8")

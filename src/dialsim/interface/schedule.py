@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer
 from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema
 
@@ -20,6 +19,7 @@ from dialsim.interface.windows import (
     TimeRange,
     read_time_windows,
 )
+from dialsim.interface.wire import WireModel
 
 __all__ = [
     "CallingAccount",
@@ -56,7 +56,7 @@ Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 _OneOrMore = Field(json_schema_extra={"minItems": 1})
 
 
-class ScheduleRequest(BaseModel):
+class ScheduleRequest(WireModel):
     """A well-formed body of the schedule request, defaults filled in (interface, section 4.6).
 
     Instants are milliseconds since the Unix epoch, UTC; `retry_interval` is in milliseconds.
@@ -64,14 +64,10 @@ class ScheduleRequest(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
         json_schema_extra={
             "description": "The body of POST /api/campaign/{id}/schedule; only startDateTime is "
             "required."
-        },
+        }
     )
 
     start_date_time: Instant = Field(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from dialsim.interface.faults import TIME_PATTERN, Fields
+from dialsim.interface.wire import WireModel
 
 Time = Annotated[str, Field(pattern=TIME_PATTERN)]
 
 
-class TimeRange(BaseModel):
+class TimeRange(WireModel):
     """A span of the day, Thai time, in which calls may start: from start up to end (T3)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     start: Time = Field(
         description="First minute, HH:MM, 24-hour with a two-digit hour", examples=["09:00"]
@@ -36,12 +34,8 @@ class TimeRange(BaseModel):
         return _minute(self.end)
 
 
-class DayWindows(BaseModel):
+class DayWindows(WireModel):
     """A day of the week and its ranges, as sent (interface, section 4.6)."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
-    )
 
     day_of_week: int = Field(
         strict=True, ge=1, le=7, description="1 = Monday ... 7 = Sunday", examples=[1]
