@@ -1,0 +1,1 @@
+"""A second, naive reading of the rule book, to hold the engine against; it knows no dialsim."""

@@ -1,0 +1,251 @@
+"""Nasty scenarios without chance: much happens at once, and people act at the worst moment.
+
+All durations of one scenario are multiples of one unit, so that calls, windows, timeouts and
+retries meet in the same instants. Then the second reading tells at which instants calls move, and
+actions and endDateTimes are placed there, 1 ms before and 1 ms after; and so again in what came
+of that.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from oracle.given import HOUR, MINUTE, SECOND, clock_start, instant
+from oracle.second_reading import second_reading
+
+MONDAY = instant("2026-01-04T17:00:00Z")  # 2026-01-05, midnight in Thailand
+NUMBERS = ["021000001", "021000002", "021000003"]
+Scenario = dict[str, Any]
+
+
+def random_scenario(seed: int) -> Scenario:
+    """The scenario of this seed."""
+    return nasty_scenario(random.Random(seed))
+
+
+def scripted_scenarios() -> st.SearchStrategy[Scenario]:
+    """Such scenarios for hypothesis, which shrinks them choice by choice."""
+    return st.randoms(use_true_random=False).map(nasty_scenario)
+
+
+def nasty_scenario(rng: random.Random) -> Scenario:
+    """A plain scenario, then up to three rounds of trouble where calls move."""
+    scenario = Draft(rng).scenario()
+    for _ in range(rng.choice((0, 1, 1, 2, 2, 3))):
+        add_trouble(rng, scenario)
+    return scenario
+
+
+def iso(at: int) -> str:
+    """An instant as a scenario file has it."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+class Draft:
+    """One scenario in the making, as yet without trouble."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.unit = rng.choice((1, 5, 10, 10, 30, 60)) * SECOND
+        self.minute = rng.choice((9 * 60, 10 * 60 + 7, 12 * 60, 23 * 60 + 40, 2))  # of the day
+        self.start = MONDAY + rng.choice((0, 0, 4, 6)) * 24 * HOUR + self.minute * MINUTE
+        self.queue_timeout = rng.choice((1, SECOND, self.unit, 2 * self.unit, MINUTE, 10 * MINUTE))
+
+    def span(self, low: int, high: int) -> str:
+        """Some units, as a duration's text."""
+        return f"{self.rng.randint(low, high) * self.unit}ms"
+
+    def scenario(self) -> Scenario:
+        organizations = [self.organization(o) for o in range(self.rng.choice((1, 1, 1, 2)))]
+        setup = self.rng.choice((self.span(1, 2), self.span(1, 1), "1ms", "3s"))
+        return {
+            "version": 1,
+            "name": "Nasty",
+            "seed": 1,
+            **self.clock(organizations),
+            "engine": self.engine(),
+            "organizations": organizations,
+            "behaviours": {"default": {"setupTime": setup}, "slow": {"setupTime": self.span(2, 4)}},
+        }
+
+    def clock(self, organizations: list[Scenario]) -> Scenario:
+        """Left out at times, where the file's requests alone say when it begins."""
+        filed = all("schedule" in c for o in organizations for c in o["campaigns"])
+        return {} if filed and self.rng.random() < 0.2 else {"clock": {"start": iso(self.start)}}
+
+    def engine(self) -> dict[str, Any]:
+        rng, unit = self.rng, self.unit
+        interval = rng.choice((0, 0, 0, unit, 3 * unit, MINUTE, 5 * MINUTE, 11 * MINUTE, HOUR))
+        block = {
+            "queueTimeout": f"{self.queue_timeout}ms",
+            "queueLimit": rng.choice(("unlimited", 1, 1, 2, 3)),
+            "releaseInterval": f"{interval}ms" if interval else 0,
+            "order": rng.choice(("due", "freshFirst", "retriesFirst")),
+            "sharing": rng.choice(("roundRobin", "fifo")),
+            "callsPerSecond": rng.choice((1, 2, 3, 0.1, 0.05, 0.3, 0.7)),
+        }
+        often_absent = {"queueLimit", "callsPerSecond"}
+        return {
+            key: value
+            for key, value in block.items()
+            if rng.random() < (0.5 if key in often_absent else 0.9)
+        }
+
+    def organization(self, position: int) -> Scenario:
+        rng = self.rng
+        campaigns = [self.campaign(c) for c in range(rng.choice((1, 2, 2, 3)))]
+        return {
+            "name": ("Acme", "Bravo")[position],
+            "maxConcurrentCalls": rng.choice((0, 1, 1, 1, 2, 2, 3, 5)),
+            "callingAllowed": rng.random() < 0.97,
+            "callerIds": NUMBERS,
+            "agents": [{"name": "Reminder"}, {"name": "Survey", "behaviour": "slow"}],
+            "campaigns": campaigns,
+            "timeline": self.first_timeline(campaigns),
+        }
+
+    def first_timeline(self, campaigns: list[Scenario]) -> list[Scenario]:
+        """Campaigns that the file leaves DRAFT are mostly scheduled by an action."""
+        return [
+            {
+                "at": iso(self.start + self.rng.randint(0, 20) * self.unit),
+                "action": "schedule",
+                "campaign": campaign["name"],
+                "body": self.schedule(),
+            }
+            for campaign in campaigns
+            if "schedule" not in campaign and self.rng.random() < 0.8
+        ]
+
+    def campaign(self, position: int) -> Scenario:
+        rng = self.rng
+        campaign: Scenario = {
+            "name": ("January", "February", "March")[position],
+            "agent": rng.choice(("Reminder", "Reminder", "Survey")),
+            "recipients": [
+                {"tel": f"08{position}000{index:04d}", "script": self.script()}
+                for index in range(rng.choice((0, 1, 2, 3, 4, 6, 10)))
+            ],
+        }
+        if rng.random() < 0.85:
+            campaign["schedule"] = self.schedule()
+            if rng.random() < 0.4:
+                campaign["scheduledAt"] = iso(self.start + rng.randint(0, 10) * self.unit)
+        return campaign
+
+    def script(self) -> str:
+        return "; ".join(self.step() for _ in range(self.rng.choice((1, 1, 2, 3, 4))))
+
+    def step(self) -> str:
+        ring = self.rng.choice(("0s", self.span(1, 1), self.span(1, 3)))
+        kind = self.rng.choice(("answered", "noAnswer", "noAnswer", "busy", "failed"))
+        talk = self.rng.choice(("0s", self.span(1, 2), self.span(1, 9)))
+        return f"{kind} {ring} {talk}" if kind == "answered" else f"{kind} {ring}"
+
+    def schedule(self) -> Scenario:
+        rng = self.rng
+        offset = rng.choice((-60, -2, 0, 0, 0, 1, 2, 6)) * rng.choice((self.unit, MINUTE))
+        body: Scenario = {"startDateTime": iso(self.start + offset)}
+        if rng.random() < 0.9:
+            body["timeWindows"] = self.windows()
+        body["maxAttempts"] = rng.choice((1, 1, 2, 2, 3, 4))
+        waits = [300_000, 300_000 + self.unit, 360_000, 600_000]
+        timeouts_come_soon = self.queue_timeout < 10 * SECOND  # too many calls without a wait
+        if body["maxAttempts"] > 1 or timeouts_come_soon:
+            body["retryInterval"] = rng.choice(waits)
+        elif rng.random() < 0.8:
+            body["retryInterval"] = rng.choice((0, 0, *waits))
+        if rng.random() < 0.2:
+            body["callerIds"] = NUMBERS[: rng.choice((1, 2))]
+        if rng.random() < 0.2:
+            body["endDateTime"] = rng.choice((None, iso(self.start + 90 * MINUTE)))
+        if rng.random() < 0.05:  # maybe past at the request
+            body["endDateTime"] = iso(self.start + offset + self.unit)
+        return body
+
+    def windows(self) -> list[Scenario]:
+        """Minutes long, with gaps, touching or overlapping, on every day or on a few."""
+        rng = self.rng
+        days = rng.choice((range(1, 8), range(1, 8), (1, 2), (5, 7), (1,)))
+        return [
+            {"dayOfWeek": day, "time": self.ranges()}
+            for day in days
+            for _ in range(rng.choice((1, 1, 1, 2)))
+        ]
+
+    def ranges(self) -> list[Scenario]:
+        rng, ranges = self.rng, []
+        minute = max(0, self.minute + rng.choice((-5, -1, 0, 0, 0, 1, 3)))
+        for _ in range(rng.choice((1, 2, 3, 5))):
+            end = min(minute + rng.choice((1, 2, 3, 5, 10)), 24 * 60 - 1)
+            if end <= minute:
+                break
+            ranges.append({"start": clock_face(minute), "end": clock_face(end)})
+            minute = max(0, end + rng.choice((-1, 0, 0, 1, 2, 5, 10)))
+        return ranges
+
+
+def clock_face(minute: int) -> str:
+    """A minute of the day as HH:MM."""
+    return f"{minute // 60:02d}:{minute % 60:02d}"
+
+
+def add_trouble(rng: random.Random, scenario: Scenario) -> None:
+    """Actions and endDateTimes at the instants at which calls and campaigns move, or 1 ms off."""
+    reading = second_reading(scenario)
+    start = clock_start(scenario)
+    moved: dict[str, list[int]] = {}  # by cause, that the rare ones are met as often
+    for row in (*reading.transitions, *reading.campaigns):
+        moved.setdefault(row[-1], []).append(row[0])
+
+    def moment() -> int:
+        instants = moved[rng.choice(sorted(moved))] if moved else [start]
+        return max(start, rng.choice(instants) + rng.choice((-1, 0, 0, 0, 1)))
+
+    for organization in scenario["organizations"]:
+        for _ in range(rng.choice((0, 1, 1, 2, 3))):
+            add_actions(rng, organization, sorted((moment(), moment())))
+        for body in bodies(organization):
+            late = moment()
+            if rng.random() < 0.12 and late > instant(body["startDateTime"]):
+                body["endDateTime"] = iso(late)
+    if rng.random() < 0.08:
+        scenario.setdefault("clock", {})["end"] = iso(moment())
+
+
+def add_actions(rng: random.Random, organization: Scenario, moments: list[int]) -> None:
+    """One action, or an action and what commonly follows it."""
+    campaign = rng.choice(organization["campaigns"])["name"]
+    kinds = ("pause",) * 5 + ("setConcurrency",) * 5 + ("setBehaviour",) + ("resume",)
+    kind = rng.choice((*kinds, "cancel", "cancel", "delete", "schedule"))
+    first: Scenario = {"at": iso(moments[0]), "action": kind}
+    second: Scenario = {"at": iso(moments[rng.choice((0, 1, 1, 1))])}
+    if kind == "setConcurrency":
+        first["value"] = rng.choice((0, 0, 0, 1, 1, 2, 4))
+        second |= {"action": kind, "value": rng.choice((1, 1, 2, 3))}
+    elif kind == "setBehaviour":
+        first |= {"agent": rng.choice(("Reminder", "Survey")), "behaviour": "slow"}
+        second |= {"action": kind, "agent": first["agent"], "behaviour": "default"}
+    elif kind == "schedule":
+        body = {"startDateTime": iso(moments[0]), "retryInterval": 300_000}
+        first |= {"campaign": campaign, "body": body}
+        second |= {"action": "cancel", "campaign": campaign}
+    else:
+        first["campaign"] = campaign
+        after = {"pause": "resume", "resume": "pause"}.get(kind, rng.choice(("cancel", "delete")))
+        second |= {"action": after, "campaign": campaign}
+    often = 0.85 if kind in ("pause", "setConcurrency") else 0.4
+    organization["timeline"] += [first, second] if rng.random() < often else [first]
+    if rng.random() < 0.2:
+        rng.shuffle(organization["timeline"])  # a file need not be in order of time
+
+
+def bodies(organization: Scenario) -> list[Scenario]:
+    """All schedule requests of an organization."""
+    filed = [c["schedule"] for c in organization["campaigns"] if "schedule" in c]
+    return filed + [a["body"] for a in organization["timeline"] if "body" in a]

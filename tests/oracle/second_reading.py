@@ -1,0 +1,304 @@
+"""The rules T, C, Q, P and R of the rule book, read naively.
+
+At every instant at which something might happen everything is scanned, step by step as in T4.
+Nothing is kept sorted, no event is planned ahead: what a call or a campaign does next is found by
+looking at all of them. An instant too many does no harm (`also` adds some): its steps find
+nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from oracle.given import Action, Engine, Schedule, actions, clock_start, duration, instant, script
+from oracle.records import Book, Call, Campaign, Organization, Person, Reading
+
+MOST_INSTANTS = 2_000_000  # more than any scenario meant for this reading has
+
+
+def second_reading(scenario: dict[str, Any], also: Iterable[int] = ()) -> Reading:
+    """Read the rules over a scenario without chance, a dict as parsed from its file.
+
+    Every recipient stands in a list with `tel` and `script`; setup times are constants.
+    """
+    return Run(scenario).to_its_end(sorted(also))
+
+
+class Run(Book):
+    """A scenario worked off instant by instant."""
+
+    def __init__(self, scenario: dict[str, Any]) -> None:
+        super().__init__()
+        behaviours = scenario["behaviours"]
+        left_out = behaviours["default"]["setupTime"]
+        self.setups = {
+            name: duration(b.get("setupTime", left_out)) for name, b in behaviours.items()
+        }
+        self.engine = Engine.of(scenario.get("engine", {}))
+        self.start = clock_start(scenario)
+        end = scenario.get("clock", {}).get("end")
+        self.end = instant(end) if end else None
+        self.actions = actions(scenario, self.start)
+        for o, given in enumerate(scenario["organizations"]):
+            self.organizations.append(self._organization(o, given))
+        self.releases = 0
+
+    def _organization(self, position: int, given: dict[str, Any]) -> Organization:
+        setup = {a["name"]: self.setups[a.get("behaviour", "default")] for a in given["agents"]}
+        limit, allowed = given["maxConcurrentCalls"], given.get("callingAllowed", True)
+        organization = Organization(position, given["name"], limit, allowed, setup)
+        for c, entry in enumerate(given["campaigns"]):
+            campaign = Campaign(organization, c, entry["name"], entry["agent"])
+            for index, recipient in enumerate(entry["recipients"]):
+                campaign.people.append(Person(campaign, index, script(recipient["script"])))
+            organization.campaigns.append(campaign)
+        return organization
+
+    # -- T5: from instant to instant
+
+    def to_its_end(self, also: list[int]) -> Reading:
+        """Instant after instant, to clock.end (inclusive) or until nothing is ahead."""
+        now = self.start
+        for _ in range(MOST_INSTANTS):
+            self.work_off(now)
+            ahead = min((at for at in self.ahead(now) if at > now), default=None)
+            cut = ahead is not None and self.end is not None and ahead > self.end
+            if ahead is None or cut:
+                return self.reading(cut)
+            now = next((at for at in also if now < at < ahead), ahead)
+        raise AssertionError("the reading does not end")
+
+    def ahead(self, now: int) -> Iterator[int]:
+        """Instants, some perhaps past, at which something could happen that waits for no other."""
+        yield from (action.at for action in self.actions)
+        for organization in self.organizations:
+            if organization.calls("QUEUED") and organization.dialled_last is not None:
+                yield organization.dialled_last + self.engine.gap
+            for campaign in organization.campaigns:
+                yield from self._ahead_in(campaign, now)
+
+    def _ahead_in(self, campaign: Campaign, now: int) -> Iterator[int]:
+        yield from (call.moves_at for call in campaign.calls("INITIATED"))
+        yield from (p.retry_due for p in campaign.people if p.retry_due is not None)
+        for call in campaign.calls("QUEUED"):
+            yield call.queued_at + self.engine.queue_timeout
+            yield campaign.schedule.windows.next_boundary(now)
+        if campaign.schedule is None or campaign.final:
+            return
+        if campaign.schedule.end is not None:
+            yield campaign.schedule.end
+        windows, waiting = campaign.schedule.windows, campaign.calls("SCHEDULED")
+        found = None
+        if campaign.status == "SCHEDULED":
+            found = windows.first_allowed(max(now + 1, campaign.start_at), 0, 0)
+        elif campaign.status == "RUNNING" and waiting and self.has_room(campaign.organization):
+            earliest = max(now + 1, min(call.due for call in waiting))
+            interval = self.engine.release_interval
+            found = windows.first_allowed(earliest, campaign.start_at, interval)
+        if found is not None:
+            yield found
+
+    # -- T4: one instant (step 9, the POSTs, changes no call)
+
+    def work_off(self, now: int) -> None:
+        self.requests_and_actions(now)  # 1
+        self.end_date_times(now)  # 2
+        self.windows_closing(now)  # 3
+        self.progress(now)  # 4
+        self.queue_timeouts(now)  # 5
+        self.retries_and_starts(now)  # 6
+        while any(self.release(o, now) or self.dial(o, now) for o in self.organizations):
+            pass  # 7
+        self.final_campaigns(now)  # 8
+
+    def requests_and_actions(self, now: int) -> None:
+        for action in self.actions:
+            if action.at != now:
+                continue
+            organization = self.organizations[action.organization]
+            if action.name == "setConcurrency":
+                organization.limit = action.given["value"]
+            elif action.name == "setBehaviour":
+                organization.setup[action.given["agent"]] = self.setups[action.given["behaviour"]]
+            else:
+                self._ask(action, organization.campaigns[action.campaign or 0], now)
+
+    def _ask(self, action: Action, campaign: Campaign, now: int) -> None:
+        refusal = self._refusal(action, campaign)
+        if refusal is not None:
+            names = (campaign.organization.name, campaign.name)
+            self.refused.append((now, *names, action.name, *refusal))
+        elif action.name == "schedule":
+            self._schedule(campaign, action.given["body"], now)
+        elif action.name == "pause" and campaign.status != "PAUSED":  # C4
+            for call in campaign.waiting():
+                if call.status != "SCHEDULED":
+                    self.move(call, "SCHEDULED", None, "paused", now)
+            self.turn(campaign, "PAUSED", "pause", now)
+        elif action.name == "resume":  # C5
+            runs = campaign.has_run or campaign.may_run(now)
+            self.turn(campaign, "RUNNING" if runs else "SCHEDULED", "resume", now)
+        elif action.name == "cancel":  # C6
+            self._withdraw_all(campaign, "CANCELLED", "cancelled", now)
+            self.turn(campaign, "CANCELLED", "cancel", now)
+        elif action.name == "delete":  # C8
+            self._withdraw_all(campaign, "CANCELLED", "deleted", now)
+            self.turn(campaign, campaign.status if campaign.final else "CANCELLED", "delete", now)
+            campaign.deleted = True
+
+    @staticmethod
+    def _refusal(action: Action, campaign: Campaign) -> tuple[str, str] | None:
+        """Code and message, or None: the checks in the interface's order (C9)."""
+        status = campaign.status
+        if campaign.deleted:  # C8
+            return "CAMPAIGN_NOT_FOUND", "Campaign not found"
+        if action.name == "schedule":
+            if status != "DRAFT":
+                text = f"Campaign has already been started (current status: {status})"
+                return "CAMPAIGN_ALREADY_STARTED", text
+            if not campaign.organization.allowed:
+                return "CALLING_NOT_ALLOWED", "Your organization is not allowed to make calls."
+            return None
+        allowed = {
+            "pause": ("SCHEDULED", "RUNNING", "PAUSED"),
+            "resume": ("PAUSED",),
+            "cancel": ("DRAFT", "SCHEDULED", "RUNNING", "PAUSED"),
+            "delete": (status,),
+        }
+        if status not in allowed[action.name]:
+            return "INVALID_CAMPAIGN_STATE", f"Cannot {action.name} a {status} campaign"
+        return None
+
+    def _schedule(self, campaign: Campaign, body: dict[str, Any], now: int) -> None:  # C1
+        campaign.schedule = Schedule.of(body)
+        campaign.start_at = max(now, campaign.schedule.start)
+        self.turn(campaign, "SCHEDULED", "schedule", now)
+        for person in campaign.people:
+            self.create(person, campaign.start_at, "scheduled", now)
+
+    def _withdraw_all(self, campaign: Campaign, to: str, cause: str, now: int) -> bool:
+        """Waiting calls end so and retries not yet due are dropped; whether there were any."""
+        waiting = campaign.waiting()
+        for call in waiting:
+            self.move(call, to, None, cause, now)
+        dropped = [person for person in campaign.people if person.retry_due is not None]
+        for person in dropped:
+            person.retry_due = None
+        return bool(waiting or dropped)
+
+    def end_date_times(self, now: int) -> None:  # C7
+        for campaign in self.campaigns():
+            if not campaign.final and campaign.past_end(now):
+                expired = self._withdraw_all(campaign, "EXPIRED", "expired", now)
+                if expired or not campaign.has_run:
+                    self.turn(campaign, "EXPIRED", "end_date_time", now)
+
+    def windows_closing(self, now: int) -> None:  # Q6
+        for campaign in self.campaigns():
+            if not campaign.inside_window(now):
+                for call in campaign.calls("QUEUED"):
+                    self.move(call, "SCHEDULED", None, "window_closed", now)
+
+    def progress(self, now: int) -> None:  # P1, P2
+        for campaign in self.campaigns():
+            for call in campaign.calls("INITIATED"):
+                while call.status == "INITIATED" and call.moves_at <= now:
+                    self._go_on(call, now)
+
+    def _go_on(self, call: Call, now: int) -> None:
+        step, person = call.step, call.person
+        if call.phase == "dialling":
+            call.moves_at = now + step.ring
+            if step.ring:
+                self.move(call, "INITIATED", "ringing", "ringing", now)
+            call.phase = "ringing"
+        elif call.phase == "ringing" and step.end == "COMPLETED":
+            person.reached = True  # R3
+            call.moves_at = now + step.talk
+            self.move(call, "INITIATED", "talking", "answered", now)
+        else:
+            person.attempts += 1  # P5
+            self.move(call, step.end, None, "ended", now)
+            self._retry_after(person, now)
+
+    def queue_timeouts(self, now: int) -> None:  # Q5
+        for campaign in self.campaigns():
+            for call in campaign.calls("QUEUED"):
+                if now >= call.queued_at + self.engine.queue_timeout:
+                    self.move(call, "CANCELLED", None, "queue_timeout", now)
+                    self._retry_after(call.person, now)
+
+    def _retry_after(self, person: Person, now: int) -> None:  # R1 to R3, C6, C7
+        campaign = person.campaign
+        over = campaign.final or campaign.past_end(now)
+        if not over and not person.reached and person.attempts < campaign.schedule.max_attempts:
+            person.retry_due = now + campaign.schedule.retry_interval
+
+    def retries_and_starts(self, now: int) -> None:
+        for campaign in self.campaigns():
+            for person in campaign.people:
+                if person.retry_due is not None and now >= person.retry_due:  # R2
+                    self.create(person, person.retry_due, "retry", now)
+                    person.retry_due = None
+            if campaign.status == "SCHEDULED" and campaign.may_run(now):  # C2
+                self.turn(campaign, "RUNNING", "start", now)
+
+    def has_room(self, organization: Organization) -> bool:  # Q2
+        limit = self.engine.queue_limit
+        limit = organization.limit if limit is None else limit
+        return organization.limit > 0 and len(organization.calls("QUEUED")) < limit
+
+    def release(self, organization: Organization, now: int) -> bool:
+        """Release one call if Q2 allows it: the one that Q3 says."""
+        if not self.has_room(organization):
+            return False
+        ready = [call for c in organization.campaigns for call in self._releasable(c, now)]
+        if not ready:
+            return False
+        call = min(ready, key=self._in_turn)
+        organization.released_last = call.person.campaign.position
+        self.releases += 1
+        call.released, call.queued_at = self.releases, now
+        self.move(call, "QUEUED", None, "released", now)
+        return True
+
+    def _releasable(self, campaign: Campaign, now: int) -> list[Call]:  # Q2
+        if campaign.status != "RUNNING" or not campaign.inside_window(now):
+            return []
+        interval = self.engine.release_interval
+        if interval and (now - campaign.start_at) % interval:
+            return []
+        return [call for call in campaign.calls("SCHEDULED") if call.due <= now]
+
+    def _in_turn(self, call: Call) -> tuple[int, ...]:
+        """Q3: the smallest is released next."""
+        person, campaign = call.person, call.person.campaign
+        fresh = person.attempts == 0
+        first = {"due": True, "freshFirst": fresh, "retriesFirst": not fresh}[self.engine.order]
+        if self.engine.sharing == "fifo":
+            return (not first, call.due, campaign.position, person.index)
+        organization = campaign.organization
+        after = (campaign.position - organization.released_last - 1) % len(organization.campaigns)
+        return (after, not first, call.due, person.index)
+
+    def dial(self, organization: Organization, now: int) -> bool:
+        """Dial the call released longest ago if a slot is free (Q1) and the pace allows it (Q4)."""
+        queue, last = organization.calls("QUEUED"), organization.dialled_last
+        if not queue or len(organization.calls("INITIATED")) >= organization.limit:
+            return False
+        if last is not None and now < last + self.engine.gap:
+            return False
+        call = min(queue, key=lambda queued: queued.released)
+        organization.dialled_last = now
+        call.step = call.person.next_step
+        call.moves_at = now + organization.setup[call.person.campaign.agent]
+        self.move(call, "INITIATED", "dialling", "dialled", now)
+        return True
+
+    def final_campaigns(self, now: int) -> None:  # C3
+        for campaign in self.campaigns():
+            open_calls = campaign.calls("SCHEDULED", "QUEUED", "INITIATED")
+            to_come = [person for person in campaign.people if person.retry_due is not None]
+            if campaign.status == "RUNNING" and not open_calls and not to_come:
+                self.turn(campaign, "COMPLETED", "all_final", now)
