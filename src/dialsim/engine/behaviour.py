@@ -111,7 +111,9 @@ class Reactions:
             case _:
                 ring = behaviour.ring_time
                 times = (ring.answered, ring.no_answer, ring.busy, ring.failed)
-                distribution = dict(zip((_ANSWERED, *_OTHERS), times, strict=True))[CallStatus(what)]
+                distribution = dict(zip((_ANSWERED, *_OTHERS), times, strict=True))[
+                    CallStatus(what)
+                ]
                 purpose = Purpose.RING_TIME
         if distribution.dist == "constant":
             return Same(int(durations(distribution, np.zeros(1))[0]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from simpy.events import Event
 
 from dialsim.engine import trace
-from dialsim.engine.clock import At, Step
+from dialsim.engine.clock import Action, At, Step
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class Call:
             self._progress.cancelled = True
         self.status = CallStatus.SCHEDULED
 
-    def _after(self, delay: int, action: object) -> None:
+    def _after(self, delay: int, action: Action) -> None:
         clock = self.campaign.clock
-        self._progress = At(clock, clock.now + delay, Step.PROGRESS, action)  # type: ignore[arg-type]
+        self._progress = At(clock, clock.now + delay, Step.PROGRESS, action)
 
     def _set_up(self, event: Event) -> None:
         self.campaign.call_rings(self)

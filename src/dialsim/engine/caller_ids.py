@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import exp
 
-from dialsim.engine.chance import Values
+from dialsim.engine.chance import Draws, Purpose
 
 NONE = -1
 _DIAL = 1_000_000_000  # one dial, in the fixed point in which dials are summed
@@ -19,19 +19,14 @@ class CallerIds:
     def __init__(self, numbers: Iterable[int]) -> None:
         self._numbers = tuple(dict.fromkeys(numbers))  # P3: a repeat counts once
 
-    @property
-    def rotates(self) -> bool:
-        """Whether there is anything to choose."""
-        return len(self._numbers) > 1
-
-    def choose(self, draws: Values, recipient: int, previous: int) -> int:
+    def choose(self, draws: Draws, recipient: int, attempt: int, previous: int) -> int:
         """Uniformly at random, but not `previous` (`NONE`: no call was dialled before) (P3)."""
         numbers = self._numbers
+        if len(numbers) > 1 and previous in numbers:
+            numbers = tuple(number for number in numbers if number != previous)
         if len(numbers) == 1:
             return numbers[0]
-        if previous in numbers:
-            numbers = tuple(number for number in numbers if number != previous)
-        return numbers[int(draws[recipient] * len(numbers))]
+        return numbers[int(draws.column(Purpose.CALLER_ID, attempt)[recipient] * len(numbers))]
 
 
 class NumberUse:

@@ -18,6 +18,7 @@ from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 
 if TYPE_CHECKING:
     from dialsim.engine.world import World
+    from dialsim.interface.schedule import ScheduleRequest
 
 S = CallStatus
 
@@ -56,7 +57,6 @@ CHANGES: tuple[Change, ...] = (
     Change(S.QUEUED, S.EXPIRED, None, "expired"),
     Change(S.INITIATED, S.EXPIRED, None, "expired"),
 )
-KIND: dict[Change, int] = {change: kind for kind, change in enumerate(CHANGES)}
 
 
 def kind(from_status: CallStatus | None, to_status: CallStatus, cause: str) -> int:
@@ -79,6 +79,12 @@ ENDED = {
 }
 QUEUE_TIMEOUT = kind(S.QUEUED, S.CANCELLED, "queue_timeout")
 WINDOW_CLOSED = kind(S.QUEUED, S.SCHEDULED, "window_closed")
+PAUSED = {status: kind(status, S.SCHEDULED, "paused") for status in (S.QUEUED, S.INITIATED)}
+DROPPED = {
+    (status, cause): kind(status, S.EXPIRED if cause == "expired" else S.CANCELLED, cause)
+    for status in (S.SCHEDULED, S.QUEUED, S.INITIATED)
+    for cause in ("cancelled", "deleted", "expired")
+}
 
 RECIPIENT_SHIFT = 32
 CALL_SHIFT = 8
@@ -162,6 +168,14 @@ class Refusal(NamedTuple):
     message: str
 
 
+class ScheduledCampaign(NamedTuple):
+    """The schedule request that a campaign was started with, made at `at`; F3: its real start."""
+
+    request: ScheduleRequest
+    at: int
+    start_at: int
+
+
 class LimitChange(NamedTuple):
     """maxConcurrentCalls of an organization from `at` on (the first entry is clock.start)."""
 
@@ -175,6 +189,7 @@ class Trace:
     """A run: what happened to every call and campaign of `world`.
 
     `calls[o][c]` is the log of campaign c of organization o. `end` is the last instant worked off.
+    `requests` has the effective schedule of each campaign that was scheduled, by its position.
     `stalled` holds the (organization, campaign) positions of campaigns not final for which nothing
     could ever happen again (T5); `cut` says that clock.end came before the run was over.
     """
@@ -182,8 +197,14 @@ class Trace:
     world: World
     calls: list[list[CallLog]]
     campaigns: list[CampaignChange] = field(default_factory=list)
+    requests: dict[tuple[int, int], ScheduledCampaign] = field(default_factory=dict)
     limits: list[LimitChange] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     end: int = 0
     stalled: frozenset[tuple[int, int]] = frozenset()
     cut: bool = False
+
+    def size(self) -> int:
+        """How many changes of calls, campaigns and limits, and how many refusals, there are."""
+        logs = sum(len(log) for organization in self.calls for log in organization)
+        return logs + len(self.campaigns) + len(self.limits) + len(self.refused)

@@ -79,7 +79,11 @@ class World:
         return Reactions(self.scenario.behaviours[behaviour], block.draws, block.people)
 
     def _campaign(
-        self, organization: Organization, organization_position: int, campaign: Campaign, position: int
+        self,
+        organization: Organization,
+        organization_position: int,
+        campaign: Campaign,
+        position: int,
     ) -> CampaignBlock:
         from dialsim.scenario.people import people
 

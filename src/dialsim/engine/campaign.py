@@ -1,0 +1,374 @@
+"""A campaign: its states (rules C), its waiting calls and its retries (rules R)."""
+
+from __future__ import annotations
+
+from array import array
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+from simpy.events import Event
+
+from dialsim.engine import trace
+from dialsim.engine.behaviour import Reactions
+from dialsim.engine.call import Call
+from dialsim.engine.caller_ids import NONE, CallerIds
+from dialsim.engine.chance import Purpose
+from dialsim.engine.clock import At, Clock, Step, Timer
+from dialsim.engine.trace import CallLog, CampaignChange, ScheduledCampaign
+from dialsim.engine.waiting import WaitingList
+from dialsim.engine.windows import Windows
+from dialsim.interface.errors import Refused
+from dialsim.interface.schedule import check_conditions
+from dialsim.interface.status import CallStatus, CampaignStatus
+
+if TYPE_CHECKING:
+    from dialsim.engine.dialler import Dialler
+    from dialsim.engine.world import CampaignBlock
+    from dialsim.interface.schedule import ScheduleRequest
+
+_STOPPABLE = (CampaignStatus.SCHEDULED, CampaignStatus.RUNNING)
+
+
+class Campaign:
+    """One campaign of a running simulation.
+
+    Commands (`schedule`, `pause`, `resume`, `cancel`, `delete`) raise `Refused` with the
+    interface's code and text where the rules forbid them, and then change nothing.
+    """
+
+    def __init__(self, clock: Clock, block: CampaignBlock, dialler: Dialler) -> None:
+        count = block.people.count
+        self.clock = clock
+        self.block = block
+        self.log: CallLog = dialler.trace.calls[block.organization][block.position]
+        self.status = CampaignStatus.DRAFT
+        self.waiting = WaitingList(dialler.trace.world.scenario.engine.order)
+        self.deleted = False
+        self.people_done = 0
+        self._dialler = dialler
+        self._trace = dialler.trace
+        self._release_interval = dialler.trace.world.scenario.engine.release_interval
+        self._reactions: dict[str, Reactions] = {}
+        self._attempts = array("i", bytes(4 * count))  # counted attempts of each person (P5)
+        self._calls = array("i", bytes(4 * count))  # calls created for each person
+        self._shown_last = array("i", [NONE]) * count  # the number of the last counted dial (P3)
+        self._open: dict[int, Call] = {}  # by recipient: QUEUED, or line being set up
+        self._under_way = 0  # calls ringing or in conversation
+        self._retries: list[tuple[int, int]] = []  # (due, recipient), not created yet
+        self._started = False  # has been RUNNING
+        self._closed = False  # nobody will be called again
+        self._start = Timer(clock, Step.DUE, self._started_running)
+        self._end = Timer(clock, Step.END_DATE_TIME, self._end_date_time)
+        self._closing = Timer(clock, Step.WINDOW_CLOSING, self._window_closed)
+        self._retry = Timer(clock, Step.DUE, self._retries_due)
+        self._next_release = Timer(clock, Step.DUE, self._wake)
+        self.use_behaviour(block.agent.behaviour)
+
+    # -- commands -----------------------------------------------------------------------------
+
+    def schedule(self, request: ScheduleRequest) -> None:
+        """DRAFT → SCHEDULED, one call per recipient (C1)."""
+        self._require_schedulable(request)
+        now, people = self.clock.now, self.block.people
+        self._request = request
+        self._start_at = max(now, request.start_date_time)
+        self._windows = Windows.of(request.time_windows)
+        self._choose_numbers(request)
+        self._trace.requests[self.block.organization, self.block.position] = ScheduledCampaign(
+            request, now, self._start_at
+        )
+        self.log.extend(now, np.arange(people.count, dtype=np.int64), 1, trace.SCHEDULED)
+        self._calls = array("i", [1]) * people.count
+        self.waiting.add_first_calls(people.count, self._start_at)
+        self._become(CampaignStatus.SCHEDULED, "schedule")
+        if request.end_date_time is not None:
+            self._end.set(max(now, request.end_date_time))  # C7: also one already past
+        self._await_start()
+
+    def pause(self) -> None:
+        """SCHEDULED or RUNNING → PAUSED; waiting calls go back to SCHEDULED (C4)."""
+        self._require_existing()
+        if self.status is CampaignStatus.PAUSED:
+            return
+        self._require_status("pause", _STOPPABLE)
+        for call in self._open.values():
+            self.log.append(self.clock.now, call.key | trace.PAUSED[call.status])
+            self._withdraw(call)
+            self._wait(call.due, call.recipient, call.number)
+        self._open.clear()
+        for timer in (self._start, self._closing, self._next_release):
+            timer.drop()
+        self._become(CampaignStatus.PAUSED, "pause")
+
+    def resume(self) -> None:
+        """PAUSED → RUNNING if it was so before or would be now, else → SCHEDULED (C5)."""
+        self._require_existing()
+        self._require_status("resume", (CampaignStatus.PAUSED,))
+        now = self.clock.now
+        begins = self._start_instant(now)
+        if self._started or begins == now:
+            self._become(CampaignStatus.RUNNING, "resume")
+            self._run()
+        else:
+            self._become(CampaignStatus.SCHEDULED, "resume")
+            self._await_start()
+
+    def cancel(self) -> None:
+        """Any state that isn't final → CANCELLED; waiting calls are cancelled (C6)."""
+        self._require_existing()
+        self._require_status("cancel", (CampaignStatus.DRAFT, CampaignStatus.PAUSED, *_STOPPABLE))
+        self._drop_waiting("cancelled")
+        self._become(CampaignStatus.CANCELLED, "cancel")
+
+    def delete(self) -> None:
+        """Gone for campaign and recipient endpoints, from any state (C8)."""
+        self._require_existing()
+        self.deleted = True
+        if self.status.final:
+            self._become(self.status, "delete")
+        else:
+            self._drop_waiting("deleted")
+            self._become(CampaignStatus.CANCELLED, "delete")
+
+    def use_behaviour(self, name: str) -> None:
+        """Have people react by the behaviour so named from the next dial on."""
+        if name not in self._reactions:
+            self._reactions[name] = self._trace.world.reactions(self.block, name)
+        self._reaction = self._reactions[name]
+
+    # -- what the dialler asks ------------------------------------------------------------------
+
+    def can_release(self, now: int) -> bool:
+        """Whether a call of this campaign may be released at this instant (Q2)."""
+        return (
+            self.status is CampaignStatus.RUNNING
+            and len(self.waiting) > 0
+            and (not self._release_interval or (now - self._start_at) % self._release_interval == 0)
+            and self._windows.is_open(now)
+        )
+
+    def release(self, now: int) -> Call:
+        """SCHEDULED → QUEUED for the call that goes next (Q2, Q3)."""
+        _, due, recipient, number = self.waiting.take()
+        call = Call(self, recipient, number, due, now)
+        self._open[recipient] = call
+        self._closing.set(self._windows.next_close(now))  # Q6
+        return call
+
+    def dial(self, call: Call, now: int) -> None:
+        """QUEUED → INITIATED: choose number and voice, and draw what comes of it (P1, P3, P4)."""
+        recipient = call.recipient
+        attempt = self._attempts[recipient] + 1
+        draws = self.block.draws
+        shown = self._caller_ids.choose(draws, recipient, attempt, self._shown_last[recipient])
+        voices = self._voices
+        if len(voices) > 1:
+            voice = voices[int(draws.column(Purpose.VOICE, attempt)[recipient] * len(voices))]
+        else:
+            voice = voices[0]
+        recovery = self._reaction.recovery
+        uses = self._dialler.number_uses[recovery].count(shown, now) if recovery else 0.0
+        for use in self._dialler.number_uses.values():
+            use.dialled(shown, now)
+        self.log.dial_numbers.append(shown)
+        self.log.dial_voices.append(voice)
+        call.dial(now, self._reaction.dial(recipient, attempt, now, uses), shown)
+
+    def await_release(self, now: int | None) -> None:
+        """Wake the dialler at the next instant from `now` on that may release a waiting call.
+
+        None: the dialler has no room, and needs no waking.
+        """
+        self._next_release.drop()
+        if now is None or self.status is not CampaignStatus.RUNNING or not self.waiting:
+            return
+        if self._release_interval:
+            instant = self._windows.next_open_on_grid(now, self._start_at, self._release_interval)
+        else:
+            instant = self._windows.next_open(now)
+        if instant is not None:
+            self._next_release.set(instant)
+
+    # -- what calls report ----------------------------------------------------------------------
+
+    def call_rings(self, call: Call) -> None:
+        """The line stands: from here on nothing withdraws the call (C4)."""
+        del self._open[call.recipient]
+        self._under_way += 1
+        self._shown_last[call.recipient] = call.shown_number
+
+    def call_ended(self, call: Call, *, reached: bool) -> None:
+        """A dialled call ended: it counts as an attempt (P5), and may be retried (R1, R3)."""
+        recipient = call.recipient
+        self._attempts[recipient] += 1
+        self._under_way -= 1
+        self._dialler.slot_freed()
+        if reached or self._attempts[recipient] >= self._request.max_attempts or self._closed:
+            self.people_done += 1
+            self._check_final()
+        else:
+            self._retry_later(recipient)
+
+    def queue_timeout(self, call: Call) -> None:
+        """QUEUED → CANCELLED; no attempt is counted, so another is left (Q5, R1)."""
+        self.log.append(self.clock.now, call.key | trace.QUEUE_TIMEOUT)
+        call.status = CallStatus.CANCELLED
+        del self._open[call.recipient]
+        self._retry_later(call.recipient)
+
+    # -- timers ---------------------------------------------------------------------------------
+
+    def _started_running(self, _event: Event) -> None:
+        """SCHEDULED → RUNNING (C2)."""
+        self._become(CampaignStatus.RUNNING, "start")
+        self._run()
+
+    def _end_date_time(self, _event: Event) -> None:
+        """Waiting calls expire, and the campaign with them (C7)."""
+        cut_short = bool(self._open or len(self.waiting) or self._retries)
+        self._drop_waiting("expired")
+        if cut_short or not self._started:
+            self._become(CampaignStatus.EXPIRED, "end_date_time")
+
+    def _window_closed(self, _event: Event) -> None:
+        """Queued calls go back to SCHEDULED; lines being set up go on (Q6)."""
+        queued = [call for call in self._open.values() if call.status is CallStatus.QUEUED]
+        for call in queued:
+            self.log.append(self.clock.now, call.key | trace.WINDOW_CLOSED)
+            del self._open[call.recipient]
+            self._withdraw(call)
+            self._wait(call.due, call.recipient, call.number)
+
+    def _retries_due(self, _event: Event) -> None:
+        """The next call of a person is created at its due instant, pause or not (R2)."""
+        now = self.clock.now
+        while self._retries and self._retries[0][0] <= now:
+            due, recipient = heappop(self._retries)
+            self._calls[recipient] += 1
+            number = self._calls[recipient]
+            self.log.append(now, trace.call_key(recipient, number) | trace.RETRY)
+            self._wait(due, recipient, number)
+        if self._retries:
+            self._retry.set(self._retries[0][0])
+        self._dialler.wake()
+
+    def _all_final(self, _event: Event) -> None:
+        """RUNNING → COMPLETED, unless a command of the same instant came between (C3)."""
+        if self._is_final():
+            self._become(CampaignStatus.COMPLETED, "all_final")
+
+    def _wake(self, _event: Event) -> None:
+        self._dialler.wake()
+
+    # -- the rest -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._started = True
+        self._dialler.wake()
+        self._check_final()
+
+    def _start_instant(self, now: int) -> int | None:
+        """The first instant from now on at which the campaign may become RUNNING (C2)."""
+        opens = self._windows.next_open(max(now, self._start_at))
+        end = self._request.end_date_time
+        return opens if end is None or opens < end else None
+
+    def _await_start(self) -> None:
+        begins = self._start_instant(self.clock.now)
+        if begins is not None:
+            self._start.set(begins)
+
+    def _retry_later(self, recipient: int) -> None:
+        due = self.clock.now + self._request.retry_interval  # R2
+        heappush(self._retries, (due, recipient))
+        self._retry.set(self._retries[0][0])
+
+    def _wait(self, due: int, recipient: int, number: int) -> None:
+        self.waiting.add(due, recipient, number, self._attempts[recipient])
+
+    def _withdraw(self, call: Call) -> None:
+        """Take a call out of the queue, or drop the line being set up with its slot (C4, P5)."""
+        if call.status is CallStatus.INITIATED:
+            for use in self._dialler.number_uses.values():
+                use.withdrawn(call.shown_number, call.dialled_at, self.clock.now)
+            self._dialler.slot_freed()
+        else:
+            self._dialler.left_queue()
+        call.withdraw()
+
+    def _drop_waiting(self, cause: str) -> None:
+        """Waiting calls end for good, retries not yet due are dropped (C6, C7, C8)."""
+        now = self.clock.now
+        for call in self._open.values():
+            self.log.append(now, call.key | trace.DROPPED[call.status, cause])
+            self._withdraw(call)
+        kind = trace.DROPPED[CallStatus.SCHEDULED, cause]
+        for recipient, number in self.waiting:
+            self.log.append(now, trace.call_key(recipient, number) | kind)
+        self.people_done += len(self._open) + len(self.waiting) + len(self._retries)
+        self._open.clear()
+        self.waiting.clear()
+        self._retries.clear()
+        self._closed = True
+
+    def _is_final(self) -> bool:
+        """RUNNING, and every recipient final: none waiting, under way or to be retried (C3)."""
+        return self.status is CampaignStatus.RUNNING and not (
+            self._open or len(self.waiting) or self._retries or self._under_way
+        )
+
+    def _check_final(self) -> None:
+        if self._is_final():
+            At(self.clock, self.clock.now, Step.FINAL, self._all_final)
+
+    def _become(self, status: CampaignStatus, cause: str) -> None:
+        self._trace.campaigns.append(
+            CampaignChange(
+                self.clock.now,
+                self.block.organization,
+                self.block.position,
+                self.status,
+                status,
+                cause,
+            )
+        )
+        self.status = status
+        if status.final:
+            timers = (self._start, self._end, self._closing, self._retry, self._next_release)
+            for timer in timers:
+                timer.drop()
+
+    def _choose_numbers(self, request: ScheduleRequest) -> None:
+        """The caller IDs and voices that dials choose among (P3, P4)."""
+        world, organization = self._trace.world, self._dialler.block.settings
+        numbers = request.caller_ids
+        if numbers is None and request.sip_account_id and request.sip_caller_id:
+            accounts = organization.calling_account().sip_accounts
+            numbers = (accounts[request.sip_account_id][request.sip_caller_id],)
+        if numbers is None:
+            numbers = (self.block.agent.caller_id or world.scenario.service.shared_number,)
+        self._caller_ids = CallerIds(world.number(number) for number in numbers)
+        keys = request.tts_voice_keys or ((self.block.agent.voice_key,))
+        self._voices = tuple(NONE if key is None else world.voice(key) for key in keys)
+
+    def _require_existing(self) -> None:
+        if self.deleted:
+            raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])  # C8
+
+    def _require_schedulable(self, request: ScheduleRequest) -> None:
+        """Checks 2 to 5 of a schedule request (C9)."""
+        self._require_existing()
+        if self.status is not CampaignStatus.DRAFT:
+            text = f"Campaign has already been started (current status: {self.status})"
+            raise Refused(409, "CAMPAIGN_ALREADY_STARTED", [text])
+        voice_keys = {voice.voice_key for voice in self._trace.world.scenario.voices}
+        check_conditions(request, self._dialler.block.settings.calling_account(), voice_keys)
+        if not self._dialler.calling_allowed:
+            text = "Your organization is not allowed to make calls."
+            raise Refused(403, "CALLING_NOT_ALLOWED", [text])
+
+    def _require_status(self, verb: str, allowed: tuple[CampaignStatus, ...]) -> None:
+        if self.status not in allowed:
+            text = f"Cannot {verb} a {self.status} campaign"
+            raise Refused(409, "INVALID_CAMPAIGN_STATE", [text])

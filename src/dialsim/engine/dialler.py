@@ -1,0 +1,184 @@
+"""The dialler of an organization: its slots, its queue and the pace of its dials (rules Q)."""
+
+from __future__ import annotations
+
+from collections import deque
+from fractions import Fraction
+from math import ceil, inf
+from typing import TYPE_CHECKING
+
+from simpy.events import Event
+
+from dialsim.engine.caller_ids import NumberUse
+from dialsim.engine.clock import At, Clock, Step, Timer
+from dialsim.engine.trace import LimitChange, Trace
+from dialsim.interface.status import CallStatus
+
+if TYPE_CHECKING:
+    from dialsim.engine.call import Call
+    from dialsim.engine.campaign import Campaign
+    from dialsim.engine.world import OrganizationBlock
+
+_QUEUED = CallStatus.QUEUED
+
+
+class Dialler:
+    """One organization's calls between release and end, whatever campaign they belong to."""
+
+    def __init__(self, clock: Clock, block: OrganizationBlock, trace: Trace) -> None:
+        scenario = trace.world.scenario
+        self.clock = clock
+        self.block = block
+        self.trace = trace
+        self.campaigns: list[Campaign] = []
+        self.calling_allowed = block.settings.calling_allowed
+        self.slots_in_use = 0
+        self._queue_limit = scenario.engine.queue_limit
+        self._queue_timeout = scenario.engine.queue_timeout
+        self._fifo = scenario.engine.sharing == "fifo"
+        self._gap = dial_gap(scenario.engine.calls_per_second)
+        self._queue: deque[Call] = deque()
+        self._queued = 0
+        self._released_last = -1
+        self._dialled_last: int | None = None
+        self._woken = False
+        self._pace = Timer(clock, Step.DUE, self._wake_on)
+        self._deadline = Timer(clock, Step.QUEUE_TIMEOUT, self._time_out)
+        recoveries = {
+            behaviour.answered_odds.by_caller_id_use.recovery
+            for behaviour in scenario.behaviours.values()
+            if behaviour.answered_odds.by_caller_id_use is not None
+        }
+        self.number_uses = {recovery: NumberUse(recovery) for recovery in recoveries}
+        self.limit = 0
+        self.set_limit(block.settings.max_concurrent_calls)
+
+    def set_limit(self, limit: int) -> None:
+        """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
+        self.limit = limit
+        self.trace.limits.append(LimitChange(self.clock.now, self.block.position, limit))
+        self.wake()
+
+    def use_behaviour(self, agent: str, behaviour: str) -> None:
+        """Have the people whom an agent calls react by another behaviour from the next dial on."""
+        for campaign in self.campaigns:
+            if campaign.block.agent.name == agent:
+                campaign.use_behaviour(behaviour)
+
+    def wake(self) -> None:
+        """Have releases and dials looked at in this instant's step for them (T4)."""
+        if not self._woken:
+            self._woken = True
+            At(self.clock, self.clock.now, Step.DIALLING, self._work)
+
+    def slot_freed(self) -> None:
+        """A call that held a slot ended or was withdrawn (Q1)."""
+        self.slots_in_use -= 1
+        self.wake()
+
+    def left_queue(self) -> None:
+        """A queued call went back to SCHEDULED or was dropped."""
+        self._queued -= 1
+        self.wake()
+
+    def _wake_on(self, _event: Event) -> None:
+        self.wake()
+
+    def _room(self) -> float:
+        """How many more calls the queue may take (Q2)."""
+        if self.limit == 0:
+            return 0
+        if self._queue_limit == "unlimited":
+            return inf
+        return (self.limit if self._queue_limit is None else self._queue_limit) - self._queued
+
+    def _work(self, _event: Event) -> None:
+        """Release and dial until neither can do more (T4 step 7)."""
+        self._woken = False
+        now = self.clock.now
+        self._pace.drop()
+        ready = [campaign for campaign in self.campaigns if campaign.can_release(now)]
+        self._release(now, ready)
+        while self._dial(now):
+            self._release(now, ready)
+        self._await_deadline()
+        self._await_releases(now)
+
+    def _release(self, now: int, ready: list[Campaign]) -> None:
+        """SCHEDULED → QUEUED while the queue has room (Q2)."""
+        while ready and self._room() > 0:
+            campaign = self._next(ready)
+            self._queue.append(campaign.release(now))
+            self._queued += 1
+            self._released_last = campaign.block.position
+            if not campaign.waiting:
+                ready.remove(campaign)
+
+    def _next(self, ready: list[Campaign]) -> Campaign:
+        """The campaign whose call is released next (Q3); `ready` is in scenario order."""
+        if len(ready) == 1:
+            return ready[0]
+        if self._fifo:
+            return min(ready, key=_fifo_key)
+        last = self._released_last
+        return next((campaign for campaign in ready if campaign.block.position > last), ready[0])
+
+    def _dial(self, now: int) -> bool:
+        """QUEUED → INITIATED while slots and pace allow (Q4); whether any call was dialled."""
+        dialled = False
+        while self._queued and self.slots_in_use < self.limit:
+            if self._gap and self._dialled_last is not None:
+                free_at = self._dialled_last + self._gap
+                if now < free_at:
+                    self._pace.set(free_at)
+                    break
+            call = self._queue.popleft()
+            if call.status is _QUEUED:
+                self._queued -= 1
+                self.slots_in_use += 1
+                self._dialled_last = now
+                call.campaign.dial(call, now)
+                dialled = True
+        return dialled
+
+    def _time_out(self, _event: Event) -> None:
+        """QUEUED → CANCELLED for those who waited too long (Q5)."""
+        queued_before = self.clock.now - self._queue_timeout
+        queue = self._queue
+        while queue and (queue[0].status is not _QUEUED or queue[0].queued_at <= queued_before):
+            call = queue.popleft()
+            if call.status is _QUEUED:
+                call.campaign.queue_timeout(call)
+                self.left_queue()
+        self._await_deadline()
+
+    def _await_deadline(self) -> None:
+        """All wait equally long, so the first in the queue times out first (Q5)."""
+        queue = self._queue
+        while queue and queue[0].status is not _QUEUED:
+            queue.popleft()
+        if queue:
+            self._deadline.set_no_later(queue[0].queued_at + self._queue_timeout)
+        else:
+            self._deadline.drop()
+
+    def _await_releases(self, now: int) -> None:
+        """Look again when a closed window opens or a release instant comes (Q2), if there is room.
+
+        Without room nothing need be awaited: whatever makes room wakes the dialler.
+        """
+        room = self._room() > 0
+        for campaign in self.campaigns:
+            campaign.await_release(now if room else None)
+
+
+def dial_gap(calls_per_second: float | None) -> int:
+    """The least time in ms between two dials of an organization (Q4); 0 without a limit."""
+    if calls_per_second is None:
+        return 0
+    return ceil(1000 / Fraction(repr(calls_per_second)))
+
+
+def _fifo_key(campaign: Campaign) -> tuple[int, int, int, int]:
+    waiting = campaign.waiting.first()
+    return (waiting.rank, waiting.due, campaign.block.position, waiting.recipient)

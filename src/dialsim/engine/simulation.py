@@ -1,0 +1,253 @@
+"""A simulation that can be stepped and steered; running a file is stepping it to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+
+from dialsim.engine.campaign import Campaign
+from dialsim.engine.clock import At, Clock, Step
+from dialsim.engine.dialler import Dialler
+from dialsim.engine.timeline import lay_out
+from dialsim.engine.trace import CallLog, Trace
+from dialsim.engine.windows import HOUR
+from dialsim.engine.world import World
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.schedule import read_schedule
+from dialsim.interface.status import CampaignStatus
+
+if TYPE_CHECKING:
+    from dialsim.scenario.models import Scenario
+
+Instant = str | datetime
+
+
+class Simulation:
+    """The live engine: a scenario on a clock that is moved by hand.
+
+    A new simulation stands at clock.start with that instant's work done. A command (`pause`, …) is
+    carried out after all of the current instant's work and is followed by what it brings about in
+    the same instant (T4). Commands name a campaign `January`, or `Acme/January` where the name
+    alone is ambiguous; they raise `Refused` with the interface's text where a rule forbids them.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
+        """`seed` defaults to the scenario's."""
+        world = World(scenario, seed, replication)
+        self._clock = Clock(scenario.clock.start)
+        calls = [[CallLog() for _ in block.campaigns] for block in world.organizations]
+        self._trace = Trace(world=world, calls=calls)
+        self._diallers = []
+        for block in world.organizations:
+            dialler = Dialler(self._clock, block, self._trace)
+            dialler.campaigns = [Campaign(self._clock, part, dialler) for part in block.campaigns]
+            self._diallers.append(dialler)
+        lay_out(self._clock, self._diallers, self._trace)
+        self._clock.work_off(self._clock.now)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> datetime:
+        """The instant up to which, itself included, everything has happened."""
+        return _datetime(self._clock.now)
+
+    @property
+    def next_event_at(self) -> datetime | None:
+        """The next instant at which the engine has work to do; None when it is idle."""
+        instant = self._clock.next_instant()
+        return None if instant is None else _datetime(instant)
+
+    @property
+    def trace(self) -> Trace:
+        """What has happened so far; grows as the simulation goes on."""
+        trace, end = self._trace, self._trace.world.scenario.clock.end
+        ahead = self._clock.next_instant()
+        trace.end = self._clock.now
+        trace.cut = ahead is not None and end is not None and ahead > end
+        trace.stalled = frozenset(
+            (campaign.block.organization, campaign.block.position)
+            for dialler in self._diallers
+            for campaign in dialler.campaigns
+            if ahead is None
+            and not campaign.status.final
+            and campaign.status is not CampaignStatus.DRAFT
+        )  # T5
+        return trace
+
+    def status(self, campaign: str) -> CampaignStatus:
+        """A campaign's status now."""
+        return self._campaign(campaign).status
+
+    # -- the clock --------------------------------------------------------------------------------
+
+    def advance(
+        self,
+        *,
+        to: Instant | None = None,
+        until: Literal["nextEvent", "idle"] | None = None,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        milliseconds: float = 0,
+    ) -> datetime:
+        """Move the clock and let everything up to there happen; returns the new `now`.
+
+        Either `to` an instant (inclusive; text in ISO 8601 or an aware datetime), or by a span
+        (`hours=2, minutes=30`), or `until="nextEvent"` (the next instant at which a call, a
+        campaign or a limit changes), or `until="idle"` (nothing is left to happen). The clock
+        doesn't pass clock.end; raises `DialsimError` for an instant in the past or after it.
+        """
+        span = timedelta(
+            days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
+        )
+        if (to is not None) + (until is not None) + bool(span) > 1:
+            raise DialsimError("advance: give one of `to`, `until` or a span such as `hours=2`")
+        if until == "idle":
+            self._clock.work_off(self._trace.world.scenario.clock.end)
+        elif until == "nextEvent":
+            self._work_off_next_change()
+        elif until is not None:
+            raise DialsimError(f'advance: until={until!r} is not "nextEvent" or "idle"')
+        else:
+            self._advance_to(self._target(to, span))
+        return self.now
+
+    def run(self, progress: Callable[[int, int], object] | None = None) -> Trace:
+        """Go on until clock.end, else until nothing is left to happen (T5), and return the trace.
+
+        `progress(done, people)` is called now and then with how many of all people are final.
+        """
+        end = self._trace.world.scenario.clock.end
+        people = sum(c.block.people.count for d in self._diallers for c in d.campaigns)
+        while (ahead := self._clock.next_instant()) is not None and (end is None or ahead <= end):
+            self._clock.work_off(ahead + HOUR if end is None else min(ahead + HOUR, end))
+            if progress is not None:
+                progress(sum(c.people_done for d in self._diallers for c in d.campaigns), people)
+        if end is not None:
+            self._advance_to(end)
+        return self.trace
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def schedule(self, campaign: str, body: object) -> None:
+        """Start a campaign with the body of a schedule request, checked as the interface does (C9).
+
+        Raises `Refused` with every failure of the first step that fails.
+        """
+        self._do(lambda target: target.schedule(read_schedule(body)), campaign)
+
+    def pause(self, campaign: str) -> None:
+        """Pause a campaign (C4)."""
+        self._do(Campaign.pause, campaign)
+
+    def resume(self, campaign: str) -> None:
+        """Resume a campaign (C5)."""
+        self._do(Campaign.resume, campaign)
+
+    def cancel(self, campaign: str) -> None:
+        """Cancel a campaign (C6)."""
+        self._do(Campaign.cancel, campaign)
+
+    def delete(self, campaign: str) -> None:
+        """Delete a campaign (C8)."""
+        self._do(Campaign.delete, campaign)
+
+    def set_concurrency(self, value: int, organization: str | None = None) -> None:
+        """Set maxConcurrentCalls of an organization (its name may be left out if it is the only one)."""
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise DialsimError(f"set_concurrency: {value!r} is not an integer of 0 or more")
+        self._dialler(organization).set_limit(value)
+        self._clock.work_off(self._clock.now)
+
+    def set_behaviour(self, agent: str, behaviour: str, organization: str | None = None) -> None:
+        """Have the people whom an agent calls react by another of the scenario's behaviours."""
+        known = self._trace.world.scenario.behaviours
+        if behaviour not in known:
+            raise DialsimError(f"no behaviour {behaviour!r}; there are: {', '.join(known)}")
+        self._dialler(organization).use_behaviour(agent, behaviour)
+        self._clock.work_off(self._clock.now)
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def _do(self, command: Callable[[Campaign], None], campaign: str) -> None:
+        command(self._campaign(campaign))
+        self._clock.work_off(self._clock.now)
+
+    def _dialler(self, organization: str | None) -> Dialler:
+        if organization is None and len(self._diallers) == 1:
+            return self._diallers[0]
+        names = [dialler.block.name for dialler in self._diallers]
+        if organization is None:
+            raise DialsimError(f"name the organization: {', '.join(names)}")
+        if organization not in names:
+            raise DialsimError(f"no organization {organization!r}; there are: {', '.join(names)}")
+        return self._diallers[names.index(organization)]
+
+    def _campaign(self, name: str) -> Campaign:
+        campaigns = {
+            f"{dialler.block.name}/{campaign.block.name}": campaign
+            for dialler in self._diallers
+            for campaign in dialler.campaigns
+        }
+        if name in campaigns:
+            return campaigns[name]
+        found = [full for full, campaign in campaigns.items() if campaign.block.name == name]
+        if len(found) == 1:
+            return campaigns[found[0]]
+        if found:
+            raise DialsimError(f"more than one campaign {name!r}; say which: {', '.join(found)}")
+        raise DialsimError(f"no campaign {name!r}; there are: {', '.join(campaigns)}")
+
+    def _target(self, to: Instant | None, span: timedelta) -> int:
+        now, end = self._clock.now, self._trace.world.scenario.clock.end
+        if to is None:
+            target = now + round(span / timedelta(milliseconds=1))
+        else:
+            target = _milliseconds(to)
+        if target < now:
+            raise DialsimError(
+                f"advance: {format_instant(target)} is before now, {format_instant(now)}"
+            )
+        if end is not None and target > end:
+            raise DialsimError(
+                f"advance: {format_instant(target)} is after clock.end, {format_instant(end)}"
+            )
+        return target
+
+    def _advance_to(self, instant: int) -> None:
+        At(self._clock, instant, Step.REST, lambda _event: None)
+        self._clock.work_off(instant)
+
+    def _work_off_next_change(self) -> None:
+        end = self._trace.world.scenario.clock.end
+        before = self._trace.size()
+        while (ahead := self._clock.next_instant()) is not None and (end is None or ahead <= end):
+            self._clock.work_off(ahead)
+            if self._trace.size() != before:
+                return
+
+
+def run_trace(
+    scenario: Scenario,
+    seed: int | None = None,
+    replication: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> Trace:
+    """Run a scenario to its end (T5); `seed` defaults to the scenario's."""
+    return Simulation(scenario, seed, replication).run(progress)
+
+
+def _datetime(instant: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=instant)
+
+
+def _milliseconds(instant: Instant) -> int:
+    if isinstance(instant, str):
+        return parse_instant(instant)
+    if instant.tzinfo is None:
+        raise DialsimError(f"advance: {instant} has no time zone; give an aware datetime or text")
+    return (instant - _datetime(0)) // timedelta(milliseconds=1)
