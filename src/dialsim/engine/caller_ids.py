@@ -1,4 +1,4 @@
-"""Caller IDs: which number a dial shows (P3), and how a number tires (behaviour `byCallerIdUse`)."""
+"""Caller IDs: which number a dial shows (P3), and how a number tires (`byCallerIdUse`)."""
 
 from __future__ import annotations
 

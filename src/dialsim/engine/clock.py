@@ -76,7 +76,7 @@ class Clock(simpy.Environment):
 
 
 class Timer:
-    """One action whose instant may be set, moved and dropped; at most one event counts at a time."""
+    """One action whose instant may be set, moved and dropped; one event counts at the most."""
 
     __slots__ = ("_action", "_at", "_clock", "_step")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,7 +59,7 @@ def _ids(
     groups = calls.astype(np.int64) << 32 | blocks
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
-    for first, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, end in pairwise(bounds):
         rows = order[first:end]
         call, block = divmod(int(groups[rows[0]]), 1 << 32)
         drawn = generator(seed, (0, *position, call, purpose, block)).random_raw(2 * BLOCK)

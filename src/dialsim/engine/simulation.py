@@ -157,7 +157,7 @@ class Simulation:
         self._do(Campaign.delete, campaign)
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
-        """Set maxConcurrentCalls of an organization (its name may be left out if it is the only one)."""
+        """Set maxConcurrentCalls of an organization; the only one need not be named."""
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise DialsimError(f"set_concurrency: {value!r} is not an integer of 0 or more")
         self._dialler(organization).set_limit(value)
@@ -204,10 +204,7 @@ class Simulation:
 
     def _target(self, to: Instant | None, span: timedelta) -> int:
         now, end = self._clock.now, self._trace.world.scenario.clock.end
-        if to is None:
-            target = now + round(span / timedelta(milliseconds=1))
-        else:
-            target = _milliseconds(to)
+        target = now + round(span / timedelta(milliseconds=1)) if to is None else _milliseconds(to)
         if target < now:
             raise DialsimError(
                 f"advance: {format_instant(target)} is before now, {format_instant(now)}"

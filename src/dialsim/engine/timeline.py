@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from simpy.events import Event
@@ -56,7 +57,7 @@ def _requests(diallers: list[Dialler]) -> Iterator[Deed]:
             block = campaign.block
             request, at = block.schedule, block.scheduled_at
             if request is not None and at is not None:
-                command = _bound(campaign.schedule, request)
+                command = partial(campaign.schedule, request)
                 yield Deed(at, block.organization, block.position, "schedule", command)
 
 
@@ -70,21 +71,18 @@ def _actions(diallers: list[Dialler]) -> Iterator[Deed]:
 
 
 def _command(dialler: Dialler, action: TimelineAction, position: int | None) -> Callable[[], None]:
-    match action.action:
-        case "setConcurrency":
-            return _bound(dialler.set_limit, action.value)
-        case "setBehaviour":
-            return lambda: dialler.use_behaviour(action.agent, action.behaviour)
+    if action.action == "setConcurrency":
+        return partial(dialler.set_limit, action.value)
+    if action.action == "setBehaviour":
+        return partial(dialler.use_behaviour, action.agent, action.behaviour)
     assert position is not None, f"{action.action} names a campaign"
     campaign = dialler.campaigns[position]
-    match action.action:
-        case "schedule":
-            return _bound(campaign.schedule, action.body)
-        case "pause":
-            return campaign.pause
-        case "resume":
-            return campaign.resume
-        case "cancel":
-            return campaign.cancel
-        case "delete":
-            return campaign.delete
+    if action.action == "schedule":
+        return partial(campaign.schedule, action.body)
+    commands = {
+        "pause": campaign.pause,
+        "resume": campaign.resume,
+        "cancel": campaign.cancel,
+        "delete": campaign.delete,
+    }
+    return commands[action.action]

@@ -138,7 +138,7 @@ class CallLog:
 
 @dataclass(frozen=True, slots=True)
 class CallRows:
-    """Columns of one campaign's log: instants in ms (int64), recipient, call (int32), kind (uint8)."""
+    """Columns of one campaign's log: `at` is in ms, `kind` an index into `CHANGES`."""
 
     at: NDArray[np.int64]
     recipient: NDArray[np.int32]
