@@ -1,0 +1,98 @@
+"""A campaign's life: when it started, paused and finished, and when its windows were open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dialsim.engine.trace import CampaignChange, Trace
+from dialsim.engine.windows import Windows
+from dialsim.interface.schedule import ScheduleRequest
+from dialsim.interface.status import CampaignStatus
+from dialsim.results.spans import Spans, no_spans
+
+Position = tuple[int, int]
+"""Of a campaign: (organization, campaign), positions in the scenario from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignLife:
+    """What became of one campaign; instants in ms, None for what did not happen.
+
+    `start` is the effective startAt (F3), `finish` the instant of the first final status, `end`
+    the finish or else the last instant of the run. `open` and `paused` are the spans, inside
+    [start, end), in which its calling windows were open and in which it was PAUSED.
+    """
+
+    position: Position
+    name: str
+    organization: str
+    people: int
+    status: CampaignStatus
+    request: ScheduleRequest | None
+    start: int | None
+    finish: int | None
+    end: int
+    stalled: bool
+    open: Spans
+    paused: Spans
+
+    @property
+    def full_name(self) -> str:
+        """The name that is never ambiguous: `Acme/January`."""
+        return f"{self.organization}/{self.name}"
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it was scheduled and is not final at the end of the run."""
+        return self.request is not None and self.finish is None
+
+
+def read_lives(trace: Trace) -> dict[Position, CampaignLife]:
+    """The life of every campaign, in the order of the scenario."""
+    changes: dict[Position, list[CampaignChange]] = {
+        (block.position, campaign.position): []
+        for block in trace.world.organizations
+        for campaign in block.campaigns
+    }
+    for change in sorted(trace.campaigns, key=lambda change: change.at):
+        changes[change.organization, change.campaign].append(change)
+    return {position: _life(trace, position, rows) for position, rows in changes.items()}
+
+
+def _life(trace: Trace, position: Position, changes: list[CampaignChange]) -> CampaignLife:
+    organization = trace.world.organizations[position[0]]
+    campaign = organization.campaigns[position[1]]
+    effective = trace.requests.get(position)
+    finish = next((change.at for change in changes if change.to_status.final), None)
+    end = trace.end if finish is None else finish
+    start = None if effective is None else effective.start_at
+    return CampaignLife(
+        position=position,
+        name=campaign.name,
+        organization=organization.name,
+        people=campaign.people.count,
+        status=changes[-1].to_status if changes else CampaignStatus.DRAFT,
+        request=None if effective is None else effective.request,
+        start=start,
+        finish=finish,
+        end=end,
+        stalled=position in trace.stalled,
+        open=no_spans()
+        if effective is None
+        else Windows.of(effective.request.time_windows).open_spans(effective.start_at, end),
+        paused=no_spans() if start is None else _paused(changes, start, end),
+    )
+
+
+def _paused(changes: list[CampaignChange], start: int, end: int) -> Spans:
+    """The spans in [start, end) in which the newest change led to PAUSED."""
+    upto = [*(change.at for change in changes), end]
+    pairs = [
+        (max(since, start), until)
+        for change, (since, until) in zip(changes, pairwise(upto), strict=True)
+        if change.to_status is CampaignStatus.PAUSED and max(since, start) < until
+    ]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

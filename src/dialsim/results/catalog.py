@@ -1,0 +1,49 @@
+"""The catalogs of a run: the names that the tables' dictionary-encoded columns refer to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.world import World
+from dialsim.results.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Distinct names of a world, in the order in which the scenario first has them.
+
+    Two organizations may have campaigns of one name; in the tables they share one entry.
+    """
+
+    organizations: tuple[str, ...]
+    campaigns: tuple[str, ...]
+    segments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, world: World) -> Catalog:
+        """The names of all organizations, campaigns and segments."""
+        blocks = [campaign for block in world.organizations for campaign in block.campaigns]
+        segments = (segment for block in blocks for segment in block.people.segments)
+        return cls(
+            organizations=tuple(block.name for block in world.organizations),
+            campaigns=tuple(dict.fromkeys(block.name for block in blocks)),
+            segments=tuple(dict.fromkeys(segments)),
+        )
+
+    def campaign_codes(self, world: World) -> list[list[int]]:
+        """By position of organization and of campaign: the code of the campaign's name."""
+        return [
+            [self.campaigns.index(campaign.name) for campaign in block.campaigns]
+            for block in world.organizations
+        ]
+
+    def segment_codes(self, world: World, ledger: Ledger) -> NDArray[np.int16]:
+        """The code of each recipient's segment in a campaign; -1 for none."""
+        people = world.organizations[ledger.organization].campaigns[ledger.campaign].people
+        if people.segment is None:
+            return np.full(ledger.people, -1, dtype=np.int16)
+        codes = [self.segments.index(segment) for segment in people.segments]
+        return np.array([*codes, -1], dtype=np.int16)[people.segment]

@@ -1,0 +1,74 @@
+"""What became of each recipient: every one is in exactly one state."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.results.campaign_life import CampaignLife
+from dialsim.results.ledger import CALL_STATUSES, NEVER, TIMES_OUT, Ledger
+
+
+class PersonState(StrEnum):
+    """A recipient's state at the end of the run.
+
+    - reached: a call was answered (R3);
+    - exhausted: all attempts were made, none was answered;
+    - expired: endDateTime came first (C7);
+    - cancelled: the campaign was cancelled or deleted first (C6, C8);
+    - stalled: still to be called, but nothing could ever happen again (T5);
+    - pending: still to be called, or in a call, when clock.end cut the run;
+    - unscheduled: the campaign was never scheduled.
+    """
+
+    REACHED = "reached"
+    EXHAUSTED = "exhausted"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    STALLED = "stalled"
+    PENDING = "pending"
+    UNSCHEDULED = "unscheduled"
+
+
+PERSON_STATES = tuple(PersonState)
+
+_NOT_ENDED = [CALL_STATUSES.index(status) for status in ("SCHEDULED", "QUEUED", "INITIATED")]
+_EXPIRED = CALL_STATUSES.index(CallStatus.EXPIRED)
+_CANCELLED = CALL_STATUSES.index(CallStatus.CANCELLED)
+
+
+def person_states(ledger: Ledger, life: CampaignLife, end: int) -> NDArray[np.int8]:
+    """The state of each recipient of a campaign, as an index into `PERSON_STATES`.
+
+    `end` is the last instant of the run.
+    """
+    if life.request is None:
+        never_to_be = life.status is CampaignStatus.CANCELLED
+        state = PersonState.CANCELLED if never_to_be else PersonState.UNSCHEDULED
+        return np.full(ledger.people, PERSON_STATES.index(state), dtype=np.int8)
+    status = ledger.status[ledger.last]
+    timed_out = TIMES_OUT[ledger.last_kind[ledger.last]]
+    attempts = ledger.per_person(ledger.counted)
+    idle = PersonState.STALLED if life.stalled else PersonState.PENDING
+    # the first that holds; whoever is left had a call that ended and was to be called again
+    rules = {
+        PersonState.REACHED: ledger.per_person(ledger.started_at != NEVER) > 0,
+        PersonState.EXHAUSTED: attempts >= life.request.max_attempts,
+        PersonState.EXPIRED: status == _EXPIRED,
+        PersonState.CANCELLED: (status == _CANCELLED) & ~timed_out,
+        idle: np.isin(status, _NOT_ENDED),
+    }
+    codes = [np.int8(PERSON_STATES.index(state)) for state in rules]
+    default = np.int8(PERSON_STATES.index(_not_retried(life, end) or idle))
+    return np.select(list(rules.values()), codes, default=default)
+
+
+def _not_retried(life: CampaignLife, end: int) -> PersonState | None:
+    """What kept retries that were still allowed from being made; None if nothing has so far."""
+    if life.status is CampaignStatus.CANCELLED:
+        return PersonState.CANCELLED
+    until = life.request.end_date_time if life.request else None
+    return PersonState.EXPIRED if until is not None and until <= end else None

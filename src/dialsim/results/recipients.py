@@ -1,0 +1,101 @@
+"""The recipients table: one row per person of each campaign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dialsim.engine.identity import recipient_ids
+from dialsim.results.columns import campaign_columns, instants, joined, names, texts
+from dialsim.results.ledger import CALL_STATUSES, NEVER, Ledger
+from dialsim.results.person_state import PERSON_STATES
+from dialsim.results.reading import Reading
+
+
+def recipients_table(reading: Reading) -> pd.DataFrame:
+    """One row per recipient, by (organization, campaign, recipient): as it stands at the end.
+
+    `call_attempt` counts calls dialled and ended (P5), `latest_call_status` is null before the
+    campaign is scheduled, `reached_at` is the instant of the answer (R3), `state` is one of
+    `PersonState`; `created_at` is clock.start, `updated_at` the last change of a call (F2).
+    """
+    ledgers = list(reading.ledgers.values())
+    start = reading.world.scenario.clock.start
+
+    def made(ledger: Ledger) -> NDArray[np.int32]:
+        return ledger.per_person(ledger.counted).astype(np.int32)
+
+    def positions(ledger: Ledger) -> NDArray[np.int32]:
+        return np.arange(ledger.people, dtype=np.int32)
+
+    def updated(ledger: Ledger) -> NDArray[np.int64]:
+        return of_newest(ledger, ledger.changed_at, start)
+
+    def states(ledger: Ledger) -> NDArray[np.int8]:
+        return reading.states[ledger.organization, ledger.campaign]
+
+    count = sum(ledger.people for ledger in ledgers)
+    return pd.DataFrame(
+        {
+            **campaign_columns(reading, [ledger.people for ledger in ledgers]),
+            "recipient": joined(ledgers, np.int32, positions),
+            **_person(reading, ledgers),
+            "call_attempt": joined(ledgers, np.int32, made),
+            "latest_call_status": names(joined(ledgers, np.int8, latest_status), CALL_STATUSES),
+            "reached_at": instants(joined(ledgers, np.int64, reached_at)),
+            "state": names(joined(ledgers, np.int8, states), PERSON_STATES),
+            "created_at": instants(np.full(count, start, dtype=np.int64)),
+            "updated_at": instants(joined(ledgers, np.int64, updated)),
+        },
+        copy=False,
+    )
+
+
+def reached_at(ledger: Ledger) -> NDArray[np.int64]:
+    """The instant at which each recipient answered; NEVER for who did not."""
+    answered = ledger.started_at != NEVER
+    instants_ms = np.full(ledger.people, NEVER, dtype=np.int64)
+    instants_ms[ledger.recipient[answered]] = ledger.started_at[answered]
+    return instants_ms
+
+
+def latest_status(ledger: Ledger) -> NDArray[np.int8]:
+    """The status of each recipient's newest call, an index into `CALL_STATUSES`; -1 for none."""
+    return of_newest(ledger, ledger.status, -1)
+
+
+def of_newest(ledger: Ledger, per_call: NDArray[Any], otherwise: int) -> NDArray[Any]:
+    """A column of the calls, of each recipient's newest; `otherwise` for who has no call."""
+    values = np.full(ledger.people, otherwise, dtype=per_call.dtype)
+    has_calls = ledger.first[1:] > ledger.first[:-1]
+    values[has_calls] = per_call[ledger.last[has_calls]]
+    return values
+
+
+def _person(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
+    """The columns recipient_id, customer_name, tel and segment."""
+    blocks = [reading.block(position) for position in reading.lives]
+
+    def ids(of: Ledger) -> NDArray[np.bytes_]:
+        everyone = np.arange(of.people)
+        return recipient_ids(reading.world.seed, of.organization, of.campaign, everyone)
+
+    def segments(ledger: Ledger) -> NDArray[np.int16]:
+        return reading.catalog.segment_codes(reading.world, ledger)
+
+    return {
+        "recipient_id": texts(joined(ledgers, "S36", ids)),
+        "customer_name": _strings([block.people.customer_names() for block in blocks]),
+        "tel": _strings([block.people.tels() for block in blocks]),
+        "segment": names(joined(ledgers, np.int16, segments), reading.catalog.segments),
+    }
+
+
+def _strings(parts: list[Any]) -> Any:
+    """Texts of several campaigns (lists or arrow arrays, null where None) as one column."""
+    chunks = [pa.array(part, type=pa.large_string()) for part in parts]
+    return pd.array(pa.chunked_array(chunks, type=pa.large_string()), dtype="str")
