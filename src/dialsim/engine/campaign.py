@@ -17,7 +17,7 @@ from dialsim.engine.chance import Purpose
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.trace import CallLog, CampaignChange, ScheduledCampaign
 from dialsim.engine.waiting import WaitingList
-from dialsim.engine.windows import Windows
+from dialsim.engine.windows import LAST_INSTANT, Windows
 from dialsim.interface.errors import Refused
 from dialsim.interface.schedule import check_conditions
 from dialsim.interface.status import CallStatus, CampaignStatus
@@ -249,8 +249,7 @@ class Campaign:
             number = self._calls[recipient]
             self.log.append(now, trace.call_key(recipient, number) | trace.RETRY)
             self._wait(due, recipient, number)
-        if self._retries:
-            self._retry.set(self._retries[0][0])
+        self._await_retry()
         self._dialler.wake()
 
     def _all_final(self, _event: Event) -> None:
@@ -282,7 +281,11 @@ class Campaign:
     def _retry_later(self, recipient: int) -> None:
         due = self.clock.now + self._request.retry_interval  # R2
         heappush(self._retries, (due, recipient))
-        self._retry.set(self._retries[0][0])
+        self._await_retry()
+
+    def _await_retry(self) -> None:
+        if self._retries and self._retries[0][0] <= LAST_INSTANT:
+            self._retry.set(self._retries[0][0])
 
     def _wait(self, due: int, recipient: int, number: int) -> None:
         self.waiting.add(due, recipient, number, self._attempts[recipient])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class DialsimError(Exception):
-    """Anything dialsim raises on purpose: the text says what was wrong, where, and what is right."""
+    """Anything dialsim raises on purpose: what was wrong, where, and what would be right."""
 
 
 class Refused(DialsimError):
@@ -21,6 +21,9 @@ class Refused(DialsimError):
         self.status = status
         self.code = code
         self.errors = tuple(errors)
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[int, str, tuple[str, ...]]]:
+        return type(self), (self.status, self.code, self.errors)
 
     @property
     def message(self) -> str:
