@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from dialsim.interface.errors import DialsimError, Refused
     from dialsim.results.result import Result
     from dialsim.results.runs import run
-    from dialsim.scenario.loading import ScenarioError, load, loads
+    from dialsim.scenario.loading import load, loads
     from dialsim.scenario.models import Scenario
+    from dialsim.scenario.problems import ScenarioError
 
 __version__ = "0.1.0"
 
@@ -32,7 +33,7 @@ _HOMES = {
     "Refused": "dialsim.interface.errors",
     "Result": "dialsim.results.result",
     "Scenario": "dialsim.scenario.models",
-    "ScenarioError": "dialsim.scenario.loading",
+    "ScenarioError": "dialsim.scenario.problems",
     "Simulation": "dialsim.engine.simulation",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",

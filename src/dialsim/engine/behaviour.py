@@ -39,7 +39,9 @@ class Reactions:
     (hour and day, wear of the caller ID).
     """
 
-    def __init__(self, behaviour: Behaviour, draws: Draws, people: People) -> None:
+    def __init__(self, behaviour: Behaviour, position: int, draws: Draws, people: People) -> None:
+        """`position` is the behaviour's among `World.behaviours`."""
+        self.behaviour = position
         self._behaviour = behaviour
         self._draws = draws
         self._scripts = people.scripts

@@ -173,6 +173,7 @@ class Campaign:
             use.dialled(shown, now)
         self.log.dial_numbers.append(shown)
         self.log.dial_voices.append(voice)
+        self.log.dial_behaviours.append(self._reaction.behaviour)
         call.dial(now, self._reaction.dial(recipient, attempt, now, uses), shown)
 
     def await_release(self, now: int | None) -> None:

@@ -98,17 +98,19 @@ def call_key(recipient: int, call: int) -> int:
 class CallLog:
     """The status changes of one campaign's calls, in the order in which they happened.
 
-    `dial_numbers` and `dial_voices` have an entry per DIALLED row, in the same order: indexes
-    into `World.numbers` and `World.voice_keys` (-1: no voice is known).
+    `dial_numbers`, `dial_voices` and `dial_behaviours` have an entry per DIALLED row, in the same
+    order: indexes into `World.numbers`, `World.voice_keys` (-1: no voice is known) and
+    `World.behaviours`.
     """
 
-    __slots__ = ("_at", "_keys", "dial_numbers", "dial_voices")
+    __slots__ = ("_at", "_keys", "dial_behaviours", "dial_numbers", "dial_voices")
 
     def __init__(self) -> None:
         self._at = array("q")
         self._keys = array("q")
         self.dial_numbers = array("i")
         self.dial_voices = array("i")
+        self.dial_behaviours = array("h")
 
     def __len__(self) -> int:
         return len(self._at)

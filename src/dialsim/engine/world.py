@@ -41,7 +41,7 @@ class OrganizationBlock:
 class World:
     """All that an engine needs to know of a scenario, a seed and a replication.
 
-    `numbers` and `voice_keys` are the texts that a trace's dials refer to by index.
+    `numbers`, `voice_keys` and `behaviours` are the texts that a trace's dials refer to by index.
     """
 
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
@@ -49,6 +49,7 @@ class World:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self.replication = replication
+        self.behaviours = tuple(scenario.behaviours)
         self.numbers: list[str] = []
         self.voice_keys: list[str] = []
         self._number_index: dict[str, int] = {}
@@ -76,7 +77,8 @@ class World:
 
     def reactions(self, block: CampaignBlock, behaviour: str) -> Reactions:
         """How the people of a campaign react under the behaviour so named."""
-        return Reactions(self.scenario.behaviours[behaviour], block.draws, block.people)
+        position = self.behaviours.index(behaviour)
+        return Reactions(self.scenario.behaviours[behaviour], position, block.draws, block.people)
 
     def _campaign(
         self,
