@@ -1,1 +1,34 @@
-"""Being here puts this folder on the path, so that every test finds the package `oracle`."""
+"""Options of the suite. Being here also puts this folder on the path, for the package `oracle`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("dialsim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dialsim")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slow-sample",
+        type=int,
+        metavar="N",
+        help="of the tests marked slow, keep N, others every day (use with -m slow)",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--slow-sample")
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if wanted is None or len(slow) <= wanted:
+        return
+    today = dt.datetime.now(tz=dt.UTC).date().toordinal()
+    kept = set(random.Random(today).sample(sorted(item.nodeid for item in slow), wanted))
+    dropped = [item for item in slow if item.nodeid not in kept]
+    items[:] = [item for item in items if item not in dropped]
+    config.hook.pytest_deselected(items=dropped)

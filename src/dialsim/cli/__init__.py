@@ -1,0 +1,48 @@
+"""The commands: parse, call, print. What they do is done in the layers below."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dialsim import __version__
+from dialsim.cli.run import run
+from dialsim.cli.schema import schema
+from dialsim.cli.validate import validate
+from dialsim.interface.errors import DialsimError
+
+INTERRUPTED = 130  # what shells report of a program ended by Ctrl-C
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Try: dialsim run scenarios/first-campaign.yaml",
+)
+@click.version_option(__version__, prog_name="dialsim")
+def commands() -> None:
+    """Simulate outbound voice-agent calling: will the campaign finish, and what holds it back?
+
+    Exit status: 0 good, 1 the answer is no, 2 wrong use or bad input.
+    """
+
+
+for command in (run, validate, schema):
+    commands.add_command(command)
+
+
+def main() -> None:
+    """The `dialsim` program."""
+    try:
+        commands(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except DialsimError as error:
+        click.echo(f"Error: {error}" if "\n" not in str(error) else str(error), err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted: nothing was written.", err=True)
+        sys.exit(INTERRUPTED)
