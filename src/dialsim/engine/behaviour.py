@@ -45,7 +45,7 @@ class Reactions:
         self._behaviour = behaviour
         self._draws = draws
         self._scripts = people.scripts
-        self._script = None if people.script is None else memoryview(people.script)
+        self._script = None if people.script is None else people.script.data
         self._times: dict[tuple[str, int], Values] = {}
         self._own_chance = self._own_chances()
         self._segment_odds = self._odds_by_segment(people)
@@ -156,7 +156,7 @@ class Reactions:
         if people.segment is None or not odds:
             return Same(1.0)
         factors = np.array([*(odds.get(name, 1.0) for name in people.segments), 1.0])
-        return memoryview(factors[people.segment])  # code −1, no segment, is the last factor
+        return factors[people.segment].data  # code −1, no segment, is the last factor
 
 
 def _with_odds(chance: float, factor: float) -> float:

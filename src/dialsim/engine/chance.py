@@ -76,7 +76,7 @@ class Column:
         self._fill = fill
         self._filled = bytearray((count >> BLOCK_BITS) + 1)
         self._values = np.empty(count, dtype=dtype)
-        self._view = memoryview(self._values)
+        self._view = self._values.data
 
     def __getitem__(self, recipient: int) -> float:
         block = recipient >> BLOCK_BITS

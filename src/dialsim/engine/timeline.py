@@ -12,10 +12,12 @@ from simpy.events import Event
 from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.trace import Refusal, Trace
 from dialsim.interface.errors import Refused
+from dialsim.interface.schedule import ScheduleRequest
+from dialsim.scenario.timeline import TimelineAction
 
 if TYPE_CHECKING:
+    from dialsim.engine.campaign import Campaign
     from dialsim.engine.dialler import Dialler
-    from dialsim.scenario.models import TimelineAction
 
 
 class Deed(NamedTuple):
@@ -63,26 +65,30 @@ def _requests(diallers: list[Dialler]) -> Iterator[Deed]:
 
 def _actions(diallers: list[Dialler]) -> Iterator[Deed]:
     for dialler in diallers:
-        positions = {campaign.block.name: campaign.block.position for campaign in dialler.campaigns}
+        campaigns = {campaign.block.name: campaign for campaign in dialler.campaigns}
         for action in dialler.block.settings.timeline:
-            campaign = None if action.campaign is None else positions[action.campaign]
-            command = _command(dialler, action, campaign)
-            yield Deed(action.at, dialler.block.position, campaign, action.action, command)
+            campaign = campaigns[action.campaign] if action.campaign is not None else None
+            position = campaign.block.position if campaign is not None else None
+            command = _command(dialler, campaign, action)
+            yield Deed(action.at, dialler.block.position, position, action.action, command)
 
 
-def _command(dialler: Dialler, action: TimelineAction, position: int | None) -> Callable[[], None]:
-    if action.action == "setConcurrency":
-        return partial(dialler.set_limit, action.value)
-    if action.action == "setBehaviour":
-        return partial(dialler.use_behaviour, action.agent, action.behaviour)
-    assert position is not None, f"{action.action} names a campaign"
-    campaign = dialler.campaigns[position]
-    if action.action == "schedule":
-        return partial(campaign.schedule, action.body)
-    commands = {
-        "pause": campaign.pause,
-        "resume": campaign.resume,
-        "cancel": campaign.cancel,
-        "delete": campaign.delete,
-    }
-    return commands[action.action]
+def _command(
+    dialler: Dialler, campaign: Campaign | None, action: TimelineAction
+) -> Callable[[], None]:
+    match action:
+        case TimelineAction(action="setConcurrency", value=int(limit)):
+            return partial(dialler.set_limit, limit)
+        case TimelineAction(action="setBehaviour", agent=str(agent), behaviour=str(behaviour)):
+            return partial(dialler.use_behaviour, agent, behaviour)
+        case TimelineAction(action="schedule", body=ScheduleRequest() as request) if campaign:
+            return partial(campaign.schedule, request)
+        case _ if campaign:
+            commands = {
+                "pause": campaign.pause,
+                "resume": campaign.resume,
+                "cancel": campaign.cancel,
+                "delete": campaign.delete,
+            }
+            return commands[action.action]
+    raise AssertionError(f"the scenario's checks let {action!r} pass")
