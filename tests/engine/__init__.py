@@ -1,0 +1,1 @@
+"""Tests of the engine; a package, so that its modules may have the names of their subjects."""

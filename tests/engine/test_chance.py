@@ -1,0 +1,127 @@
+"""Chance: a draw is a function of its address and of nothing else."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from dialsim.engine.chance import BLOCK, Column, Draws, Purpose, Same
+
+COUNT = 2 * BLOCK + 100
+
+
+def draws(
+    seed: int = 7, replication: int = 0, position: tuple[int, int] = (0, 1), count: int = COUNT
+) -> Draws:
+    return Draws(seed, replication, position, count)
+
+
+def test_the_purposes_numbers_are_frozen() -> None:
+    # They are part of every seed's results: a new purpose gets a new number.
+    assert {purpose.name: purpose.value for purpose in Purpose} == {
+        "REACHABLE": 1,
+        "OWN_CHANCE": 2,
+        "OUTCOME": 3,
+        "SETUP_TIME": 4,
+        "RING_TIME": 5,
+        "TALK_TIME": 6,
+        "CALLER_ID": 7,
+        "VOICE": 8,
+        "CALL_ID": 100,
+        "SESSION_ID": 101,
+        "RECIPIENT_ID": 102,
+    }
+
+
+def test_a_draw_is_numpys_philox_at_its_address() -> None:
+    # Spelled out from numpy alone: seed, and (replication, organization, campaign, attempt,
+    # purpose, block of 4096 recipients) as the spawn key.
+    column = draws(seed=7, replication=2, position=(3, 1)).column(Purpose.OUTCOME, 4)
+    for block in (0, 1, 2):
+        sequence = np.random.SeedSequence(7, spawn_key=(2, 3, 1, 4, 3, block))
+        expected = np.random.Generator(np.random.Philox(sequence)).random(100)
+        assert [column[block * 4096 + i] for i in range(100)] == expected.tolist()
+
+
+def test_draws_never_change_from_version_to_version() -> None:
+    column = Draws(1, 0, (0, 0), 5000).column(Purpose.OUTCOME, 1)
+    found = [column[i] for i in (0, 1, 4095, 4096)]
+    assert found == pytest.approx(GOLDEN, abs=1e-15)
+
+
+GOLDEN = [0.552415842005473, 0.5189982568528215, 0.8287404072121279, 0.4124612766872976]
+
+
+def test_a_draw_does_not_depend_on_how_many_people_there_are() -> None:
+    everybody = draws().column(Purpose.TALK_TIME, 1)
+    for count in (1, 2, BLOCK - 1, BLOCK, BLOCK + 1):
+        few = draws(count=count).column(Purpose.TALK_TIME, 1)
+        assert [few[i] for i in range(count)] == [everybody[i] for i in range(count)]
+
+
+def test_a_draw_does_not_depend_on_the_order_of_asking() -> None:
+    people = list(range(0, COUNT, 37))
+    in_order = draws().column(Purpose.RING_TIME, 2)
+    expected = {i: in_order[i] for i in people}
+    random.Random(5).shuffle(people)
+    shuffled, other = draws(), draws(seed=8)
+    for i in people:
+        shuffled.column(Purpose.RING_TIME, 1)[i]
+        other.column(Purpose.RING_TIME, 2)[i]
+        assert shuffled.column(Purpose.RING_TIME, 2)[i] == expected[i]
+
+
+def test_every_part_of_the_address_changes_the_draw() -> None:
+    columns = [
+        draws().column(Purpose.OUTCOME, 1),
+        draws(seed=8).column(Purpose.OUTCOME, 1),
+        draws(replication=1).column(Purpose.OUTCOME, 1),
+        draws(position=(1, 1)).column(Purpose.OUTCOME, 1),
+        draws(position=(0, 2)).column(Purpose.OUTCOME, 1),
+        draws(position=(1, 0)).column(Purpose.OUTCOME, 1),
+        draws().column(Purpose.OUTCOME, 2),
+        draws().column(Purpose.TALK_TIME, 1),
+    ]
+    values = [column[person] for column in columns for person in (0, 1, BLOCK, 2 * BLOCK)]
+    assert len(set(values)) == len(values)
+
+
+def test_draws_are_uniform_and_unrelated_between_attempts_and_purposes() -> None:
+    source = draws(count=20_000)
+    columns = [
+        np.array([source.column(purpose, attempt)[i] for i in range(20_000)])
+        for purpose in (Purpose.OUTCOME, Purpose.TALK_TIME)
+        for attempt in (1, 2)
+    ]
+    for column in columns:
+        assert column.min() >= 0.0
+        assert column.max() < 1.0
+        counts, _ = np.histogram(column, bins=100, range=(0, 1))
+        statistic = ((counts - 200) ** 2 / 200).sum()  # chi-square, 99 degrees of freedom
+        assert 99 - 4 * np.sqrt(198) < statistic < 99 + 4 * np.sqrt(198)
+    correlation = np.corrcoef(columns) - np.eye(4)
+    assert np.abs(correlation).max() < 4 / np.sqrt(20_000)
+
+
+def test_a_column_computes_a_block_when_first_asked_and_once() -> None:
+    asked = []
+
+    def fill(block: int, size: int) -> np.ndarray:
+        asked.append((block, size))
+        return np.arange(size) + 1_000_000 * block
+
+    column = Column(BLOCK + 10, np.int64, fill)
+    assert asked == []
+    assert [column[BLOCK + 3], column[3], column[BLOCK + 9], column[0]] == [
+        1_000_003,
+        3,
+        1_000_009,
+        0,
+    ]
+    assert asked == [(1, 10), (0, BLOCK)]
+
+
+def test_same_is_the_same_for_everybody() -> None:
+    assert [Same(0.25)[person] for person in (0, 5, 10**9)] == [0.25] * 3
