@@ -85,7 +85,7 @@ class Column:
             size = min(BLOCK, self._count - first)
             self._values[first : first + size] = self._fill(block, size)
             self._filled[block] = 1
-        return self._view[recipient]  # type: ignore[no-any-return]
+        return self._view[recipient]
 
 
 class Draws:
