@@ -21,6 +21,7 @@ from dialsim.engine.trace import (
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.scenario.service import Costs, EngineSettings
 
 NINE = parse_instant("2026-01-05T02:00:00Z")
 """Monday, 5 January 2026, 09:00 Thai time: the zero of the times in a hand-written log."""
@@ -46,6 +47,12 @@ class HandPeople:
     def tel(self, position: int) -> str:
         return self.tels()[position]
 
+    def customer_name(self, position: int) -> str | None:
+        return self.customer_names()[position]
+
+    def fixed_id(self, position: int) -> str | None:
+        return "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10" if position == 3 else None
+
 
 @dataclass
 class HandCampaign:
@@ -69,13 +76,19 @@ def hand_trace(
     limits: list[tuple[int, int, int]] | None = None,
     end: int | None = None,
     cut: bool = False,
-    costs: Any = None,
+    costs: Costs | None = None,
+    engine: EngineSettings | None = None,
     names: tuple[str, ...] = ("Acme", "Bolt", "Coda"),
 ) -> Trace:
     """The trace of organizations Acme, Bolt, …; `limits` are (ms, organization, limit)."""
     world = SimpleNamespace(
         scenario=SimpleNamespace(
-            name="By hand", clock=SimpleNamespace(start=NINE, end=None), costs=costs, warnings=()
+            name="By hand",
+            clock=SimpleNamespace(start=NINE, end=None),
+            costs=costs,
+            warnings=(),
+            engine=engine or EngineSettings(),
+            digest="0" * 64,
         ),
         seed=1,
         replication=0,

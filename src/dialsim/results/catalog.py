@@ -46,4 +46,5 @@ class Catalog:
         if people.segment is None:
             return np.full(ledger.people, -1, dtype=np.int16)
         codes = [self.segments.index(segment) for segment in people.segments]
-        return np.array([*codes, -1], dtype=np.int16)[people.segment]
+        coded: NDArray[np.int16] = np.array([*codes, -1], dtype=np.int16)[people.segment]
+        return coded

@@ -26,10 +26,11 @@ def joined(
 
 def instants(at: NDArray[np.int64]) -> ExtensionArray:
     """UTC instants of datetime64[ms, UTC]; NEVER becomes NaT."""
-    return pd.array(at.view("datetime64[ms]"), dtype=INSTANT)
+    column: ExtensionArray = pd.array(at.view("datetime64[ms]"), dtype=INSTANT)
+    return column
 
 
-def names(codes: NDArray[Any], texts: Sequence[str]) -> pd.Categorical:
+def names(codes: NDArray[Any] | list[int], texts: Sequence[str]) -> pd.Categorical:
     """Texts of a small set, dictionary-encoded; code -1 is null."""
     return pd.Categorical.from_codes(codes, categories=pd.Index([*texts], dtype="str"))
 
@@ -39,7 +40,8 @@ def texts(ascii_text: NDArray[np.bytes_]) -> ExtensionArray:
     offsets = np.arange(len(ascii_text) + 1, dtype=np.int64) * ascii_text.dtype.itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(ascii_text))]
     arrow = pa.Array.from_buffers(pa.large_string(), len(ascii_text), buffers)
-    return pd.array(arrow, dtype="str")
+    column: ExtensionArray = pd.array(arrow, dtype="str")
+    return column
 
 
 def counts(values: NDArray[np.int32] | NDArray[np.int64], missing: NDArray[np.bool_]) -> Any:

@@ -64,7 +64,7 @@ class Ledger:
     campaign: int
     people: int
     rows: CallRows
-    row_call: NDArray[np.int64]
+    row_call: NDArray[np.int32]
     first: NDArray[np.int64]
     recipient: NDArray[np.int32]
     call: NDArray[np.int32]
@@ -113,7 +113,7 @@ class Ledger:
         if np.all(self.row_call[1:] >= self.row_call[:-1]):
             return order
         # the packed keys are unique, so numpy's fast unstable sort keeps the order of occurrence
-        packed = np.sort(self.row_call << 32 | order)
+        packed = np.sort(self.row_call.astype(np.int64) << 32 | order)
         return packed & 0xFFFFFFFF
 
 
@@ -126,7 +126,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
     first = np.zeros(people + 1, dtype=np.int64)
     np.cumsum(np.bincount(creations, minlength=people), out=first[1:])
     recipient = np.repeat(np.arange(people, dtype=np.int32), np.diff(first))
-    of_row = first[rows.recipient] + rows.call - 1
+    of_row = (first[rows.recipient] + rows.call - 1).astype(np.int32)
     reading = _Reading(rows, of_row, len(recipient))
     last_kind = reading.last_kind()
     dials = np.flatnonzero(rows.kind == DIALLED)
@@ -174,7 +174,7 @@ def _attempts(
 class _Reading:
     """Rows scattered onto their calls; of several rows of a call numpy keeps the last."""
 
-    def __init__(self, rows: CallRows, of_row: NDArray[np.int64], calls: int) -> None:
+    def __init__(self, rows: CallRows, of_row: NDArray[np.int32], calls: int) -> None:
         self._rows = rows
         self._of_row = of_row
         self._calls = calls

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -72,3 +74,29 @@ def _not_retried(life: CampaignLife, end: int) -> PersonState | None:
         return PersonState.CANCELLED
     until = life.request.end_date_time if life.request else None
     return PersonState.EXPIRED if until is not None and until <= end else None
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleCount:
+    """How many people are in each state; `people` is all of them."""
+
+    people: int
+    reached: int
+    exhausted: int
+    expired: int
+    cancelled: int
+    stalled: int
+    pending: int
+    unscheduled: int
+
+    @classmethod
+    def of(cls, states: NDArray[np.int8]) -> PeopleCount:
+        """Count the recipients of a campaign by state."""
+        counts = np.bincount(states, minlength=len(PERSON_STATES))
+        return cls(len(states), *map(int, counts))
+
+    @classmethod
+    def total(cls, parts: Iterable[PeopleCount]) -> PeopleCount:
+        """The people of several campaigns together."""
+        counts = [astuple(part) for part in parts] or [astuple(cls(0, 0, 0, 0, 0, 0, 0, 0))]
+        return cls(*map(sum, zip(*counts, strict=True)))

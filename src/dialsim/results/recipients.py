@@ -14,6 +14,7 @@ from dialsim.results.columns import campaign_columns, instants, joined, names, t
 from dialsim.results.ledger import CALL_STATUSES, NEVER, Ledger
 from dialsim.results.person_state import PERSON_STATES
 from dialsim.results.reading import Reading
+from dialsim.scenario.people import GeneratedPeople
 
 
 def recipients_table(reading: Reading) -> pd.DataFrame:
@@ -80,19 +81,27 @@ def _person(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
     """The columns recipient_id, customer_name, tel and segment."""
     blocks = [reading.block(position) for position in reading.lives]
 
-    def ids(of: Ledger) -> NDArray[np.bytes_]:
-        everyone = np.arange(of.people)
-        return recipient_ids(reading.world.seed, of.organization, of.campaign, everyone)
-
     def segments(ledger: Ledger) -> NDArray[np.int16]:
         return reading.catalog.segment_codes(reading.world, ledger)
 
     return {
-        "recipient_id": texts(joined(ledgers, "S36", ids)),
+        "recipient_id": texts(joined(ledgers, "S36", lambda ledger: _ids(reading, ledger))),
         "customer_name": _strings([block.people.customer_names() for block in blocks]),
         "tel": _strings([block.people.tels() for block in blocks]),
         "segment": names(joined(ledgers, np.int16, segments), reading.catalog.segments),
     }
+
+
+def _ids(reading: Reading, ledger: Ledger) -> NDArray[np.bytes_]:
+    """The ids that the scenario fixes, and derived ones for the rest."""
+    people = reading.block((ledger.organization, ledger.campaign)).people
+    everyone = np.arange(people.count)
+    ids = recipient_ids(reading.world.seed, ledger.organization, ledger.campaign, everyone)
+    if not isinstance(people, GeneratedPeople):
+        for recipient in range(people.count):
+            if fixed := people.fixed_id(recipient):
+                ids[recipient] = fixed.encode()
+    return ids
 
 
 def _strings(parts: list[Any]) -> Any:

@@ -1,0 +1,35 @@
+"""The manifest: which dialsim, which scenario, which seed made an output folder."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+
+import dialsim
+from dialsim.engine.trace import Trace
+
+_LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
+
+NAME = "manifest.json"
+
+
+def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
+    """The bytes of `manifest.json`: the only file of a result that two equal runs differ in.
+
+    `wall_seconds` is the time that the simulation took on the clock on the wall.
+    """
+    import orjson
+
+    world = trace.world
+    content = {
+        "dialsim": dialsim.__version__,
+        "scenario": world.scenario.name,
+        "scenario_sha256": world.scenario.digest,
+        "seed": world.seed,
+        "replication": world.replication,
+        "engine": "simpy",
+        "wall_seconds": wall_seconds,
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in _LIBRARIES},
+    }
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,72 @@
+"""The printed summary: the answer first, then the figures, in 80 columns."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from dialsim.results.summary import RefusedAction, Summary
+from dialsim.results.thai_time import minute_text
+from dialsim.results.wording import Answer, FigureTable, answers, headline, tables
+
+WIDTH = 80
+
+
+def print_summary(summary: Summary, file: IO[str] | None = None) -> None:
+    """Print a summary to a stream (default: standard output); in colour on a terminal only."""
+    console = Console(file=file, highlight=False, emoji=False, markup=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console.print(Text(summary.scenario, style="bold"), Text(f"(seed {summary.seed})", style="dim"))
+    console.print(Text(headline(summary)))
+    for answer in answers(summary):
+        console.print()
+        console.print(_answer(answer))
+    for table in tables(summary):
+        console.print()
+        console.print(_table(table))
+    _print_remarks(summary, console)
+
+
+def _answer(answer: Answer) -> Table:
+    """A campaign's name, and what became of it."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(max_width=24, overflow="fold")
+    grid.add_column()
+    text = Text(answer.finish, style="bold")
+    text.append(f"\n{answer.reach}\n", style="not bold")
+    text.append(answer.held_back, style="not bold")
+    grid.add_row(Text(answer.campaign, style="bold cyan"), text)
+    return grid
+
+
+def _table(table: FigureTable) -> Table:
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    made.add_column(
+        Text(table.title, style="bold"), max_width=22, overflow="ellipsis", no_wrap=True
+    )
+    for column in table.columns:
+        made.add_column(Text(column, style="dim"), justify="right")
+    for name, *cells in table.rows:
+        made.add_row(Text(name), *(Text(cell) for cell in cells))
+    return made
+
+
+def _print_remarks(summary: Summary, console: Console) -> None:
+    """Warnings, and what the engine refused to do."""
+    remarks = [f"Warning: {warning}" for warning in summary.warnings]
+    remarks += [_refusal(refused) for refused in summary.refused]
+    if remarks:
+        console.print()
+    for remark in remarks:
+        console.print(Padding(Text(remark, style="yellow"), 0))
+
+
+def _refusal(refused: RefusedAction) -> str:
+    when = minute_text(round(refused.at.timestamp() * 1000))
+    whom = f" {refused.campaign}" if refused.campaign else f" {refused.organization}"
+    return f"Refused: {when} Thai time, {refused.action}{whom}: {refused.message} ({refused.code})"

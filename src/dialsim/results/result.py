@@ -1,0 +1,94 @@
+"""The result of a run: tables, sequences, stories and the summary, all readings of its trace."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialsim.engine.trace import Trace
+from dialsim.results.reading import Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.results.story import Story
+    from dialsim.results.summary import Summary
+
+
+class Result:
+    """What came of a run. Tables are made when first asked for, and kept.
+
+    `trace` is the finished run, `wall_seconds` how long it took to simulate, if that is known.
+    """
+
+    def __init__(self, trace: Trace, wall_seconds: float | None = None) -> None:
+        self.trace = trace
+        self.wall_seconds = wall_seconds
+        self._reading = Reading(trace)
+
+    @cached_property
+    def calls(self) -> pd.DataFrame:
+        """One row per call; see `dialsim.results.calls`."""
+        from dialsim.results.calls import calls_table
+
+        return calls_table(self._reading)
+
+    @cached_property
+    def transitions(self) -> pd.DataFrame:
+        """One row per change of a call; see `dialsim.results.transitions`."""
+        from dialsim.results.transitions import transitions_table
+
+        return transitions_table(self._reading)
+
+    @cached_property
+    def recipients(self) -> pd.DataFrame:
+        """One row per recipient, as it stands at the end; see `dialsim.results.recipients`."""
+        from dialsim.results.recipients import recipients_table
+
+        return recipients_table(self._reading)
+
+    @cached_property
+    def campaigns(self) -> pd.DataFrame:
+        """One row per change of a campaign's status; see `dialsim.results.campaigns`."""
+        from dialsim.results.campaigns import campaigns_table
+
+        return campaigns_table(self._reading)
+
+    @cached_property
+    def sequences(self) -> pd.Series[str]:
+        """The status sequence of each recipient, as text; see `dialsim.results.sequences`."""
+        from dialsim.results.sequences import sequences
+
+        return sequences(self._reading)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """When it is done, whom it reached, what held it back; see `dialsim.results.summary`."""
+        from dialsim.results.summing_up import sum_up
+
+        return sum_up(self._reading)
+
+    def story(self, recipient: int, campaign: str | None = None) -> Story:
+        """Everything that happened to a recipient (position from 0), with Thai times.
+
+        `campaign` is needed where the run has several: `January`, or `Acme/January` where the name
+        alone is ambiguous. Raises DialsimError if there is no such recipient.
+        """
+        from dialsim.results.story import tell
+
+        return tell(self._reading, recipient, campaign)
+
+    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write every table, the summary and the manifest to a new folder, and return its path.
+
+        The folder appears when it is complete. Raises ExistingOutput if it exists; with `force`
+        a result that stands there is replaced, anything else never.
+        """
+        from dialsim.results.writing import write_result
+
+        return write_result(self, folder, force)
+
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_()

@@ -1,0 +1,169 @@
+"""The story of one recipient: everything that happened, in sentences and Thai time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from dialsim.engine.trace import CHANGES, DIALLED, CallRows
+from dialsim.interface.errors import DialsimError
+from dialsim.results.campaign_life import CampaignLife
+from dialsim.results.ledger import NEVER
+from dialsim.results.person_state import PERSON_STATES, PersonState
+from dialsim.results.reading import Reading
+from dialsim.results.thai_time import date_text, duration_text, minute_text, time_text
+
+
+class Story(str):
+    """A text of several lines that notebooks and the prompt show as it reads."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height:1.4">{escape(self)}</pre>'
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """Something that happened; `since` is the instant of the same call's change before.
+
+    Of one instant, what the campaign did comes first (0), then the calls (1), then its completion
+    (2).
+    """
+
+    at: int
+    turn: int
+    text: str
+    since: int | None = None
+
+
+def tell(reading: Reading, recipient: int, campaign: str | None = None) -> Story:
+    """Everything that happened to a recipient (position from 0) of a campaign.
+
+    Raises DialsimError if the campaign is not exactly one, or has no such recipient.
+    """
+    life = reading.find(campaign)
+    if not 0 <= recipient < life.people:
+        raise DialsimError(
+            f"campaign {life.full_name} has {life.people} recipients, counted from 0; "
+            f"there is no recipient {recipient}"
+        )
+    events = sorted(
+        [*_calls(reading, life, recipient), *_campaign(reading, life)],
+        key=lambda event: (event.at, event.turn),
+    )
+    lines = [
+        *_heading(reading, life, recipient),
+        *_days(events),
+        "",
+        _end(reading, life, recipient),
+    ]
+    return Story("\n".join(lines))
+
+
+def _heading(reading: Reading, life: CampaignLife, recipient: int) -> list[str]:
+    people = reading.block(life.position).people
+    code = -1 if people.segment is None else int(people.segment[recipient])
+    about = [
+        people.customer_name(recipient),
+        people.tel(recipient),
+        None if code < 0 else f"segment {people.segments[code]}",
+    ]
+    return [
+        f"Recipient {recipient} of {life.name} ({life.organization})",
+        " · ".join(part for part in about if part),
+    ]
+
+
+def _days(events: list[_Event]) -> Iterator[str]:
+    """The events under a heading per Thai date, with the time since the call's change before."""
+    day = ""
+    for event in events:
+        if date_text(event.at) != day:
+            day = date_text(event.at)
+            yield ""
+            yield f"{day}, Thai time"
+        passed = 0 if event.since is None else event.at - event.since
+        later = f"  (after {duration_text(passed)})" if passed else ""
+        yield f"  {time_text(event.at):<12}  {event.text}{later}"
+
+
+def _calls(reading: Reading, life: CampaignLife, recipient: int) -> Iterator[_Event]:
+    rows = reading.ledgers[life.position].rows
+    attempts, before = 0, dict[int, int]()
+    for row in np.flatnonzero(rows.recipient == recipient):
+        at, call, kind = int(rows.at[row]), int(rows.call[row]), int(rows.kind[row])
+        change = CHANGES[kind]
+        if kind == DIALLED:
+            text = f"attempt {attempts + 1}: dialled {_dialled_with(reading, life, rows, int(row))}"
+        elif change.cause == "ended":
+            attempts += 1
+            text = f"the call ends: {change.to_status}"
+        else:
+            text = _WORDS[change.cause].format(call=call)
+        yield _Event(at, 1, text, before.get(call))
+        before[call] = at
+
+
+_WORDS = {
+    "scheduled": "call {call} is scheduled",
+    "retry": "call {call} is scheduled: a retry is due",
+    "released": "call {call} joins the queue",
+    "ringing": "the phone rings",
+    "answered": "answered: the conversation begins",
+    "queue_timeout": "call {call} waited too long in the queue: CANCELLED, no attempt counted",
+    "window_closed": "the window closes: call {call} leaves the queue, back to SCHEDULED",
+    "paused": "the pause takes call {call} back to SCHEDULED",
+    "cancelled": "call {call} is CANCELLED with the campaign",
+    "deleted": "call {call} is CANCELLED: the campaign is deleted",
+    "expired": "call {call} is EXPIRED: endDateTime has come",
+}
+
+
+def _dialled_with(reading: Reading, life: CampaignLife, rows: CallRows, row: int) -> str:
+    """The caller ID and the voice of the dial in a row of the log."""
+    log = reading.trace.calls[life.position[0]][life.position[1]]
+    dial = int(np.count_nonzero(rows.kind[:row] == DIALLED))
+    voice = log.dial_voices[dial]
+    number = reading.world.numbers[log.dial_numbers[dial]]
+    return f"from {number}" + (f", voice {reading.world.voice_keys[voice]}" if voice >= 0 else "")
+
+
+def _campaign(reading: Reading, life: CampaignLife) -> Iterator[_Event]:
+    for change in reading.trace.campaigns:
+        if (change.organization, change.campaign) == life.position:
+            cause = change.cause.replace("_", " ")
+            turn = 2 if change.cause == "all_final" else 0
+            yield _Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
+
+
+def _end(reading: Reading, life: CampaignLife, recipient: int) -> str:
+    """The last line: what became of the recipient."""
+    ledger = reading.ledgers[life.position]
+    calls = slice(ledger.first[recipient], ledger.first[recipient + 1])
+    attempts = int(ledger.counted[calls].sum())
+    made = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+    state = PERSON_STATES[reading.states[life.position][recipient]]
+    if state is not PersonState.REACHED:
+        return _ENDINGS[state].format(made=made)
+    answered = np.flatnonzero(ledger.started_at[calls] != NEVER) + calls.start
+    at, talk_ms = int(ledger.started_at[answered[0]]), int(ledger.talk_ms[answered[0]])
+    attempt = int(ledger.attempt[answered[0]])
+    talked = f"talked {duration_text(talk_ms)}" if talk_ms else "talking still"
+    return f"Reached on {minute_text(at)}, by attempt {attempt}; {talked}."
+
+
+_ENDINGS = {
+    PersonState.EXHAUSTED: "Not reached: {made}, as many as were allowed.",
+    PersonState.EXPIRED: "Not reached: endDateTime came after {made}.",
+    PersonState.CANCELLED: "Not reached: the campaign was cancelled after {made}.",
+    PersonState.STALLED: "Still to be called after {made}, and nothing would ever happen again.",
+    PersonState.PENDING: "Still to be called, or in a call, after {made} when the run ended.",
+    PersonState.UNSCHEDULED: "Never called: the campaign was never scheduled.",
+}

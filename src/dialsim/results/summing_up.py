@@ -1,0 +1,254 @@
+"""Summing up: from a reading of a trace to the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from dialsim.results.campaign_life import CampaignLife
+from dialsim.results.held_back import HeldBack, Setting, held_back
+from dialsim.results.ledger import IN_QUEUE, SLOTS
+from dialsim.results.occupancy import Occupancy, counted, limit
+from dialsim.results.reading import Reading
+from dialsim.results.spans import union
+from dialsim.results.step_function import StepFunction
+from dialsim.results.summary import (
+    CampaignSummary,
+    Limit,
+    OrganizationSummary,
+    RefusedAction,
+    Summary,
+)
+from dialsim.results.tally import Tally, add_up, take_tally
+from dialsim.results.time_use import SlotUse, TimeUse, time_use
+from dialsim.scenario.service import Costs
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A campaign, or several added up, ready to be put into figures."""
+
+    lives: tuple[CampaignLife, ...]
+    tally: Tally
+    occupancy: Occupancy
+    held_back: HeldBack | None
+
+
+def sum_up(reading: Reading) -> Summary:
+    """The summary of a run."""
+    trace, scenario = reading.trace, reading.world.scenario
+    lives = reading.lives.values()
+    wholes, organizations = [], []
+    for block in reading.world.organizations:
+        campaigns, occupancy = _campaigns(reading, block.position)
+        wholes.append(_together(campaigns, occupancy))
+        organizations.append(
+            OrganizationSummary(
+                **_figures(wholes[-1], scenario.costs),
+                name=block.name,
+                limits=_limits(reading, block.position),
+                campaigns=tuple(_campaign(part, scenario.costs) for part in campaigns),
+            )
+        )
+    run = _together(wholes, Occupancy.total(part.occupancy for part in wholes))
+    return Summary(
+        **_figures(run, scenario.costs),
+        scenario=scenario.name,
+        seed=trace.world.seed,
+        replication=trace.world.replication,
+        end=_instant(trace.end),
+        cut=trace.cut,
+        unfinished=tuple(life.full_name for life in lives if life.unfinished),
+        stalled=tuple(life.full_name for life in lives if life.stalled),
+        refused=_refused(reading),
+        warnings=tuple(scenario.warnings),
+        organizations=tuple(organizations),
+    )
+
+
+def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupancy]:
+    """The campaigns of an organization, and its use of slots as a whole."""
+    ledgers = [
+        ledger for position, ledger in reading.ledgers.items() if position[0] == organization
+    ]
+    busy = [counted([ledger], SLOTS) for ledger in ledgers]
+    slots = SlotUse(
+        busy=StepFunction.total(busy),
+        queued=counted(ledgers, IN_QUEUE),
+        allowed=limit(reading.trace, organization),
+    )
+    parts = []
+    for ledger, own in zip(ledgers, busy, strict=True):
+        position = ledger.organization, ledger.campaign
+        life, states = reading.lives[position], reading.states[position]
+        tally = take_tally(ledger, states, reading.world.scenario.costs)
+        use = time_use(ledger, life, states, slots)
+        setting = _setting(reading, life, use, own, slots)
+        parts.append(
+            _Part(
+                lives=(life,),
+                tally=tally,
+                occupancy=Occupancy.of(own, slots.allowed, life.open),
+                held_back=held_back(life, use, tally.people, setting),
+            )
+        )
+    opened = union(part.occupancy.open for part in parts)
+    return parts, Occupancy.of(slots.busy, slots.allowed, opened)
+
+
+def _setting(
+    reading: Reading, life: CampaignLife, use: TimeUse, own: StepFunction, slots: SlotUse
+) -> Setting:
+    """What bounded a campaign while it ran."""
+    start = life.end if life.start is None else min(life.start, life.end)
+    inside = slots.allowed.at[(slots.allowed.at > start) & (slots.allowed.at < life.end)]
+    limits = slots.allowed(np.append(inside, start))
+    of_all = slots.busy.integral(use.slot_spans)
+    return Setting(
+        least_limit=int(limits.min()),
+        most_limit=int(limits.max()),
+        last_limit=int(slots.allowed(np.array([life.end]))[0]),
+        mostly_others=2 * own.integral(use.slot_spans) < of_all,
+        engine=reading.world.scenario.engine,
+    )
+
+
+def _together(parts: Sequence[_Part], occupancy: Occupancy) -> _Part:
+    """Several campaigns or organizations as one; held back as the one that finished last."""
+    lives = [life for part in parts for life in part.lives]
+    scheduled = [part for part in parts if any(life.request for life in part.lives)]
+    last = max(scheduled or parts, key=_last_finish, default=None)
+    return _Part(
+        lives=tuple(lives),
+        tally=add_up([part.tally for part in parts]),
+        occupancy=occupancy,
+        held_back=last.held_back if last else None,
+    )
+
+
+def _last_finish(part: _Part) -> float:
+    """The instant of the last finish; infinite where a scheduled campaign is not final."""
+    if any(life.unfinished for life in part.lives):
+        return float("inf")
+    return max((life.finish or 0 for life in part.lives), default=0)
+
+
+def _campaign(part: _Part, costs: Costs | None) -> CampaignSummary:
+    (life,) = part.lives
+    return CampaignSummary(
+        **_figures(part, costs),
+        organization=life.organization,
+        name=life.name,
+        status=life.status.value,
+        start=None if life.start is None else _instant(life.start),
+    )
+
+
+def _figures(part: _Part, costs: Costs | None) -> dict[str, Any]:
+    """The fields of `Figures`."""
+    tally, people = part.tally, part.tally.people
+    finish = _last_finish(part)
+    return {
+        "finish": _instant(int(finish)) if 0 < finish < float("inf") else None,
+        "calling_days": len(tally.days),
+        "people": people.people,
+        "people_reached": people.reached,
+        "people_exhausted": people.exhausted,
+        "people_expired": people.expired,
+        "people_cancelled": people.cancelled,
+        "people_stalled": people.stalled,
+        "people_pending": people.pending,
+        "people_unscheduled": people.unscheduled,
+        "reach_share": _share(people.reached, people.people),
+        "reach_by_attempt": tuple(
+            int(reached) / people.people for reached in np.cumsum(tally.reached)
+        ),
+        **_calls(tally),
+        "slots_in_use_mean": part.occupancy.mean,
+        "slots_in_use_peak": part.occupancy.busy.peak,
+        "slots_capacity_share": part.occupancy.share,
+        **_waits(tally),
+        "talk_minutes": tally.talk_ms / 60_000,
+        "cost": _cost(tally, costs),
+        "currency": costs.currency if costs else None,
+        "held_back": part.held_back,
+    }
+
+
+def _calls(tally: Tally) -> dict[str, Any]:
+    attempts = tally.ended()
+    calls = int(tally.by_kind.sum())
+    over = {
+        "calls_completed": tally.ended("COMPLETED"),
+        "calls_no_answer": tally.ended("NO_ANSWER"),
+        "calls_busy": tally.ended("BUSY"),
+        "calls_failed": tally.ended("FAILED"),
+        "queue_timeouts": tally.dropped("queue_timeout"),
+        "calls_cancelled": tally.dropped("cancelled", "deleted"),
+        "calls_expired": tally.dropped("expired"),
+    }
+    return {
+        "calls": calls,
+        **over,
+        "calls_unfinished": calls - sum(over.values()),
+        "dials": tally.dials,
+        "dials_withdrawn": tally.withdrawn,
+        "attempts": attempts,
+        "attempts_per_person_mean": _share(attempts, tally.people.people),
+    }
+
+
+def _waits(tally: Tally) -> dict[str, float | None]:
+    waits = tally.waits_ms
+    if not len(waits):
+        return {"queue_wait_mean_seconds": None, "queue_wait_p95_seconds": None}
+    return {
+        "queue_wait_mean_seconds": int(waits.sum()) / len(waits) / 1000,
+        "queue_wait_p95_seconds": float(np.quantile(waits, 0.95)) / 1000,
+    }
+
+
+def _cost(tally: Tally, costs: Costs | None) -> float | None:
+    if costs is None:
+        return None
+    per_increment = costs.per_minute * costs.billing_increment / 60_000
+    return tally.charged_dials * costs.per_dial + tally.charged_increments * per_increment
+
+
+def _limits(reading: Reading, organization: int) -> tuple[Limit, ...]:
+    return tuple(
+        Limit(_instant(row.at), row.limit)
+        for row in reading.trace.limits
+        if row.organization == organization
+    )
+
+
+def _refused(reading: Reading) -> tuple[RefusedAction, ...]:
+    organizations = reading.world.organizations
+    return tuple(
+        RefusedAction(
+            at=_instant(row.at),
+            organization=organizations[row.organization].name,
+            campaign=None
+            if row.campaign is None
+            else organizations[row.organization].campaigns[row.campaign].name,
+            action=row.action,
+            code=row.code,
+            message=row.message,
+        )
+        for row in reading.trace.refused
+    )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _instant(at: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=at)

@@ -1,0 +1,46 @@
+"""Instants and durations as people read them: Thai time (UTC+7 all year, T2), round figures."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+THAI = timezone(timedelta(hours=7), "Thai time")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=THAI) + timedelta(hours=7)
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+def thai(instant: int) -> datetime:
+    """An instant in ms, UTC, as a datetime of Thai time."""
+    return _EPOCH + timedelta(milliseconds=instant)
+
+
+def date_text(instant: int) -> str:
+    """`Mon 5 Jan 2026`, whatever the locale."""
+    day = thai(instant)
+    return f"{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def time_text(instant: int) -> str:
+    """`09:00:01.250`; without the milliseconds where there are none."""
+    moment = thai(instant)
+    return moment.strftime("%H:%M:%S") + (f".{instant % 1000:03}" if instant % 1000 else "")
+
+
+def minute_text(instant: int) -> str:
+    """`Mon 5 Jan 2026 09:00`: to the minute, cut off."""
+    return f"{date_text(instant)} {thai(instant):%H:%M}"
+
+
+def duration_text(ms: float) -> str:
+    """A length of time in its two largest units: `2 d 3 h`, `1 min 30 s`, `1.25 s`, `0 s`."""
+    if ms < 60_000:
+        return f"{round(ms / 1000, 3):g} s"
+    rounded = round(ms / 1000) * 1000
+    largest = next(place for place, (unit, _) in enumerate(_UNITS) if rounded >= unit)
+    (unit, name), (smaller, smaller_name) = _UNITS[largest : largest + 2]
+    whole, rest = divmod(rounded, unit)
+    more = rest // smaller
+    return f"{whole} {name} {more} {smaller_name}" if more else f"{whole} {name}"

@@ -1,0 +1,183 @@
+"""The summary in words and small tables of text, for the terminal and for notebooks alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dialsim.results.held_back import percent
+from dialsim.results.summary import CampaignSummary, Figures, Summary
+from dialsim.results.thai_time import duration_text, minute_text
+
+Cell = Callable[[Figures], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a planner asked of one campaign: done when, reached whom, held back by what."""
+
+    campaign: str
+    finish: str
+    reach: str
+    held_back: str
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTable:
+    """A titled table of texts; the first cell of a row is the name of what it is about."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def headline(summary: Summary) -> str:
+    """The whole run in one line."""
+    reached = reach_text(summary)
+    if summary.finish is not None:
+        return f"All done {minute_text(_ms(summary))} Thai time. {reached}."
+    if summary.unfinished:
+        count = len(summary.unfinished)
+        which = "1 campaign is" if count == 1 else f"{count} campaigns are"
+        return f"{which} not finished. {reached}."
+    return "Nothing was scheduled."
+
+
+def answers(summary: Summary) -> list[Answer]:
+    """An answer per campaign, in the order of the scenario."""
+    return [
+        Answer(
+            campaign=name,
+            finish=_finish(campaign, summary),
+            reach=reach_text(campaign),
+            held_back=campaign.held_back.sentence if campaign.held_back else "",
+        )
+        for name, campaign in _named(summary)
+    ]
+
+
+def tables(summary: Summary) -> list[FigureTable]:
+    """The figures of every campaign, with a last row for all where there are several.
+
+    A column without anything in it is left out.
+    """
+    scopes: list[tuple[str, Figures]] = list(_named(summary))
+    if len(scopes) > 1:
+        scopes.append(("all", summary))
+    made = [_table(title, columns, scopes) for title, columns in _TABLES.items()]
+    return [*(table for table in made if table.columns), *_reach_table(scopes)]
+
+
+def reach_text(figures: Figures) -> str:
+    """`13,204 of 20,000 people reached (66 %)`."""
+    if not figures.people:
+        return "No people to reach"
+    share = percent(figures.people_reached / figures.people)
+    return f"{figures.people_reached:,} of {figures.people:,} people reached ({share})"
+
+
+def _named(summary: Summary) -> list[tuple[str, CampaignSummary]]:
+    """The campaigns by the shortest name that is not ambiguous."""
+    names = [campaign.name for campaign in summary.campaigns]
+    return [
+        (
+            part.name if names.count(part.name) == 1 else f"{part.organization}/{part.name}",
+            part,
+        )
+        for part in summary.campaigns
+    ]
+
+
+def _finish(campaign: CampaignSummary, summary: Summary) -> str:
+    if campaign.finish is None:
+        if campaign.start is None:
+            return "never scheduled"
+        full_name = f"{campaign.organization}/{campaign.name}"
+        why = "stalled" if full_name in summary.stalled else "cut by clock.end"
+        return f"not finished: {campaign.status}, {why}"
+    days = f", {campaign.calling_days} calling day{'s' * (campaign.calling_days != 1)}"
+    return f"{campaign.status.lower()} {minute_text(_ms(campaign))} Thai time{days}"
+
+
+def _ms(figures: Figures) -> int:
+    assert figures.finish is not None
+    return round(figures.finish.timestamp() * 1000)
+
+
+def _table(
+    title: str, columns: dict[str, Cell], scopes: Sequence[tuple[str, Figures]]
+) -> FigureTable:
+    cells = {name: [cell(figures) for _, figures in scopes] for name, cell in columns.items()}
+    kept = {name: column for name, column in cells.items() if any(column)}
+    names = [name for name, _ in scopes]
+    return FigureTable(title, tuple(kept), tuple(zip(names, *kept.values(), strict=True)))
+
+
+def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
+    """Share of people reached by each attempt; the later ones are left out where they abound."""
+    attempts = min(max((len(figures.reach_by_attempt) for _, figures in scopes), default=0), 8)
+    if attempts < 2:
+        return []
+    rows = [
+        (name, *(percent(share) for share in figures.reach_by_attempt[:attempts]))
+        for name, figures in scopes
+    ]
+    return [
+        FigureTable(
+            "Reached by attempt",
+            tuple(str(number) for number in range(1, attempts + 1)),
+            tuple((*row, *[""] * (attempts + 1 - len(row))) for row in rows),
+        )
+    ]
+
+
+def _count(name: str) -> Cell:
+    return lambda figures: f"{value:,}" if (value := getattr(figures, name)) else ""
+
+
+def _seconds(name: str) -> Cell:
+    return lambda figures: (
+        "" if (value := getattr(figures, name)) is None else duration_text(round(1000 * value))
+    )
+
+
+def _cost(figures: Figures) -> str:
+    return "" if figures.cost is None else f"{figures.cost:,.2f} {figures.currency}"
+
+
+_TABLES: dict[str, dict[str, Cell]] = {
+    "People": {
+        "all": _count("people"),
+        "reached": _count("people_reached"),
+        "exhausted": _count("people_exhausted"),
+        "expired": _count("people_expired"),
+        "cancelled": _count("people_cancelled"),
+        "stalled": _count("people_stalled"),
+        "pending": _count("people_pending"),
+        "unscheduled": _count("people_unscheduled"),
+    },
+    "Calls": {
+        "all": _count("calls"),
+        "completed": _count("calls_completed"),
+        "no answer": _count("calls_no_answer"),
+        "busy": _count("calls_busy"),
+        "failed": _count("calls_failed"),
+        "queue timeout": _count("queue_timeouts"),
+        "cancelled": _count("calls_cancelled"),
+        "expired": _count("calls_expired"),
+        "open": _count("calls_unfinished"),
+    },
+    "Attempts and cost": {
+        "attempts": _count("attempts"),
+        "per person": lambda figures: f"{figures.attempts_per_person_mean or 0:.2f}",
+        "talk minutes": lambda figures: f"{figures.talk_minutes:,.0f}",
+        "cost": _cost,
+    },
+    "Slots and queue": {
+        "mean in use": lambda figures: f"{figures.slots_in_use_mean or 0:.1f}",
+        "peak": lambda figures: str(figures.slots_in_use_peak),
+        "of capacity": lambda figures: percent(figures.slots_capacity_share or 0),
+        "mean wait": _seconds("queue_wait_mean_seconds"),
+        "95 % wait up to": _seconds("queue_wait_p95_seconds"),
+    },
+}

@@ -1,0 +1,44 @@
+"""Writing a result to disk: tables as parquet, the summary and the manifest as JSON."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialsim.results import manifest
+from dialsim.results.output_folder import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.results.result import Result
+
+TABLES = ("calls", "transitions", "recipients", "campaigns")
+
+
+def write_result(result: Result, folder: str | os.PathLike[str], force: bool = False) -> Path:
+    """Write all files of a result; the folder is there when all of them are, or not at all.
+
+    Same result, same bytes, under the same versions of dialsim and its libraries; the manifest
+    alone differs. Raises ExistingOutput if the folder exists, unless `force` replaces the result
+    in it.
+    """
+    place = Path(folder)
+    with replacing(place, force) as draft:
+        for name in TABLES:
+            _write_table(getattr(result, name), draft / f"{name}.parquet")
+        (draft / "summary.json").write_bytes(result.summary.to_json())
+        content = manifest.manifest_json(result.trace, result.wall_seconds)
+        (draft / manifest.NAME).write_bytes(content)
+    return place
+
+
+def _write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write one table; texts that are all different are not worth a dictionary."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    encoded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    pq.write_table(table, path, compression="zstd", use_dictionary=encoded)
