@@ -251,7 +251,7 @@ class Campaign:
             self.log.append(now, trace.call_key(recipient, number) | trace.RETRY)
             self._wait(due, recipient, number)
         self._await_retry()
-        self._dialler.wake()
+        self._dialler.call_due()
 
     def _all_final(self, _event: Event) -> None:
         """RUNNING → COMPLETED, unless a command of the same instant came between (C3)."""

@@ -39,6 +39,7 @@ class Dialler:
         self._gap = dial_gap(scenario.engine.calls_per_second)
         self._queue: deque[Call] = deque()
         self._queued = 0
+        self._capacity: float = 0
         self._released_last = -1
         self._dialled_last: int | None = None
         self._woken = False
@@ -56,6 +57,7 @@ class Dialler:
     def set_limit(self, limit: int) -> None:
         """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
         self.limit = limit
+        self._capacity = self._queue_capacity()
         self.trace.limits.append(LimitChange(self.clock.now, self.block.position, limit))
         self.wake()
 
@@ -71,6 +73,11 @@ class Dialler:
             self._woken = True
             At(self.clock, self.clock.now, Step.DIALLING, self._work)
 
+    def call_due(self) -> None:
+        """Another call may be released; without room for it, whatever makes room wakes us (Q2)."""
+        if self._queued < self._capacity:
+            self.wake()
+
     def slot_freed(self) -> None:
         """A call that held a slot ended or was withdrawn (Q1)."""
         self.slots_in_use -= 1
@@ -84,13 +91,13 @@ class Dialler:
     def _wake_on(self, _event: Event) -> None:
         self.wake()
 
-    def _room(self) -> float:
-        """How many more calls the queue may take (Q2)."""
+    def _queue_capacity(self) -> float:
+        """How many calls the queue takes under the limit of now (Q2)."""
         if self.limit == 0:
             return 0
         if self._queue_limit == "unlimited":
             return inf
-        return (self.limit if self._queue_limit is None else self._queue_limit) - self._queued
+        return self.limit if self._queue_limit is None else self._queue_limit
 
     def _work(self, _event: Event) -> None:
         """Release and dial until neither can do more (T4 step 7)."""
@@ -106,7 +113,7 @@ class Dialler:
 
     def _release(self, now: int, ready: list[Campaign]) -> None:
         """SCHEDULED → QUEUED while the queue has room (Q2)."""
-        while ready and self._room() > 0:
+        while ready and self._queued < self._capacity:
             campaign = self._next(ready)
             self._queue.append(campaign.release(now))
             self._queued += 1
@@ -167,7 +174,7 @@ class Dialler:
 
         Without room nothing need be awaited: whatever makes room wakes the dialler.
         """
-        room = self._room() > 0
+        room = self._queued < self._capacity
         for campaign in self.campaigns:
             campaign.await_release(now if room else None)
 
