@@ -215,7 +215,7 @@ def add_trouble(rng: random.Random, scenario: Scenario) -> None:
             if rng.random() < 0.12 and late > instant(body["startDateTime"]):
                 body["endDateTime"] = iso(late)
     if rng.random() < 0.08:
-        scenario.setdefault("clock", {})["end"] = iso(moment())
+        scenario.setdefault("clock", {})["end"] = iso(max(start + 1, moment()))
 
 
 def add_actions(rng: random.Random, organization: Scenario, moments: list[int]) -> None:
