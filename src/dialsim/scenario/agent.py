@@ -1,0 +1,125 @@
+"""Agents: who speaks, what they ask of recipients, and what their conversations yield."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from dialsim.interface.agent import ParamSchema
+from dialsim.scenario.fields import Model, Phone, Share, Switch, Text, Uuid, broken, sums_to_one
+
+
+class FunnelStep(Model):
+    """A step of the conversation and the share of conversations that reach it."""
+
+    step: Text = Field(description="Name of the step.", examples=["Greeted"])
+    share: Share = Field(description="Share of conversations that reach it.", examples=[1.0])
+
+
+class AnalysisField(Model):
+    """A custom field of the analysis, and how often it takes which value."""
+
+    type: Literal["string", "text", "number", "boolean", "enum"] = Field(
+        description="The field's type.", examples=["boolean"]
+    )
+    required: Switch = Field(
+        default=False, description="Whether every analysis has it.", examples=[True]
+    )
+    description: Text | None = Field(default=None, description="What the field means.")
+    enum_variant: tuple[Text, ...] | None = Field(
+        default=None, description="The values an enum may take.", examples=[["yes", "no"]]
+    )
+    values: dict[str, Share] = Field(
+        description="Share of each value; they sum to 1. Keys of a boolean are true and false, "
+        "of a number its values.",
+        examples=[{"true": 0.35, "false": 0.65}],
+    )
+
+    @model_validator(mode="after")
+    def _values_fit_the_type(self) -> AnalysisField:
+        for value in self.values:
+            if self.type == "boolean" and value not in {"true", "false"}:
+                raise broken("is no value of a boolean field: true and false are", "values", value)
+            if self.type == "number" and not _is_number(value):
+                raise broken("is no value of a number field", "values", value)
+            if self.enum_variant is not None and value not in self.enum_variant:
+                raise broken("is not among enumVariant", "values", value)
+        try:
+            sums_to_one(self.values)
+        except Exception as error:
+            raise broken(str(error), "values") from None
+        return self
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+class Analysis(Model):
+    """What the analyses of an agent's conversations say (interface, section 2.6)."""
+
+    version: Literal["v1", "v2"] = Field(
+        default="v2", description="Version of the results' shape.", examples=["v2"]
+    )
+    funnel: tuple[FunnelStep, ...] | None = Field(
+        default=None,
+        description="The steps in order, each with the share of conversations reaching it.",
+    )
+    fields: dict[Text, AnalysisField] = Field(
+        default_factory=dict, description="Custom fields by name."
+    )
+
+    @model_validator(mode="after")
+    def _funnel_narrows(self) -> Analysis:
+        steps = self.funnel
+        if steps is None:
+            return self
+        if not steps:
+            raise broken("must not be empty; leave it out for no funnel", "funnel")
+        seen = {steps[0].step}
+        for index, (before, step) in enumerate(pairwise(steps), start=1):
+            if step.step in seen:
+                raise broken("is the name of an earlier step", "funnel", index, "step")
+            if step.share > before.share:
+                raise broken(
+                    f"must not be greater than that of {before.step}, {before.share:g}",
+                    *("funnel", index, "share"),
+                )
+            seen.add(step.step)
+        return self
+
+
+class Agent(Model):
+    """A voice agent: its number, voice and parameters, and how people behave towards it."""
+
+    name: Text = Field(
+        description="The agent's name; unique in its organization.", examples=["Reminder"]
+    )
+    id: Uuid | None = Field(
+        default=None, description="A fixed id (UUID). Left out: derived from the seed."
+    )
+    caller_id: Phone | None = Field(
+        default=None,
+        description="The agent's own number. Left out: the service's shared number.",
+        examples=["021000001"],
+    )
+    voice_key: Text | None = Field(
+        default=None, description="The agent's voice, from the voice catalog.", examples=["malee"]
+    )
+    params_schema: dict[Text, ParamSchema] | None = Field(
+        default=None,
+        description="The parameters that recipients carry, by name.",
+        examples=[{"amount": {"type": "number", "required": True}}],
+    )
+    behaviour: Text = Field(
+        default="default", description="A name under behaviours.", examples=["default"]
+    )
+    analysis: Analysis | None = Field(
+        default=None, description="What the analyses of its conversations say."
+    )

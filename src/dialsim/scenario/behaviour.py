@@ -1,0 +1,256 @@
+"""Behaviours: how people and lines behave when an agent calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from dialsim.scenario.distribution import Constant, Distribution, distribution
+from dialsim.scenario.fields import Amount, Model, Number, Share, Text, broken, sums_to_one
+from dialsim.scenario.units import Duration
+
+
+def _key_from(least: int, most: int, noun: str) -> BeforeValidator:
+    """The validator of a key that is a whole number, which comes as text."""
+
+    def check(key: object) -> int:
+        if isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 3:
+            number = int(key)
+            if least <= number <= most:
+                return number
+        raise broken(f"is no {noun}")
+
+    return BeforeValidator(check)
+
+
+_Hour = Annotated[int, _key_from(0, 23, "hour of the day: hours are 0 to 23")]
+_Day = Annotated[int, _key_from(1, 7, "day of the week: days are 1 (Monday) to 7 (Sunday)")]
+_Odds = Annotated[Amount, Field(le=1_000_000)]
+
+
+class Outcomes(Model):
+    """How a first attempt at an average hour ends, as shares of all people; they sum to 1."""
+
+    answered: Share = Field(default=0.0, description="Somebody answers.", examples=[0.35])
+    no_answer: Share = Field(default=0.0, description="It rings in vain.", examples=[0.45])
+    busy: Share = Field(default=0.0, description="The line is engaged.", examples=[0.12])
+    failed: Share = Field(default=0.0, description="The line or the number fails.", examples=[0.08])
+
+    @model_validator(mode="after")
+    def _sum_to_one(self) -> Outcomes:
+        sums_to_one(dict(self))
+        return self
+
+
+class CallerIdUse(Model):
+    """Fatigue: the more a number has dialled of late, the less it is answered."""
+
+    per1000: Annotated[Number, Field(gt=0, le=10)] = Field(
+        alias="per1000",
+        description="Factor on the odds of an answer per 1,000 recent dials of the number.",
+        examples=[0.95],
+    )
+    recovery: Duration = Field(
+        description="Time constant of the exponential decay of dials; more than 0.",
+        examples=["1d"],
+    )
+
+    @model_validator(mode="after")
+    def _recovers(self) -> CallerIdUse:
+        if self.recovery == 0:
+            raise broken("must be greater than 0", "recovery")
+        return self
+
+
+class AnsweredOdds(Model):
+    """Factors on the odds of `answered`; the other outcomes keep their proportions."""
+
+    by_hour: dict[_Hour, _Odds] = Field(
+        default_factory=dict,
+        description="By Thai hour, 0 to 23; an hour not listed is 1.",
+        examples=[{"9": 0.8, "18": 1.4}],
+    )
+    by_day: dict[_Day, _Odds] = Field(
+        default_factory=dict,
+        description="By day of the week, 1 = Monday to 7 = Sunday; a day not listed is 1.",
+        examples=[{"6": 1.2, "7": 1.1}],
+    )
+    by_attempt: tuple[_Odds, ...] = Field(
+        default=(1.0,),
+        description="By attempt, from the first; the last one repeats.",
+        examples=[[1.0, 0.8, 0.6]],
+        json_schema_extra={"minItems": 1},
+    )
+    by_segment: dict[Text, _Odds] = Field(
+        default_factory=dict,
+        description="By the recipient's segment; one not listed is 1.",
+        examples=[{"vip": 1.5}],
+    )
+    by_caller_id_use: CallerIdUse | None = Field(
+        default=None, description="By how much the caller ID has been used of late."
+    )
+
+    @model_validator(mode="after")
+    def _has_attempts(self) -> AnsweredOdds:
+        if not self.by_attempt:
+            raise broken("must not be empty", "byAttempt")
+        return self
+
+
+class Persons(Model):
+    """How people differ from each other; `outcomes` hold over all of them."""
+
+    reachable: Annotated[Share, Field(gt=0)] = Field(
+        default=1.0, description="Share of people who ever answer.", examples=[0.9]
+    )
+    concentration: Annotated[Number, Field(gt=0, le=1_000_000)] | None = Field(
+        default=None,
+        description="a + b of the Beta distribution of each reachable person's own chance to "
+        "answer: small means that people differ much. Left out: all alike.",
+        examples=[6],
+    )
+
+
+class RingTime(Model):
+    """How long the phone rings before each end; what is left out is the default behaviour's."""
+
+    answered: Distribution = Field(
+        default=distribution(
+            {"dist": "lognormal", "mean": "12s", "sd": "4.5s", "min": "1s", "max": "28s"}
+        ),
+        description="Until somebody answers.",
+        examples=["9s"],
+    )
+    no_answer: Distribution = Field(
+        default=distribution("28s"),
+        description="Until the service gives up.",
+        examples=["30s"],
+    )
+    busy: Distribution = Field(
+        default=distribution("1s"), description="Until the line is found engaged.", examples=["1s"]
+    )
+    failed: Distribution = Field(
+        default=distribution("0s"), description="Until the line fails.", examples=[0]
+    )
+
+
+class Rates(Model):
+    """What goes wrong in answered calls: shares of one draw each, in this order."""
+
+    silent: Share = Field(default=0.0, description="Nobody speaks.", examples=[0.02])
+    agent_error: Share = Field(
+        default=0.0, description="The agent stops with an error.", examples=[0.005]
+    )
+    not_recorded: Share = Field(
+        default=0.0, description="There is no recording and no transcript.", examples=[0.0]
+    )
+    analysis_unavailable: Share = Field(
+        default=0.0, description="The analysis could not run.", examples=[0.01]
+    )
+    analysis_failed: Share = Field(
+        default=0.0, description="The analysis failed.", examples=[0.005]
+    )
+    late_result: Share = Field(
+        default=0.0,
+        description="Share of the failed analyses whose result comes late after all.",
+        examples=[0.5],
+    )
+
+    @model_validator(mode="after")
+    def _fit_into_one_draw(self) -> Rates:
+        total = sum(share for name, share in self if name != "late_result")
+        if total > 1 + 1e-9:
+            raise broken(f"must sum to at most 1 (lateResult apart), but sums to {total:.10g}")
+        return self
+
+
+class Behaviour(Model):
+    """How people and lines behave; the fields' defaults are those of a behaviour in a file."""
+
+    outcomes: Outcomes = Field(
+        default=Outcomes.model_validate(
+            {"answered": 0.5, "noAnswer": 0.33, "busy": 0.05, "failed": 0.12}
+        ),
+        description="Ends of a first attempt at an average hour, as shares that sum to 1; a "
+        "share left out is 0. Left out as a whole: the default behaviour's.",
+    )
+    answered_odds: AnsweredOdds = Field(
+        default=AnsweredOdds(), description="What makes an answer more or less likely."
+    )
+    people: Persons | None = Field(
+        default=None, description="How people differ. Left out: all are alike."
+    )
+    setup_time: Distribution = Field(
+        default=distribution({"dist": "uniform", "low": "1s", "high": "3s"}),
+        description="Time to set up the line, before the phone rings; never below 1 ms.",
+        examples=["2s"],
+    )
+    ring_time: RingTime = Field(default=RingTime(), description="How long the phone rings.")
+    talk_time: Distribution = Field(
+        default=distribution(
+            {"dist": "lognormal", "mean": "75s", "sd": "88s", "min": "2s", "max": "10m"}
+        ),
+        description="How long an answered call lasts.",
+        examples=[{"dist": "lognormal", "mean": "75s", "sd": "60s", "min": "2s", "max": "10m"}],
+    )
+    analysis_delay: Distribution = Field(
+        default=distribution("20s"),
+        description="From the end of a call to its analysis.",
+        examples=["20s"],
+    )
+    rates: Rates = Field(default=Rates(), description="What goes wrong in answered calls.")
+    late_result_delay: Distribution = Field(
+        default=distribution("30m"),
+        description="From a failed analysis to its late result.",
+        examples=["30m"],
+    )
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Behaviour:
+        setup = self.setup_time
+        if isinstance(setup, Constant) and setup.value == 0:
+            raise broken("must not be a constant 0: a line takes at least 1ms", "setupTime")
+        if self.people is not None and self.outcomes.answered > self.people.reachable:
+            raise broken(
+                f"must not be less than outcomes.answered, which is {self.outcomes.answered:g}",
+                *("people", "reachable"),
+            )
+        return self
+
+
+BUILT_IN = Behaviour.model_validate({"people": {"reachable": 1.0, "concentration": 2.3}})
+"""The default behaviour of a file that defines none; its figures are explained in the docs."""
+
+_INHERITED = ("outcomes", "setupTime", "talkTime", "analysisDelay", "lateResultDelay")
+
+
+def inherit(written: Mapping[str, object]) -> dict[str, object]:
+    """Behaviours by name, as written, with what each takes from the file's own `default`.
+
+    Times and `outcomes` as a whole are inherited, the ring times one by one; whatever is missing
+    then is the built-in default's, which the models fill in. A file without `default` has the
+    built-in one. Entries that are no blocks stay as they are, for the models to refuse.
+    """
+    default = written.get("default")
+    base = default if isinstance(default, dict) else {}
+    inherited = {key: base[key] for key in _INHERITED if base.get(key) is not None}
+    complete: dict[str, object] = {"default": BUILT_IN}
+    for name, behaviour in written.items():
+        if not isinstance(behaviour, dict) or behaviour is default:
+            complete[name] = BUILT_IN if name == "default" and behaviour is None else behaviour
+            continue
+        own = {key: value for key, value in behaviour.items() if value is not None}
+        complete[name] = inherited | own | _ring_times(base.get("ringTime"), own.get("ringTime"))
+    return complete
+
+
+def _ring_times(base: object, own: object) -> dict[str, Any]:
+    if not isinstance(base, dict):
+        return {}
+    if own is None:
+        return {"ringTime": base}
+    if not isinstance(own, dict):
+        return {}
+    return {"ringTime": base | {end: time for end, time in own.items() if time is not None}}

@@ -1,0 +1,60 @@
+"""The clock's start: where it comes from, and what may not lie before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.scenario.problems import Problems
+from dialsim.scenario.tree import Cursor
+from dialsim.scenario.units import parse_offset_instant
+
+
+def start_of(root: Cursor) -> int | None:
+    """When a document's clock starts, in ms since 1970: as it says, else its earliest instant.
+
+    None if it has no instant at all; 0 stands for instants of which none can be read.
+    """
+    written = root.at("clock", "start")
+    if written.exists:
+        return _read(written, parse_offset_instant) or 0
+    read = [_read(instant, parse_offset_instant) for instant in _instants(root)]
+    read += [_read(instant, parse_instant) for instant in _start_date_times(root)]
+    if not read:
+        return None
+    return min((instant for instant in read if instant is not None), default=0)
+
+
+def check_order(root: Cursor, start: int, problems: Problems) -> None:
+    """Note the instants of the document that lie before its clock's start."""
+    for cursor in _instants(root):
+        instant = _read(cursor, parse_offset_instant)
+        if instant is not None and instant < start:
+            shown = format_instant(start).replace(".000Z", "Z")
+            problems.add(cursor, f"must not be before clock.start, {shown}")
+
+
+def _instants(root: Cursor) -> Iterator[Cursor]:
+    for organization in root.at("organizations").items():
+        for campaign in organization.at("campaigns").items():
+            if campaign.at("scheduledAt").exists:
+                yield campaign.at("scheduledAt")
+        for action in organization.at("timeline").items():
+            if action.at("at").exists:
+                yield action.at("at")
+
+
+def _start_date_times(root: Cursor) -> Iterator[Cursor]:
+    for organization in root.at("organizations").items():
+        bodies = [campaign.at("schedule") for campaign in organization.at("campaigns").items()]
+        bodies += [action.at("body") for action in organization.at("timeline").items()]
+        for body in bodies:
+            if body.at("startDateTime").exists:
+                yield body.at("startDateTime")
+
+
+def _read(cursor: Cursor, parse: Callable[[str], int]) -> int | None:
+    try:
+        return parse(cursor.text or "")
+    except ValueError:
+        return None

@@ -1,0 +1,143 @@
+"""What the models of a scenario file are made of: their base, and fields with exact errors.
+
+Validators raise PydanticCustomError of one of two types, and `wording` makes the final text:
+`wrong` is completed by what stands in the file (`must be true or false, not "yes"`), `broken` is
+complete (`must not be empty`) and may name a field below with `path`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from dialsim.interface.identifiers import UUID_PATTERN, is_uuid
+
+PHONE_PATTERN = r"^\+?[0-9]{1,20}$"
+"""A phone number, also for JSON Schema."""
+PHONE_TEXT = "must be a phone number of at most 20 digits, with or without a + in front"
+
+
+def broken(says: str, *path: str | int) -> PydanticCustomError:
+    """The error of a rule between fields: a text behind the path of the culprit, below here."""
+    return PydanticCustomError("broken", "{says}", {"says": says, "path": path})
+
+
+def wrong(says: str) -> PydanticCustomError:
+    """The error of a value of the wrong kind; what stands in its place is shown behind it."""
+    return PydanticCustomError("wrong", "{says}", {"says": says})
+
+
+class Model(BaseModel):
+    """A block of a scenario file: frozen, camelCase keys, no unknown ones; null means left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_means_left_out(cls, block: Any) -> Any:
+        if isinstance(block, dict) and None in block.values():
+            return {key: value for key, value in block.items() if value is not None}
+        return block
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise wrong("must be text")
+    if not value.strip():
+        raise broken("must not be empty")
+    return value
+
+
+def _uuid(value: object) -> str:
+    text = _text(value)
+    if not is_uuid(text):
+        raise wrong("must be a UUID such as 7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10")
+    return text
+
+
+def _url(value: object) -> str:
+    text = _text(value)
+    try:
+        parts = urlsplit(text)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or re.search(r"\s", text):
+        raise wrong("must be a URL that begins with http:// or https://")
+    return text
+
+
+def _param(value: object) -> object:
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if not isinstance(value, str | int | float) or not finite:
+        raise wrong("must be text, a finite number, true or false")
+    return value
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise wrong("must be true or false")
+    return value
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong("must be a whole number")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong("must be a number")
+    if not math.isfinite(value):
+        raise wrong("must be a finite number")
+    if abs(value) > 1e15:
+        raise wrong("must be a number of sensible size, at most 1e15")
+    return float(value)
+
+
+def patterned(pattern: str, says: str) -> BeforeValidator:
+    """The validator of a text that must match a pattern; `says` what it must be."""
+    form = re.compile(pattern)
+
+    def check(value: object) -> str:
+        text = _text(value)
+        if not form.fullmatch(text):
+            raise wrong(says)
+        return text
+
+    return BeforeValidator(check)
+
+
+Text = Annotated[str, BeforeValidator(_text), Field(json_schema_extra={"minLength": 1})]
+Phone = Annotated[
+    str,
+    patterned(PHONE_PATTERN, PHONE_TEXT),
+    Field(json_schema_extra={"pattern": PHONE_PATTERN}),
+]
+Uuid = Annotated[str, BeforeValidator(_uuid), Field(json_schema_extra={"pattern": UUID_PATTERN})]
+Url = Annotated[str, BeforeValidator(_url), Field(json_schema_extra={"pattern": r"^https?://\S+$"})]
+ParamValue = Annotated[str | int | float | bool, BeforeValidator(_param)]
+"""A value in a recipient's `agentParams`."""
+Switch = Annotated[bool, BeforeValidator(_switch)]
+Whole = Annotated[int, BeforeValidator(_whole)]
+Number = Annotated[float, BeforeValidator(_number)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Amount = Annotated[Number, Field(ge=0)]
+Limit = Annotated[Whole, Field(ge=0, le=1_000_000)]
+"""A number of concurrent calls (Q1)."""
+
+
+def sums_to_one(shares: dict[str, float]) -> None:
+    """Raise if shares don't sum to 1 within a millionth."""
+    total = math.fsum(shares.values())
+    if abs(total - 1) > 1e-6:
+        raise broken(f"must sum to 1, but sums to {total:.10g}")

@@ -1,0 +1,110 @@
+"""Loading: from a scenario file, or its text, to a Scenario that an engine can take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dialsim.interface.instants import format_instant
+from dialsim.scenario.behaviour import inherit
+from dialsim.scenario.clock import check_order, start_of
+from dialsim.scenario.measurements import read_measurements
+from dialsim.scenario.models import Scenario
+from dialsim.scenario.overrides import apply
+from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.recipients import check_ids, read_recipients
+from dialsim.scenario.references import check_references
+from dialsim.scenario.remarks import remarks_on
+from dialsim.scenario.schedules import read_schedules
+from dialsim.scenario.text_source import decoded, read_bytes
+from dialsim.scenario.tree import Cursor, Mapping, put
+from dialsim.scenario.wording import problems_of
+from dialsim.scenario.yaml_source import parse_yaml
+
+
+def load(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Scenario:
+    """Read and check a scenario file, and the CSVs that it names.
+
+    `overrides` are texts `PATH=VALUE` that replace values of the file before it is checked.
+    Raises ScenarioError with all that is wrong: every problem's file, line, column and path.
+    """
+    file = Path(path)
+    text = decoded(read_bytes(file, str(path)), str(path))
+    scenario = _read(text, str(path), file.parent, overrides)
+    return scenario.loaded(file, scenario.warnings)
+
+
+def loads(
+    text: str,
+    *,
+    name: str = "<text>",
+    folder: str | os.PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+) -> Scenario:
+    """Read and check a scenario given as text; `name` stands for its file in errors.
+
+    `folder` is where the names of its CSVs start, by default the current one. Raises ScenarioError
+    as `load` does.
+    """
+    return _read(text, name, Path(folder or ""), overrides)
+
+
+def _read(text: str, name: str, folder: Path, overrides: Sequence[str]) -> Scenario:
+    document = parse_yaml(text, name)
+    if not isinstance(document, Mapping):
+        says = "a scenario is a mapping of keys, such as name and organizations"
+        raise ScenarioError([Problem(name, 1, 1, "", says)])
+    problems = Problems(name)
+    apply(overrides, document, problems)
+    root = Cursor.root(document)
+    values = _values(root, folder, problems)
+    check_references(root, problems)
+    try:
+        scenario = Scenario.model_validate(values, by_alias=True, by_name=False)
+    except ValidationError as error:
+        for problem in problems_of(error, root):
+            problems.note(problem)
+        problems.raise_if_any()
+        raise
+    check_ids(scenario, root, problems)
+    problems.raise_if_any()
+    return scenario.loaded(None, remarks_on(scenario, root))
+
+
+def _values(root: Cursor, folder: Path, problems: Problems) -> Any:
+    """The document's plain values, with what the models take as read: requests, files, the clock.
+
+    What is wrong with these is noted, and they are left out.
+    """
+    values: Any = root.value
+    for body, request in read_schedules(root, problems):
+        put(values, body.path, request)
+    for recipients, people in read_recipients(root, folder, problems):
+        put(values, recipients.path, people)
+    for measured, distribution in read_measurements(root, folder, problems):
+        put(values, measured.path, distribution)
+    start = start_of(root)
+    if start is not None:
+        check_order(root, start, problems)
+        if not root.at("clock").exists:
+            values["clock"] = {}
+        if not root.at("clock", "start").exists and isinstance(values["clock"], dict):
+            values["clock"]["start"] = format_instant(start)
+        _fill_scheduled_at(root, values, start)
+    if isinstance(values.get("behaviours", {}), dict | None):
+        values["behaviours"] = inherit(values.get("behaviours") or {})
+    return values
+
+
+def _fill_scheduled_at(root: Cursor, values: Any, start: int) -> None:
+    """Without `scheduledAt` the request is made when the clock starts."""
+    for organization in root.at("organizations").items():
+        for campaign in organization.at("campaigns").items():
+            if campaign.at("schedule").exists and not campaign.at("scheduledAt").exists:
+                o, c = organization.path[-1], campaign.path[-1]
+                block = values["organizations"][o]["campaigns"][c]
+                block["scheduledAt"] = format_instant(start)

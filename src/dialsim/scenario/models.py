@@ -1,0 +1,115 @@
+"""The scenario: everything a planner writes in one file, read and checked."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PrivateAttr
+
+from dialsim.interface.voices import DEFAULT_VOICES, Voice
+from dialsim.scenario.agent import Agent
+from dialsim.scenario.behaviour import BUILT_IN, Behaviour
+from dialsim.scenario.campaign import (
+    Campaign,
+    GeneratedRecipients,
+    Recipient,
+    Recipients,
+    RecipientsFile,
+)
+from dialsim.scenario.distribution import Distribution
+from dialsim.scenario.fields import Model, Text, Whole, wrong
+from dialsim.scenario.organization import Organization
+from dialsim.scenario.service import Clock, Costs, EngineSettings, Service
+from dialsim.scenario.timeline import TimelineAction
+
+__all__ = [
+    "Agent",
+    "Behaviour",
+    "Campaign",
+    "Clock",
+    "Costs",
+    "Distribution",
+    "EngineSettings",
+    "GeneratedRecipients",
+    "Organization",
+    "Recipient",
+    "Recipients",
+    "RecipientsFile",
+    "Scenario",
+    "Service",
+    "TimelineAction",
+]
+
+
+def _version(value: object) -> object:
+    if isinstance(value, bool) or value != 1:
+        raise wrong("must be 1, the only version of the format so far")
+    return 1
+
+
+class Scenario(Model):
+    """A scenario as the engine takes it: defaults filled in, references good, people read.
+
+    Instants and durations are integer milliseconds (T1). `behaviours` always has `default`, and
+    every behaviour in it is complete.
+    """
+
+    version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+        default=1, description="Version of this format.", examples=[1]
+    )
+    name: Text = Field(
+        default="Scenario", description="What the scenario is called.", examples=["First campaign"]
+    )
+    description: str | None = Field(
+        default=None, description="What it shows.", examples=["One campaign, one week"]
+    )
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = Field(
+        default=1, description="Decides all chance: same seed, same run.", examples=[1]
+    )
+    clock: Clock = Field(description="When the simulated time begins and ends.")
+    service: Service = Field(default=Service(), description="The service's name and addresses.")
+    engine: EngineSettings = Field(
+        default=EngineSettings(), description="How calls are queued, ordered and paced."
+    )
+    costs: Costs | None = Field(default=None, description="Left out: calls cost nothing.")
+    voices: tuple[Voice, ...] = Field(
+        default=DEFAULT_VOICES, description="The voice catalog. Left out: a small invented one."
+    )
+    organizations: tuple[Organization, ...] = Field(
+        description="The accounts that call; at least one.", json_schema_extra={"minItems": 1}
+    )
+    behaviours: dict[Text, Behaviour] = Field(
+        default={"default": BUILT_IN},
+        description="How people and lines behave, by name; agents refer to these names.",
+    )
+    _source: Path | None = PrivateAttr(default=None)
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def source(self) -> Path | None:
+        """The file it was loaded from; None if it came as text."""
+        return self._source
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on what is allowed but may not be meant."""
+        return self._warnings
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 (hex) of all that is simulated: the values, and the people in the CSVs."""
+        content = hashlib.sha256(self.model_dump_json(by_alias=True).encode())
+        for organization in self.organizations:
+            for campaign in organization.campaigns:
+                if isinstance(campaign.recipients, RecipientsFile):
+                    content.update(campaign.recipients.table.digest)
+        return content.hexdigest()
+
+    def loaded(self, source: Path | None, warnings: tuple[str, ...]) -> Scenario:
+        """The same scenario, with where it came from and what is to be said about it."""
+        loaded = self.model_copy()
+        loaded._source = source
+        loaded._warnings = warnings
+        return loaded

@@ -1,0 +1,111 @@
+"""Organizations: the accounts that call, with all that belongs to each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dialsim.interface.schedule import CallingAccount
+from dialsim.scenario.agent import Agent
+from dialsim.scenario.campaign import Campaign
+from dialsim.scenario.fields import Limit, Model, Switch, Text, Uuid, patterned
+from dialsim.scenario.timeline import TimelineAction
+from dialsim.scenario.units import Duration
+from dialsim.scenario.webhook import Webhook
+
+API_KEY_PATTERN = r"^\S*_[^\s_]{32}$"
+API_KEY_TEXT = "must be a prefix that ends in an underscore, then 32 characters"
+
+
+class SipCallerId(Model):
+    """A number of a SIP account, by its id."""
+
+    id: Uuid = Field(
+        description="The id (UUID) that sipCallerId names.",
+        examples=["c0a5b3d2-9c4e-4d6f-8a43-51d0f5b7e921"],
+    )
+    number: Text = Field(description="The phone number.", examples=["021000009"])
+
+
+class SipAccount(Model):
+    """A SIP account and its numbers (legacy)."""
+
+    id: Uuid = Field(
+        description="The id (UUID) that sipAccountId names.",
+        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
+    )
+    caller_ids: tuple[SipCallerId, ...] = Field(default=(), description="The account's numbers.")
+
+
+class DuplicateCallAlert(Model):
+    """The feature that finds people reached of late."""
+
+    window: Duration = Field(description="How far back it looks.", examples=["30d"])
+
+
+class Retention(Model):
+    """How long data of a call is kept after its end; what is left out is kept for ever (D2)."""
+
+    audio: Duration | None = Field(default=None, description="Recordings.", examples=["30d"])
+    personal_data: Duration | None = Field(
+        default=None, description="Names, numbers, parameters, transcripts.", examples=["90d"]
+    )
+    output: Duration | None = Field(
+        default=None, description="Analysis results.", examples=["365d"]
+    )
+
+
+class Organization(Model):
+    """An account of the service: its limit, numbers, agents, campaigns and timeline."""
+
+    name: Text = Field(description="The organization's name; unique.", examples=["Acme"])
+    id: Uuid | None = Field(
+        default=None, description="A fixed id (UUID). Left out: derived from the seed."
+    )
+    max_concurrent_calls: Limit = Field(
+        description="Slots: how many calls may be under way at once (Q1).", examples=[20]
+    )
+    calling_allowed: Switch = Field(
+        default=True, description="Whether the service lets it call.", examples=[True]
+    )
+    api_key: Annotated[str, patterned(API_KEY_PATTERN, API_KEY_TEXT)] | None = Field(
+        default=None,
+        description="A prefix that ends in an underscore, then 32 characters. Left out: derived "
+        "from seed and name.",
+        examples=["sim_0123456789abcdef0123456789abcdef"],
+        json_schema_extra={"pattern": API_KEY_PATTERN},
+    )
+    caller_ids: tuple[Text, ...] = Field(
+        default=(),
+        description="Its phone numbers, in quotes.",
+        examples=[["021000001", "021000002"]],
+    )
+    sip_accounts: tuple[SipAccount, ...] = Field(
+        default=(), description="Its SIP accounts (legacy)."
+    )
+    duplicate_call_alert: DuplicateCallAlert | None = Field(
+        default=None, description="Left out: the feature is off."
+    )
+    retention: Retention | None = Field(
+        default=None, description="Left out: everything is kept for ever."
+    )
+    webhook: Webhook | None = Field(default=None, description="Left out: nothing is sent.")
+    agents: tuple[Agent, ...] = Field(default=(), description="Its voice agents.")
+    campaigns: tuple[Campaign, ...] = Field(
+        default=(), description="Its campaigns, in the order in which they share slots."
+    )
+    timeline: tuple[TimelineAction, ...] = Field(
+        default=(), description="What somebody does while the campaigns run."
+    )
+
+    def calling_account(self) -> CallingAccount:
+        """What a schedule request's conditions are checked against (interface, section 4.6)."""
+        return CallingAccount(
+            caller_ids=frozenset(self.caller_ids),
+            sip_accounts={
+                account.id: {caller.id: caller.number for caller in account.caller_ids}
+                for account in self.sip_accounts
+            },
+            duplicate_call_alert=self.duplicate_call_alert is not None,
+        )

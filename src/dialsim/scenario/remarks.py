@@ -1,0 +1,104 @@
+"""Remarks on a scenario: what is allowed, but may not be what its writer means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
+from dialsim.scenario.models import Scenario
+from dialsim.scenario.organization import Organization
+from dialsim.scenario.tree import Cursor
+
+_NOT_SIMULATED = {
+    "organizations": ("webhook", "retention"),
+    "agents": ("analysis",),
+    "behaviours": ("analysisDelay", "rates", "lateResultDelay"),
+    "engine": ("webhookDelay",),
+}
+
+
+def remarks_on(scenario: Scenario, root: Cursor) -> tuple[str, ...]:
+    """Plain sentences on a good scenario and the document it was read from."""
+    return (*_not_simulated(root), *_on_organizations(scenario))
+
+
+def _not_simulated(root: Cursor) -> Iterator[str]:
+    organizations = list(root.at("organizations").items())
+    blocks = {
+        "organizations": organizations,
+        "agents": [agent for org in organizations for agent in org.at("agents").items()],
+        "behaviours": [behaviour for _, behaviour in root.at("behaviours").entries()],
+        "engine": [root.at("engine")],
+    }
+    keys = [
+        key
+        for noun, known in _NOT_SIMULATED.items()
+        for key in known
+        if any(block.at(key).exists for block in blocks[noun])
+    ]
+    if keys:
+        verb = "is" if len(keys) == 1 else "are"
+        yield f"Read and checked, but not simulated yet: {', '.join(keys)} {verb} without effect."
+
+
+def _on_organizations(scenario: Scenario) -> Iterator[str]:
+    for organization in scenario.organizations:
+        for agent in organization.agents:
+            if agent.caller_id is not None and agent.caller_id not in organization.caller_ids:
+                yield (
+                    f"Agent {agent.name} of {organization.name} calls from {agent.caller_id}, "
+                    "which is not among the organization's callerIds."
+                )
+        for campaign in organization.campaigns:
+            yield from _on_recipients(organization, campaign)
+
+
+def _on_recipients(organization: Organization, campaign: Campaign) -> Iterator[str]:
+    where = f"Campaign {campaign.name} of {organization.name}"
+    agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
+    unknown = [
+        name
+        for name in _param_names(campaign)
+        if agent.params_schema is not None
+        and name not in agent.params_schema
+        and not name.startswith("metadata__")
+    ]
+    if unknown:
+        yield (
+            f"{where} has agentParams that the paramsSchema of {agent.name} does not name: "
+            f"{', '.join(unknown)}."
+        )
+    yield from _on_duplicates(where, _tels(campaign))
+
+
+def _param_names(campaign: Campaign) -> Sequence[str]:
+    recipients = campaign.recipients
+    if isinstance(recipients, RecipientsFile):
+        return list(recipients.table.params)
+    if isinstance(recipients, GeneratedRecipients):
+        return list(recipients.agent_params)
+    return list(dict.fromkeys(name for person in recipients for name in person.agent_params))
+
+
+def _tels(campaign: Campaign) -> Sequence[str]:
+    recipients = campaign.recipients
+    if isinstance(recipients, RecipientsFile):
+        return recipients.table.tels
+    if isinstance(recipients, GeneratedRecipients):
+        return ()
+    return [person.tel for person in recipients]
+
+
+def _on_duplicates(where: str, tels: Sequence[str]) -> Iterator[str]:
+    repeats = len(tels) - len(set(tels))
+    if not repeats:
+        return
+    tel, times = Counter(tels).most_common(1)[0]
+    if repeats == times - 1:
+        yield f"{where} has {tel} {times} times; each of these recipients is called."
+    else:
+        yield (
+            f"{where} has {repeats:,} recipients whose number another recipient before them has "
+            f"({tel} {times} times, for instance); each of them is called."
+        )

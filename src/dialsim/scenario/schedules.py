@@ -1,0 +1,101 @@
+"""The schedule requests of a scenario, read and checked by the interface's own rules (C9, C10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from dialsim.interface.faults import Fault, ScheduleRejected
+from dialsim.interface.schedule import (
+    CallingAccount,
+    ScheduleRequest,
+    check_conditions,
+    read_schedule,
+)
+from dialsim.scenario.problems import Problem, Problems
+from dialsim.scenario.references import voice_keys
+from dialsim.scenario.tree import Cursor
+from dialsim.scenario.wording import behind, quoting, suggestion
+
+_UNKNOWN = re.compile(r"(?:[\w.]*\.)?property .* should not exist", re.DOTALL)
+_OWN_PATH = re.compile(r"(?:each value in )?[a-z][\w.]* (?:must|should not) ")
+_WANTS_TEXT = re.compile(r"must be (?:a string|HH:MM|a valid ISO|a UUID)")
+
+
+def read_schedules(
+    root: Cursor, problems: Problems
+) -> Iterator[tuple[Cursor, ScheduleRequest | None]]:
+    """Each schedule request of a document, with the place of its body.
+
+    Bodies that fail steps 1 or 4 of the interface's checks are noted, in its words, and None.
+    """
+    voices = voice_keys(root)
+    for organization in root.at("organizations").items():
+        account = _account(organization)
+        for body in _bodies(organization):
+            yield body, _read(body, account, voices, root, problems)
+
+
+def _bodies(organization: Cursor) -> Iterator[Cursor]:
+    for campaign in organization.at("campaigns").items():
+        if campaign.at("schedule").exists:
+            yield campaign.at("schedule")
+    for action in organization.at("timeline").items():
+        if action.at("body").exists:
+            yield action.at("body")
+
+
+def _account(organization: Cursor) -> CallingAccount:
+    """What requests may ask of an organization, as far as its block can be read."""
+    numbers = [number.text for number in organization.at("callerIds").items()]
+    accounts = {
+        account.at("id").text or "": {
+            caller.at("id").text or "": caller.at("number").text or ""
+            for caller in account.at("callerIds").items()
+        }
+        for account in organization.at("sipAccounts").items()
+    }
+    alert = organization.at("duplicateCallAlert").exists
+    return CallingAccount(frozenset(text for text in numbers if text), accounts, alert)
+
+
+def _read(
+    body: Cursor,
+    account: CallingAccount,
+    voices: Collection[str],
+    root: Cursor,
+    problems: Problems,
+) -> ScheduleRequest | None:
+    try:
+        request = read_schedule(body.value)
+        check_conditions(request, account, voices)
+    except ScheduleRejected as rejected:
+        for fault in rejected.faults:
+            problems.note(_problem(fault, body, root))
+        return None
+    if request.remove_duplicates:
+        problems.add(body.at("removeDuplicates"), "true is not supported yet; leave it out")
+        return None
+    return request
+
+
+def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
+    """A fault behind the path of its body: `….schedule.maxAttempts must not be less than 1`.
+
+    The texts begin with their own path and go on with a point, as in class-validator's nested
+    messages (C10); those of the conditions that name no field stand behind a colon.
+    """
+    culprit = body.at(*fault.path)
+    unknown = _UNKNOWN.fullmatch(fault.message) is not None
+    where = ".".join(map(str, body.path))
+    join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
+    hint = suggestion(culprit.path, root) if unknown else _quoted(fault, culprit)
+    if unknown:
+        culprit = replace(culprit, place=culprit.key_place)
+    return behind(where + join, fault.message + hint, culprit)
+
+
+def _quoted(fault: Fault, culprit: Cursor) -> str:
+    wants_text = _WANTS_TEXT.search(fault.message) is not None
+    return quoting(culprit) if wants_text else ""

@@ -1,0 +1,83 @@
+"""Scripts: what a person does attempt by attempt, instead of chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from dialsim.interface.status import CallStatus
+from dialsim.scenario.units import parse_duration
+
+OUTCOMES: Mapping[str, CallStatus] = {
+    "answered": CallStatus.COMPLETED,
+    "noAnswer": CallStatus.NO_ANSWER,
+    "busy": CallStatus.BUSY,
+    "failed": CallStatus.FAILED,
+}
+FLAWS = (
+    "silent",
+    "agentError",
+    "notRecorded",
+    "analysisUnavailable",
+    "analysisFailed",
+    "analysisFailedLate",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One attempt: how it ends, after `ring` ms of ringing and, if answered, `talk` ms of talk."""
+
+    outcome: CallStatus
+    ring: int
+    talk: int = 0
+    flaw: str | None = None
+
+
+Script: TypeAlias = tuple[Step, ...]
+"""Steps by attempt, from the first; the last one repeats."""
+
+
+def parse_script(text: str) -> Script:
+    """Read steps such as `noAnswer 25s; answered 5s 90s silent`.
+
+    Raises ValueError, worded to stand behind the name of what was read.
+    """
+    parts = text.split(";")
+    if len(parts) > 1 and not parts[-1].strip():
+        parts.pop()
+    return tuple(_step(part.split(), number) for number, part in enumerate(parts, start=1))
+
+
+def _step(words: list[str], number: int) -> Step:
+    if not words:
+        raise ValueError(f"has an empty step {number}: steps are separated by single semicolons")
+    outcome, *rest = words
+    if outcome not in OUTCOMES:
+        near = get_close_matches(outcome, OUTCOMES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        known = ", ".join(OUTCOMES)
+        raise ValueError(f'has "{outcome}" in step {number}, but steps are {known}{hint}')
+    if outcome != "answered":
+        if len(rest) != 1:
+            raise ValueError(f"needs one duration in step {number}: {outcome} 25s (ring time)")
+        return Step(OUTCOMES[outcome], _duration(rest[0], number))
+    if len(rest) not in {2, 3}:
+        raise ValueError(
+            f"needs two durations in step {number}: answered 5s 90s (ring time, talk time)"
+        )
+    flaw = rest[2] if len(rest) == 3 else None
+    if flaw is not None and flaw not in FLAWS:
+        raise ValueError(
+            f'has "{flaw}" in step {number}, but an answered step may end with {", ".join(FLAWS)}'
+        )
+    return Step(CallStatus.COMPLETED, _duration(rest[0], number), _duration(rest[1], number), flaw)
+
+
+def _duration(text: str, number: int) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ValueError(f"has a duration in step {number} that {error}") from None

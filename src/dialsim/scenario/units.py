@@ -1,0 +1,157 @@
+"""Durations and instants as a planner writes them, and their types for the models."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
+
+from dialsim.interface.instants import format_instant, parse_instant
+
+LONGEST_MS = 3650 * 86_400_000
+"""No duration is longer than ten years: a longer one is a slip of the pen."""
+
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_SHORT_FORM = r"(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m(?!s))?(?:[0-9]+s)?(?:[0-9]+ms)?"
+_ONE_PART = r"[0-9]+\.[0-9]+(?:d|h|ms?|s)"
+_ISO_FORM = (
+    r"P(?:[0-9]+W|(?=[0-9T])(?:[0-9]+D)?"
+    r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?)"
+)
+DURATION_PATTERN = rf"^(?:0|(?=[0-9]){_SHORT_FORM}|{_ONE_PART}|{_ISO_FORM})$"
+"""The accepted forms of a duration, also for JSON Schema."""
+
+DURATION_SCHEMA: JsonDict = {
+    "type": ["string", "integer"],
+    "pattern": DURATION_PATTERN,
+    "minimum": 0,
+    "maximum": 0,
+}
+"""A duration in JSON Schema: text with a unit, or the number 0."""
+
+OFFSET_INSTANT_PATTERN = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
+    r"(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)$"
+)
+"""The form of an instant outside `schedule`: date, time and offset, also for JSON Schema."""
+
+_DURATION = re.compile(DURATION_PATTERN[1:-1])
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[dhms])")
+_BARE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+_OFFSET_INSTANT = re.compile(OFFSET_INSTANT_PATTERN[1:-1])
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration as milliseconds: `250ms`, `45s`, `1h30m`, `1.5h`, `2d`, `PT10M`, `0`.
+
+    Units run from the largest to the smallest, each at most once; decimals stand only in a
+    single part (or the seconds of the ISO 8601 form) and must come to whole milliseconds.
+
+    Raises ValueError, worded to stand behind the name of what was read, if the text has another
+    form, lacks its unit, is negative, or is longer than ten years.
+    """
+    if not _DURATION.fullmatch(text):
+        raise ValueError(_what_is_wrong(text))
+    if text.startswith("P"):
+        days, _, clock = text[1:].partition("T")
+        total = _total(days.replace("W", "*7d").lower()) + _total(clock.lower())
+    else:
+        total = _total(text)
+    if total % 1:
+        raise ValueError(f'must come to whole milliseconds, which "{text}" does not')
+    if total > LONGEST_MS:
+        raise ValueError(f'must not be longer than 3650d (ten years), as "{_short(text)}" is')
+    return int(total)
+
+
+def _total(parts: str) -> Decimal:
+    """Milliseconds of parts such as `1h30m`; weeks come as `2*7d`."""
+    weeks, star, rest = parts.partition("*7")
+    if star:
+        return 7 * _total(weeks + rest)
+    found = _PART.findall(parts)
+    return sum((Decimal(number) * _UNITS[unit] for number, unit in found), Decimal(0))
+
+
+def _what_is_wrong(text: str) -> str:
+    if _BARE.fullmatch(text) and not text.startswith("-"):
+        return f"needs a unit: {text}s or {text}ms, for instance"
+    if text.startswith("-"):
+        return f'must not be negative, as "{_short(text)}" is'
+    if re.match(r"P[0-9]*[.0-9]*[YM]", text):
+        return f'must not count in years or months, as "{_short(text)}" does: write days'
+    return f'must be a duration such as 250ms, 45s, 10m, 1h30m or 2d, not "{_short(text)}"'
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def format_duration(milliseconds: int) -> str:
+    """Write milliseconds in the short form, largest unit first: 5_400_000 is `1h30m`, 0 is `0s`."""
+    parts = []
+    for unit, size in _UNITS.items():
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def parse_offset_instant(text: str) -> int:
+    """Read an ISO 8601 date-time that has an offset or Z as milliseconds since 1970, UTC (T1).
+
+    Raises ValueError, worded to stand behind the name of what was read.
+    """
+    if _OFFSET_INSTANT.fullmatch(text):
+        try:
+            return parse_instant(text)
+        except ValueError as error:
+            raise ValueError(f"must be an instant, but {error}") from None
+    try:
+        instant = format_instant(parse_instant(text))
+    except ValueError:
+        raise ValueError(
+            "must be an instant with an offset or Z, such as 2026-01-05T01:00:00Z or "
+            f'2026-01-05T08:00:00+07:00, not "{_short(text)}"'
+        ) from None
+    local = instant.removesuffix(".000Z").removesuffix("Z")
+    raise ValueError(f"must say its offset: {local}Z is UTC, {local}+07:00 is Thai time")
+
+
+def _duration(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise PydanticCustomError("wrong", "must be a duration such as 45s, 10m or 1h30m")
+    try:
+        return parse_duration(value if isinstance(value, str) else f"{value}")
+    except ValueError as error:
+        raise PydanticCustomError("broken", "{says}", {"says": str(error)}) from None
+
+
+def _instant(value: object) -> int:
+    if not isinstance(value, str):
+        raise PydanticCustomError("wrong", "must be an instant such as 2026-01-05T01:00:00Z")
+    try:
+        return parse_offset_instant(value)
+    except ValueError as error:
+        raise PydanticCustomError("broken", "{says}", {"says": str(error)}) from None
+
+
+Duration = Annotated[
+    int,
+    BeforeValidator(_duration),
+    PlainSerializer(format_duration, return_type=str, when_used="json"),
+    WithJsonSchema(DURATION_SCHEMA),
+]
+"""A duration in milliseconds (T1), written with its unit."""
+
+Instant = Annotated[
+    int,
+    BeforeValidator(_instant),
+    PlainSerializer(format_instant, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "pattern": OFFSET_INSTANT_PATTERN}),
+]
+"""An instant in milliseconds since 1970, UTC (T1), written with an offset or Z."""

@@ -1,0 +1,147 @@
+"""The models' validation errors as problems: short texts, at the places they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from difflib import get_close_matches
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dialsim.scenario.problems import Problem, told
+from dialsim.scenario.schema import known_keys
+from dialsim.scenario.tree import Cursor, Mapping, Path, Scalar
+
+_KINDS = {
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping of keys",
+    "model_type": "must be a mapping of keys",
+    "model_attributes_type": "must be a mapping of keys",
+    "string_too_short": "must not be empty",
+}
+_BOUNDS = {
+    "greater_than": ("must be greater than", "gt"),
+    "greater_than_equal": ("must not be less than", "ge"),
+    "less_than_equal": ("must not be greater than", "le"),
+}
+_CLOCK_UNKNOWN = ": no scheduledAt, startDateTime or timeline instant tells when the clock starts"
+_NOT_YET = {"history"}
+_LONGEST_SHOWN = 40
+
+
+def problems_of(error: ValidationError, root: Cursor) -> Iterator[Problem]:
+    """The problems that a failed validation of a document means, in no particular order.
+
+    What is wrong with values that the document does not hold at their path is left out: they are
+    those that a behaviour inherits, and are told where they stand.
+    """
+    for details in error.errors(include_url=False, include_input=False):
+        path = _path(details)
+        parent = path[:-1] if details["type"] == "missing" else path
+        if root.at(*parent).node is not None:
+            yield _problem(details, path, root)
+
+
+def _path(details: ErrorDetails) -> Path:
+    """The location without pydantic's names for the alternatives of a union, and for keys."""
+    return tuple(
+        part
+        for part in details["loc"]
+        if part != "[key]" and not (isinstance(part, str) and part.startswith("<"))
+    )
+
+
+def _problem(details: ErrorDetails, path: Path, root: Cursor) -> Problem:
+    kind, context = details["type"], details.get("ctx", {})
+    culprit = root.at(*path)
+    if kind == "broken":
+        culprit = culprit.at(*context.get("path", ()))
+    if kind == "extra_forbidden" or details["loc"][-1] == "[key]":
+        culprit = replace(culprit, place=culprit.key_place)
+    return told(culprit.place, culprit.path, _says(details, culprit, root))
+
+
+def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "missing":
+        return f"is required{_CLOCK_UNKNOWN if culprit.path[0] == 'clock' else ''}"
+    if kind == "extra_forbidden":
+        return _unknown_key(culprit, root)
+    if kind in _BOUNDS:
+        relation, bound = _BOUNDS[kind]
+        return f"{relation} {context[bound]:.16g}"
+    if kind == "literal_error":
+        return _none_of(context["expected"], culprit)
+    says: str = context.get("says") or _KINDS.get(kind, details["msg"])
+    return says if kind == "broken" else unlike(says, culprit)
+
+
+def _unknown_key(culprit: Cursor, root: Cursor) -> str:
+    key = str(culprit.path[-1])
+    if key in _NOT_YET:
+        return "is not supported yet"
+    return f"is not a known key{suggestion(culprit.path, root)}"
+
+
+def suggestion(path: Path, root: Cursor) -> str:
+    """What may have been meant by the unknown key that a path ends with: `; did you mean …?`."""
+    block = root.at(*path[:-1])
+    known = known_keys(path[:-1], root.value)
+    present = set(block.node.entries) if isinstance(block.node, Mapping) else set()
+    free = [key for key in known if key not in present]
+    near = get_close_matches(str(path[-1]), free, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; known here: {', '.join(known)}" if known else ""
+
+
+def _none_of(expected: str, culprit: Cursor) -> str:
+    choices = expected.replace("'", "").replace(" or ", ", ").split(", ")
+    says = unlike(f"must be {_listed(choices)}", culprit)
+    near = get_close_matches(culprit.text or "", choices, n=1)
+    return f"{says}; did you mean {near[0]}?" if near else says
+
+
+def _listed(choices: list[str]) -> str:
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def unlike(says: str, culprit: Cursor) -> str:
+    """What a value must be, completed by what stands in its place."""
+    node = culprit.node
+    if isinstance(node, Scalar):
+        if node.value is None:
+            return f"{says}; nothing is written here"
+        if says == "must be text":
+            return f'{says}: put it in quotes, "{_short(node.text)}"'
+        shown = _short(node.text)
+        return f'{says}, not "{shown}"' if isinstance(node.value, str) else f"{says}, not {shown}"
+    if says == "must not be empty":
+        return says
+    return f"{says}, not a {'mapping' if isinstance(node, Mapping) else 'list'}"
+
+
+def _short(text: str) -> str:
+    shown = text.replace("\n", "\\n")
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 3]}..."
+
+
+def behind(where: str, message: str, culprit: Cursor) -> Problem:
+    """A problem that the interface words itself: its text behind what leads to it (C10)."""
+    problem = told(culprit.place, culprit.path, "")
+    return replace(problem, message=where + message)
+
+
+def quoting(culprit: Cursor) -> str:
+    """The advice to put a text in quotes where YAML takes it for something else."""
+    node = culprit.node
+    if isinstance(node, Scalar) and not isinstance(node.value, str | None):
+        return f'; put it in quotes, "{_short(node.text)}"'
+    return ""
