@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -30,9 +31,20 @@ class Purpose(IntEnum):
     TALK_TIME = 6
     CALLER_ID = 7
     VOICE = 8
+    FLAW = 20
+    LATE_RESULT = 21
+    ANALYSIS_DELAY = 22
+    LATE_RESULT_DELAY = 23
+    FUNNEL = 24
+    FIELD = 25
+    REANALYSIS = 26
+    RECEIVER_LATENCY = 27
+    RECEIVER_ERROR = 28
     CALL_ID = 100
     SESSION_ID = 101
     RECIPIENT_ID = 102
+    CAMPAIGN_ID = 103
+    AGENT_ID = 104
 
 
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:
@@ -102,14 +114,34 @@ class Draws:
         self._columns: dict[tuple[Purpose, int], Column] = {}
 
     def uniforms(
-        self, purpose: Purpose, attempt: int, block: int, size: int
+        self, purpose: Purpose, attempt: int, block: int, size: int, detail: tuple[int, ...] = ()
     ) -> NDArray[np.float64]:
         """Values in [0, 1) of the first `size` recipients of a block of `BLOCK` recipients.
 
-        `attempt` is 0 for what a person keeps over all attempts.
+        `attempt` is 0 for what a person keeps over all attempts; `detail` tells apart several
+        draws of one purpose (which field, which result, which POST).
         """
-        key = (self._replication, *self._position, attempt, purpose, block)
+        key = (self._replication, *self._position, attempt, purpose, block, *detail)
         return np.random.Generator(generator(self._seed, key)).random(size)
+
+    def of(
+        self,
+        purpose: Purpose,
+        attempts: NDArray[np.integer],
+        recipients: NDArray[np.integer],
+        detail: tuple[int, ...] = (),
+    ) -> NDArray[np.float64]:
+        """The draws of many at once: of `attempts[i]` of `recipients[i]`, in that order."""
+        drawn = np.empty(len(recipients), dtype=np.float64)
+        groups = attempts.astype(np.int64) << 32 | recipients.astype(np.int64) >> BLOCK_BITS
+        order = np.argsort(groups, kind="stable")
+        for first, end in pairwise(np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))):
+            rows = order[first:end]
+            attempt, block = divmod(int(groups[rows[0]]), 1 << 32)
+            places = recipients[rows] & (BLOCK - 1)
+            size = int(places.max()) + 1
+            drawn[rows] = self.uniforms(purpose, attempt, block, size, detail)[places]
+        return drawn
 
     def column(self, purpose: Purpose, attempt: int) -> Values:
         """The draws of a purpose, one per recipient."""

@@ -47,6 +47,21 @@ def recipient_ids(
     return _ids(seed, (organization, campaign), Purpose.RECIPIENT_ID, recipients, nothing)
 
 
+def campaign_id(seed: int, organization: int, campaign: int) -> str:
+    """The id of a campaign that fixes none, by its positions."""
+    return _id(seed, (organization, campaign), Purpose.CAMPAIGN_ID)
+
+
+def agent_id(seed: int, organization: int, agent: int) -> str:
+    """The id of an agent that fixes none, by its positions."""
+    return _id(seed, (organization, agent), Purpose.AGENT_ID)
+
+
+def _id(seed: int, position: tuple[int, int], purpose: Purpose) -> str:
+    only = np.zeros(1, dtype=np.int64)
+    return bytes(_ids(seed, position, purpose, only, only)[0]).decode()
+
+
 def _ids(
     seed: int,
     position: tuple[int, int],
