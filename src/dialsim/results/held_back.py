@@ -56,14 +56,12 @@ class Setting:
 
     @property
     def slots_text(self) -> str:
-        """The slots as the subject of a sentence, with their number or its range."""
+        """The busy slots as the subject of a sentence, with their number or its range."""
         whose = ", mostly with calls of other campaigns," if self.mostly_others else ""
         if self.least_limit == self.most_limit == 1:
-            return f"the only one was{whose}"
-        number = f"{self.least_limit} to {self.most_limit}"
-        return (
-            f"all {self.most_limit if self.least_limit == self.most_limit else number} were{whose}"
-        )
+            return f"the only one was busy{whose}"
+        some = "" if self.least_limit == self.most_limit else f"{self.least_limit} to "
+        return f"all {some}{self.most_limit} were busy{whose}"
 
 
 def held_back(life: CampaignLife, use: TimeUse, people: PeopleCount, setting: Setting) -> HeldBack:
@@ -103,12 +101,11 @@ def _sentence(
 ) -> str:
     figure = percent(share)
     sentences = {
-        Reason.SLOTS: f"Slots: {setting.slots_text} busy for {figure} of the time, and people "
-        "waited",
+        Reason.SLOTS: f"Slots: {setting.slots_text} for {figure} of the time, and people waited",
         Reason.WINDOWS: f"Calling windows: they were closed for {figure} of the time, and people "
         "waited",
         Reason.RETRY_INTERVAL: f"Retry interval: {figure} of the time went by until "
-        f"{_interval(life)} before a retry was over",
+        f"{_interval(life)} before a retry was over{_after_timeouts(use)}",
         Reason.PACING: f"Pacing: for {figure} of the time people waited and a slot was free, but "
         f"{_pace(use, setting.engine)}",
         Reason.PAUSES: f"Pauses: people waited for {duration_text(use.pauses)} while it was "
@@ -121,6 +118,10 @@ def _sentence(
 
 def _interval(life: CampaignLife) -> str:
     return f"the {duration_text(life.request.retry_interval)}" if life.request else "the time"
+
+
+def _after_timeouts(use: TimeUse) -> str:
+    return ", mostly after a queue timeout" if use.mostly_after_timeouts else ""
 
 
 def _attempts(life: CampaignLife) -> str:

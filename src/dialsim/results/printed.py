@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import IO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -22,26 +22,24 @@ def print_summary(summary: Summary, file: IO[str] | None = None) -> None:
     console = Console(file=file, highlight=False, emoji=False, markup=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     console.print(Text(summary.scenario, style="bold"), Text(f"(seed {summary.seed})", style="dim"))
-    console.print(Text(headline(summary)))
-    for answer in answers(summary):
+    said = answers(summary)
+    if len(said) != 1:
+        console.print(headline(summary))
+    for answer in said:
         console.print()
-        console.print(_answer(answer))
+        _print_answer(answer, console)
     for table in tables(summary):
         console.print()
         console.print(_table(table))
     _print_remarks(summary, console)
 
 
-def _answer(answer: Answer) -> Table:
+def _print_answer(answer: Answer, console: Console) -> None:
     """A campaign's name, and what became of it."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(max_width=24, overflow="fold")
-    grid.add_column()
-    text = Text(answer.finish, style="bold")
-    text.append(f"\n{answer.reach}\n", style="not bold")
-    text.append(answer.held_back, style="not bold")
-    grid.add_row(Text(answer.campaign, style="bold cyan"), text)
-    return grid
+    console.print(Text(answer.campaign, style="bold cyan"))
+    for line, style in ((answer.finish, "bold"), (answer.reach, ""), (answer.held_back, "")):
+        text = fill(line, console.width, initial_indent="  ", subsequent_indent="  ")
+        console.print(Text(text, style=style))
 
 
 def _table(table: FigureTable) -> Table:
@@ -63,7 +61,7 @@ def _print_remarks(summary: Summary, console: Console) -> None:
     if remarks:
         console.print()
     for remark in remarks:
-        console.print(Padding(Text(remark, style="yellow"), 0))
+        console.print(Text(remark, style="yellow"))
 
 
 def _refusal(refused: RefusedAction) -> str:

@@ -107,7 +107,8 @@ def _calls(reading: Reading, life: CampaignLife, recipient: int) -> Iterator[_Ev
             text = f"the call ends: {change.to_status}"
         else:
             text = _WORDS[change.cause].format(call=call)
-        yield _Event(at, 1, text, before.get(call))
+        since = before.get(call - 1 if change.cause == "retry" else call)
+        yield _Event(at, 1, text, since)
         before[call] = at
 
 

@@ -167,8 +167,9 @@ class Summary(Figures):
         import pandas as pd
 
         frame = pd.DataFrame([*_rows(self)])
-        dtypes = {"finish": pd.DatetimeTZDtype("ms", "UTC"), "currency": "str"}
-        return frame.astype(dtypes | dict.fromkeys(_MAY_BE_NONE, "float64"))
+        frame["finish"] = frame["finish"].astype(pd.DatetimeTZDtype("ms", "UTC"))
+        frame["currency"] = frame["currency"].astype("str")
+        return frame.astype(dict.fromkeys(_MAY_BE_NONE, "float64"))
 
     def _repr_html_(self) -> str:
         from dialsim.results.summary_page import summary_html

@@ -13,6 +13,7 @@ from dialsim.engine.windows import DAY, THAI_OFFSET
 from dialsim.results.cost import billed
 from dialsim.results.ledger import NEVER, TIMES_OUT, WITHDRAWS, Ledger
 from dialsim.results.person_state import PeopleCount
+from dialsim.results.step_function import distinct
 from dialsim.scenario.service import Costs
 
 
@@ -65,7 +66,7 @@ def take_tally(ledger: Ledger, states: NDArray[np.int8], costs: Costs | None) ->
             ledger.attempt[answered], minlength=int(ledger.attempt.max(initial=0)) + 1
         )[1:],
         waits_ms=_waits(ledger),
-        days=np.unique((ledger.rows.at[dialled] + THAI_OFFSET) // DAY),
+        days=distinct((ledger.rows.at[dialled] + THAI_OFFSET) // DAY),
         talk_ms=int(ledger.talk_ms.sum()),
         charged_dials=int(np.count_nonzero(charged)),
         charged_increments=int(increments.sum()),
@@ -87,7 +88,7 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
         withdrawn=sum(tally.withdrawn for tally in tallies),
         reached=reached,
         waits_ms=np.concatenate([none, *(tally.waits_ms for tally in tallies)]),
-        days=np.unique(np.concatenate([none, *(tally.days for tally in tallies)])),
+        days=distinct(np.sort(np.concatenate([none, *(tally.days for tally in tallies)]))),
         talk_ms=sum(tally.talk_ms for tally in tallies),
         charged_dials=sum(tally.charged_dials for tally in tallies),
         charged_increments=sum(tally.charged_increments for tally in tallies),

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from dialsim.engine.windows import Windows
 from dialsim.interface.windows import DEFAULT_TIME_WINDOWS
 from dialsim.results.campaign_life import CampaignLife
-from dialsim.results.ledger import NEVER, WAITING, Ledger
+from dialsim.results.ledger import NEVER, TIMES_OUT, WAITING, Ledger
 from dialsim.results.occupancy import counted
 from dialsim.results.person_state import PERSON_STATES, PersonState
 from dialsim.results.spans import Spans
-from dialsim.results.step_function import StepFunction
+from dialsim.results.step_function import StepFunction, distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,10 @@ class TimeUse:
 
     `nights` is closed time outside the service's default hours through which calls wait that had
     been waiting at the closing already: what made them wait then is the cause of such a night, so
-    it is left out of `total` and of every share. `slot_spans` are the spans of `slots`, and
-    `pacing_in_queue` is the part of `pacing` in which the organization's queue was not empty.
+    it is left out of `total` and of every share. `slot_spans` are the spans of `slots`,
+    `pacing_in_queue` is the part of `pacing` in which the organization's queue was not empty, and
+    `mostly_after_timeouts` says that most calls that were followed by another had timed out in the
+    queue (Q5).
     """
 
     pauses: int
@@ -57,6 +59,7 @@ class TimeUse:
     calls: int
     nights: int
     pacing_in_queue: int
+    mostly_after_timeouts: bool
     slot_spans: Spans
 
     @property
@@ -105,6 +108,7 @@ def time_use(
         calls=ms(~on["waiting"] & ~on["retrying"]),
         nights=ms(waits_on & night),
         pacing_in_queue=ms(paced & on["queued"]),
+        mostly_after_timeouts=_mostly_after_timeouts(ledger),
         slot_spans=np.stack([edges[:-1][full], edges[1:][full]], axis=1),
     )
 
@@ -115,7 +119,7 @@ _DEFAULT = Windows.of(DEFAULT_TIME_WINDOWS)
 def _edges(start: int, end: int, parts: Iterable[StepFunction]) -> NDArray[np.int64]:
     """All instants from `start` to `end` at which one of the parts changes, both included."""
     inside = [part.at[(part.at > start) & (part.at < end)] for part in parts]
-    return np.unique(np.concatenate([np.array([start, end], dtype=np.int64), *inside]))
+    return distinct(np.sort(np.concatenate([np.array([start, end], dtype=np.int64), *inside])))
 
 
 def _waited_at_closing(
@@ -129,13 +133,24 @@ def _waited_at_closing(
     return waited
 
 
+def _newest(ledger: Ledger) -> NDArray[np.bool_]:
+    """Which calls are their recipient's newest."""
+    newest = np.zeros(len(ledger.recipient), dtype=bool)
+    newest[ledger.last[ledger.first[1:] > ledger.first[:-1]]] = True
+    return newest
+
+
+def _mostly_after_timeouts(ledger: Ledger) -> bool:
+    followed = ledger.last_kind[~_newest(ledger)]
+    return 2 * int(np.count_nonzero(TIMES_OUT[followed])) > len(followed)
+
+
 def _retries_ahead(ledger: Ledger, life: CampaignLife, states: NDArray[np.int8]) -> StepFunction:
     """How many people are between a call and the retry that follows it (R2), over time.
 
     Also those whose retry the end of the campaign, or of the run, forestalled.
     """
-    newest = np.zeros(len(ledger.recipient), dtype=bool)
-    newest[ledger.last[ledger.first[1:] > ledger.first[:-1]]] = True
+    newest = _newest(ledger)
     since = ledger.ended_at[:-1][~newest[:-1]]
     until = ledger.created_at[1:][~newest[:-1]]
     settled = [PERSON_STATES.index(state) for state in (PersonState.REACHED, PersonState.EXHAUSTED)]

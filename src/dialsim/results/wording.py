@@ -136,9 +136,13 @@ def _count(name: str) -> Cell:
 
 
 def _seconds(name: str) -> Cell:
-    return lambda figures: (
-        "" if (value := getattr(figures, name)) is None else duration_text(round(1000 * value))
-    )
+    def cell(figures: Figures) -> str:
+        seconds = getattr(figures, name)
+        if seconds is None:
+            return ""
+        return duration_text(1000 * round(seconds, 1 if seconds < 10 else 0))
+
+    return cell
 
 
 def _cost(figures: Figures) -> str:
@@ -178,6 +182,6 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "peak": lambda figures: str(figures.slots_in_use_peak),
         "of capacity": lambda figures: percent(figures.slots_capacity_share or 0),
         "mean wait": _seconds("queue_wait_mean_seconds"),
-        "95 % wait up to": _seconds("queue_wait_p95_seconds"),
+        "95 % within": _seconds("queue_wait_p95_seconds"),
     },
 }
