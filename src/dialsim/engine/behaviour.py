@@ -31,6 +31,16 @@ class Reaction(NamedTuple):
     talk_ms: int
 
 
+class _Attempt(NamedTuple):
+    """What one attempt holds in store for every person: a factor and a column for each draw."""
+
+    odds: float
+    outcome: Values[float]
+    setup: Values[int]
+    ring: dict[CallStatus, Values[int]]
+    talk: Values[int]
+
+
 class Reactions:
     """The reactions of one campaign's people under one behaviour.
 
@@ -46,7 +56,7 @@ class Reactions:
         self._draws = draws
         self._scripts = people.scripts
         self._script = None if people.script is None else people.script.data
-        self._times: dict[tuple[str, int], Values] = {}
+        self._attempts: dict[int, _Attempt] = {}
         self._own_chance = self._own_chances()
         self._segment_odds = self._odds_by_segment(people)
         odds = behaviour.answered_odds
@@ -56,67 +66,58 @@ class Reactions:
         ]
         self._odds_by_attempt = odds.by_attempt or (1.0,)
         self._odds_by_use = odds.by_caller_id_use
+        self.recovery = self._odds_by_use.recovery if self._odds_by_use else None
         outcomes = behaviour.outcomes
         rest = outcomes.no_answer + outcomes.busy + outcomes.failed
         shares = (outcomes.no_answer, outcomes.no_answer + outcomes.busy)
         self._other_bounds = tuple(share / rest for share in shares) if rest else (1.0, 1.0)
-
-    @property
-    def recovery(self) -> int | None:
-        """The time constant (ms) by which caller IDs recover; None where they don't tire."""
-        return self._odds_by_use.recovery if self._odds_by_use else None
 
     def dial(self, recipient: int, attempt: int, now: int, uses: float) -> Reaction:
         """The reaction of a person to attempt number `attempt` dialled now.
 
         `uses` is the decayed count of the organization's dials of the caller ID.
         """
-        setup = int(self._time("setup", attempt)[recipient]) or 1  # P1: at least 1 ms
+        columns = self._attempts.get(attempt)
+        if columns is None:
+            columns = self._attempts[attempt] = self._columns_of(attempt)
+        setup = columns.setup[recipient] or 1  # P1: at least 1 ms
         if self._script is not None and (code := self._script[recipient]) >= 0:
             script = self._scripts[code]
             step = script[min(attempt, len(script)) - 1]
             return Reaction(step.outcome, setup, step.ring, step.talk)
-        outcome = self._outcome(recipient, attempt, now, uses)
-        ring = int(self._time(outcome, attempt)[recipient])
-        talk = int(self._time("talk", attempt)[recipient]) if outcome is _ANSWERED else 0
-        return Reaction(outcome, setup, ring, talk)
+        outcome = self._outcome(columns, recipient, now, uses)
+        talk = columns.talk[recipient] if outcome is _ANSWERED else 0
+        return Reaction(outcome, setup, columns.ring[outcome][recipient], talk)
 
-    def _outcome(self, recipient: int, attempt: int, now: int, uses: float) -> CallStatus:
-        odds = self._odds_by_week_hour[week_position(now) // HOUR]
-        odds *= self._odds_by_attempt[min(attempt, len(self._odds_by_attempt)) - 1]
+    def _outcome(self, columns: _Attempt, recipient: int, now: int, uses: float) -> CallStatus:
+        odds = self._odds_by_week_hour[week_position(now) // HOUR] * columns.odds
         odds *= self._segment_odds[recipient]
         if self._odds_by_use is not None:
             odds *= self._odds_by_use.per1000 ** (uses / 1000.0)
         own = self._own_chance[recipient]
         answered = _with_odds(own, odds)
-        draw = self._draws.column(Purpose.OUTCOME, attempt)[recipient]
+        draw = columns.outcome[recipient]
         if draw < answered:
             return _ANSWERED
         rest = (draw - answered) / (1.0 - answered)
         no_answer, busy = self._other_bounds
         return _OTHERS[0] if rest < no_answer else _OTHERS[1] if rest < busy else _OTHERS[2]
 
-    def _time(self, what: str, attempt: int) -> Values:
-        column = self._times.get((what, attempt))
-        if column is None:
-            column = self._times[what, attempt] = self._durations(what, attempt)
-        return column
+    def _columns_of(self, attempt: int) -> _Attempt:
+        behaviour, ring, factors = self._behaviour, self._behaviour.ring_time, self._odds_by_attempt
+        rings = (ring.answered, ring.no_answer, ring.busy, ring.failed)
+        return _Attempt(
+            odds=factors[min(attempt, len(factors)) - 1],
+            outcome=self._draws.column(Purpose.OUTCOME, attempt),
+            setup=self._durations(behaviour.setup_time, Purpose.SETUP_TIME, attempt),
+            ring={
+                outcome: self._durations(distribution, Purpose.RING_TIME, attempt)
+                for outcome, distribution in zip((_ANSWERED, *_OTHERS), rings, strict=True)
+            },
+            talk=self._durations(behaviour.talk_time, Purpose.TALK_TIME, attempt),
+        )
 
-    def _durations(self, what: str, attempt: int) -> Values:
-        behaviour = self._behaviour
-        distribution: Distribution
-        match what:
-            case "setup":
-                distribution, purpose = behaviour.setup_time, Purpose.SETUP_TIME
-            case "talk":
-                distribution, purpose = behaviour.talk_time, Purpose.TALK_TIME
-            case _:
-                ring = behaviour.ring_time
-                times = (ring.answered, ring.no_answer, ring.busy, ring.failed)
-                distribution = dict(zip((_ANSWERED, *_OTHERS), times, strict=True))[
-                    CallStatus(what)
-                ]
-                purpose = Purpose.RING_TIME
+    def _durations(self, distribution: Distribution, purpose: Purpose, attempt: int) -> Values[int]:
         if distribution.dist == "constant":
             return Same(int(durations(distribution, np.zeros(1))[0]))
         return Column(
@@ -125,7 +126,7 @@ class Reactions:
             lambda b, n: durations(distribution, self._draws.uniforms(purpose, attempt, b, n)),
         )
 
-    def _own_chances(self) -> Values:
+    def _own_chances(self) -> Values[float]:
         """Each person's own chance to answer a first attempt at an average hour.
 
         A share `reachable` of people ever answers; theirs is Beta with mean answered/reachable and
@@ -151,7 +152,7 @@ class Reactions:
 
         return Column(self._draws.count, np.float64, fill)
 
-    def _odds_by_segment(self, people: People) -> Values:
+    def _odds_by_segment(self, people: People) -> Values[float]:
         odds = self._behaviour.answered_odds.by_segment
         if people.segment is None or not odds:
             return Same(1.0)

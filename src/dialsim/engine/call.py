@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simpy.events import Event
-
 from dialsim.engine import trace
 from dialsim.engine.clock import Action, At, Step
 from dialsim.interface.status import CallStatus
@@ -55,7 +53,7 @@ class Call:
         self.shown_number = shown_number
         self._reaction = reaction
         self.campaign.log.append(now, self.key | trace.DIALLED)
-        self._after(reaction.setup_ms, self._set_up)
+        self._progress_at(now + reaction.setup_ms, self._set_up)
 
     def withdraw(self) -> None:
         """Leave the queue or drop the line being set up: whatever was to follow is off (C4)."""
@@ -63,31 +61,30 @@ class Call:
             self._progress.cancelled = True
         self.status = CallStatus.SCHEDULED
 
-    def _after(self, delay: int, action: Action) -> None:
-        clock = self.campaign.clock
-        self._progress = At(clock, clock.now + delay, Step.PROGRESS, action)
+    def _progress_at(self, instant: int, action: Action) -> None:
+        self._progress = At(self.campaign.clock, instant, Step.PROGRESS, action)
 
-    def _set_up(self, event: Event) -> None:
+    def _set_up(self, event: At) -> None:
         self.campaign.call_rings(self)
         ring = self._reaction.ring_ms
         if ring:  # P1: ringing of length 0 leaves no row
-            self.campaign.log.append(self.campaign.clock.now, self.key | trace.RINGING)
-            self._after(ring, self._rung)
+            self.campaign.log.append(event.instant, self.key | trace.RINGING)
+            self._progress_at(event.instant + ring, self._rung)
         else:
             self._rung(event)
 
-    def _rung(self, event: Event) -> None:
+    def _rung(self, event: At) -> None:
         if self._reaction.outcome is not _ANSWERED:
             self._end(event)
             return
-        self.campaign.log.append(self.campaign.clock.now, self.key | trace.ANSWERED)
+        self.campaign.log.append(event.instant, self.key | trace.ANSWERED)
         if self._reaction.talk_ms:
-            self._after(self._reaction.talk_ms, self._end)
+            self._progress_at(event.instant + self._reaction.talk_ms, self._end)
         else:
             self._end(event)
 
-    def _end(self, _event: Event) -> None:
+    def _end(self, event: At) -> None:
         outcome = self._reaction.outcome  # P2
         self.status = outcome
-        self.campaign.log.append(self.campaign.clock.now, self.key | trace.ENDED[outcome])
+        self.campaign.log.append(event.instant, self.key | trace.ENDED[outcome])
         self.campaign.call_ended(self, reached=outcome is _ANSWERED)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from itertools import pairwise
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,25 +52,28 @@ def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:
     return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
 
 
-class Values(Protocol):
+T_co = TypeVar("T_co", bound=float, covariant=True)
+
+
+class Values(Protocol[T_co]):
     """One number per recipient."""
 
-    def __getitem__(self, recipient: int) -> float: ...
+    def __getitem__(self, recipient: int) -> T_co: ...
 
 
-class Same:
+class Same(Generic[T_co]):
     """The same number for every recipient."""
 
     __slots__ = ("_value",)
 
-    def __init__(self, value: float) -> None:
+    def __init__(self, value: T_co) -> None:
         self._value = value
 
-    def __getitem__(self, recipient: int) -> float:
+    def __getitem__(self, recipient: int) -> T_co:
         return self._value
 
 
-class Column:
+class Column(Generic[T_co]):
     """One number per recipient, computed block by block when first asked for.
 
     `fill(block, size)` yields the values of a block's first `size` recipients, as `dtype`.
@@ -90,14 +93,14 @@ class Column:
         self._values = np.empty(count, dtype=dtype)
         self._view = self._values.data
 
-    def __getitem__(self, recipient: int) -> float:
+    def __getitem__(self, recipient: int) -> T_co:
         block = recipient >> BLOCK_BITS
         if not self._filled[block]:
             first = block << BLOCK_BITS
             size = min(BLOCK, self._count - first)
             self._values[first : first + size] = self._fill(block, size)
             self._filled[block] = 1
-        return self._view[recipient]
+        return self._view[recipient]  # type: ignore[return-value]  # as `fill` makes them
 
 
 class Draws:
@@ -111,7 +114,7 @@ class Draws:
         self._replication = replication
         self._position = position
         self.count = count
-        self._columns: dict[tuple[Purpose, int], Column] = {}
+        self._columns: dict[tuple[Purpose, int], Column[float]] = {}
 
     def uniforms(
         self, purpose: Purpose, attempt: int, block: int, size: int, detail: tuple[int, ...] = ()
@@ -143,7 +146,7 @@ class Draws:
             drawn[rows] = self.uniforms(purpose, attempt, block, size, detail)[places]
         return drawn
 
-    def column(self, purpose: Purpose, attempt: int) -> Values:
+    def column(self, purpose: Purpose, attempt: int) -> Values[float]:
         """The draws of a purpose, one per recipient."""
         column = self._columns.get((purpose, attempt))
         if column is None:

@@ -30,7 +30,7 @@ def week_position(instant: int) -> int:
 class Windows:
     """The open ranges of a week, merged and sorted; half open, so `end` itself is closed (T3)."""
 
-    __slots__ = ("_ends", "_starts")
+    __slots__ = ("_closes", "_ends", "_opened", "_starts")
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
         """`ranges` are (start, end) in ms since Monday 00:00, Thai time; they may overlap."""
@@ -42,6 +42,7 @@ class Windows:
                 merged.append((start, end))
         self._starts = [start for start, _ in merged]
         self._ends = [end for _, end in merged]
+        self._opened = self._closes = 0  # the open span asked about last
 
     @classmethod
     def of(cls, time_windows: Iterable[DayWindows]) -> Windows:
@@ -57,24 +58,29 @@ class Windows:
 
     def is_open(self, instant: int) -> bool:
         """Whether a call may start at `instant`."""
+        if self._opened <= instant < self._closes:
+            return True
         position = week_position(instant)
         index = bisect_right(self._starts, position) - 1
-        return index >= 0 and position < self._ends[index]
+        if index < 0 or position >= self._ends[index]:
+            return False
+        self._opened = instant + self._starts[index] - position
+        self._closes = instant + self._ends[index] - position
+        return True
 
     def next_open(self, instant: int) -> int:
         """The first open instant from `instant` on."""
-        position = week_position(instant)
-        index = bisect_right(self._starts, position) - 1
-        if index >= 0 and position < self._ends[index]:
+        if self.is_open(instant):
             return instant
-        if index + 1 < len(self._starts):
-            return instant + self._starts[index + 1] - position
+        position = week_position(instant)
+        index = bisect_right(self._starts, position)
+        if index < len(self._starts):
+            return instant + self._starts[index] - position
         return instant + WEEK + self._starts[0] - position
 
     def next_close(self, instant: int) -> int:
-        """The first closed instant from `instant`, which is open, on."""
-        position = week_position(instant)
-        return instant + self._ends[bisect_right(self._starts, position) - 1] - position
+        """The first closed instant from `instant` on."""
+        return self._closes if self.is_open(instant) else instant
 
     def next_open_on_grid(self, instant: int, origin: int, interval: int) -> int | None:
         """The first open instant from `instant` on among origin + k × interval (Q2).
