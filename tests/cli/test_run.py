@@ -1,0 +1,122 @@
+"""`dialsim run` as a planner uses it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cli.program import ROOT, SCRIPTED, command, dialsim
+
+TABLES = ("calls", "transitions", "recipients", "campaigns")
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of every file but the manifest, which tells the wall time."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.iterdir())
+        if path.name != "manifest.json"
+    }
+
+
+def test_the_summary_of_a_scenario_without_chance_is_this_text() -> None:
+    done = dialsim("run", SCRIPTED)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout == (ROOT / "tests/cli/scripted.txt").read_text(encoding="utf-8")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_every_table_is_written_and_the_folder_is_named(tmp_path: Path) -> None:
+    done = dialsim("run", SCRIPTED, "--out", tmp_path / "out")
+    assert done.returncode == 0
+    assert done.stdout.endswith(f"Written to {tmp_path / 'out'}\n")
+    for table in TABLES:
+        assert len(pd.read_parquet(tmp_path / "out" / f"{table}.parquet")) > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing temporary is left"
+
+
+def test_format_json_prints_the_summary_that_is_written(tmp_path: Path) -> None:
+    done = dialsim("run", SCRIPTED, "--out", tmp_path / "out", "--format", "json")
+    assert json.loads(done.stdout) == json.loads((tmp_path / "out/summary.json").read_text())
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
+    scenario = "scenarios/people-from-a-file.yaml"
+    for number in (1, 2):
+        dialsim("run", scenario, "--out", tmp_path / str(number), PYTHONHASHSEED=str(number))
+    assert digests(tmp_path / "1") == digests(tmp_path / "2")
+    dialsim("run", scenario, "--seed", "2", "--out", tmp_path / "3")
+    assert digests(tmp_path / "3")["calls.parquet"] != digests(tmp_path / "1")["calls.parquet"]
+
+
+def test_an_override_counts_as_if_it_stood_in_the_file() -> None:
+    setting = "organizations.Acme.maxConcurrentCalls=0"
+    done = dialsim("run", SCRIPTED, "--set", setting, "--format", "json")
+    assert json.loads(done.stdout)["total"]["people_stalled"] == 4
+
+
+def test_an_existing_folder_is_refused_before_anything_is_simulated(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert dialsim("run", SCRIPTED, "--out", out).returncode == 0
+    before = digests(out)
+    done = dialsim("run", SCRIPTED, "--out", out, "--set", "seed=5")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"Error: {out} exists already; choose another folder, or use --force\n"
+    )
+    assert digests(out) == before
+    assert dialsim("run", SCRIPTED, "--out", out, "--force").returncode == 0
+
+
+def test_force_does_not_replace_a_folder_that_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    done = dialsim("run", SCRIPTED, "--out", tmp_path, "--force")
+    assert done.returncode == 2
+    assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("run",), "Missing argument 'SCENARIO'"),
+        (("run", SCRIPTED, "--seed", "-1"), "Invalid value for '--seed'"),
+        (("run", SCRIPTED, "--frmat", "json"), "Did you mean '--format'?"),
+        (("run", "scenarios/no-such-file.yaml"), "scenarios/no-such-file.yaml: "),
+        (("run", "scenarios"), "scenarios: "),
+        (("run", SCRIPTED, "--set", "organizations.Nobody.name=X"), "--set organizations.Nobody"),
+        (("runn", SCRIPTED), "No such command 'runn'"),
+    ],
+)
+def test_wrong_use_is_status_2_with_a_reason_and_no_traceback(
+    arguments: tuple[str, ...], reason: str
+) -> None:
+    done = dialsim(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    people = "organizations.Acme.campaigns.January.recipients.count=500000"
+    arguments = ("run", "scenarios/first-campaign.yaml", "--set", people)
+    process = subprocess.Popen(
+        command(*arguments, "--out", tmp_path / "out"),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr == "Interrupted: nothing was written.\n"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,76 @@
+"""The shipped scenarios: each runs, and each shows the lesson it was written for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import dialsim
+from dialsim.results.summary import CampaignSummary
+
+FOLDER = Path(__file__).parents[1] / "scenarios"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def figures(name: str, *overrides: str) -> dict[str, CampaignSummary]:
+    """The summary of each campaign of a shipped scenario, by name."""
+    summary = dialsim.run(dialsim.load(FOLDER / name, overrides)).summary
+    return {campaign.name: campaign for campaign in summary.campaigns}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_shipped_scenario_runs_and_explains_itself(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=scenario.schema.json\n# Lesson: ")
+    result = dialsim.run(dialsim.load(path))
+    assert len(result.calls) > 0
+    assert result.summary.refused == ()
+
+
+def test_shared_slots_slow_each_other_and_fifo_makes_the_urgent_one_wait() -> None:
+    shared = figures("shared-slots.yaml")
+    fifo = figures("shared-slots.yaml", "engine.sharing=fifo")
+    urgent = "Product recall"
+    assert shared[urgent].finish is not None
+    assert fifo[urgent].finish is not None
+    assert fifo[urgent].finish > shared[urgent].finish
+
+
+def test_the_pause_moves_the_finish_over_the_weekend() -> None:
+    paused = figures("pause-at-the-worst-moment.yaml")["Before the weekend"]
+    without = figures(
+        "pause-at-the-worst-moment.yaml", "organizations.Acme.timeline=[]"
+    )["Before the weekend"]
+    friday_evening = datetime(2026, 1, 9, 12, tzinfo=UTC)
+    assert without.finish is not None
+    assert without.finish <= friday_evening
+    assert paused.finish is not None
+    assert paused.finish > datetime(2026, 1, 12, 2, tzinfo=UTC)
+
+
+def test_an_unlimited_queue_churns_and_a_short_one_does_not() -> None:
+    churning = figures("queue-churn.yaml")["All at once"]
+    short = figures("queue-churn.yaml", "engine.queueLimit=10")["All at once"]
+    assert churning.queue_timeouts > 500
+    assert short.queue_timeouts == 0
+    assert churning.people_reached == short.people_reached, "the same people in the same mood"
+
+
+def test_an_early_end_expires_people() -> None:
+    cut = figures("end-too-early.yaml")["Until Tuesday noon"]
+    assert cut.people_expired > 0
+    assert cut.status == "EXPIRED"
+
+
+def test_rotation_reaches_more_people_than_one_tired_number() -> None:
+    both = figures("caller-id-fatigue.yaml")
+    one, six = both["From one number"], both["From six numbers"]
+    assert six.people_reached > one.people_reached + 100
+
+
+def test_vips_answer_more_readily() -> None:
+    recipients = dialsim.run(dialsim.load(FOLDER / "people-from-a-file.yaml")).recipients
+    reached = (recipients["state"] == "reached").groupby(recipients["segment"], observed=True)
+    assert reached.mean()["vip"] > reached.mean()["mass"]
