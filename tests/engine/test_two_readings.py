@@ -85,7 +85,7 @@ def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
     return "\n".join(texts)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(300))
 def test_both_readings_agree_on_a_random_scenario(seed: int) -> None:
     assert_both_agree(random_scenario(seed), f"random_scenario({seed})")
 

@@ -87,7 +87,7 @@ class Draft:
             "releaseInterval": f"{interval}ms" if interval else 0,
             "order": rng.choice(("due", "freshFirst", "retriesFirst")),
             "sharing": rng.choice(("roundRobin", "fifo")),
-            "callsPerSecond": rng.choice((1, 2, 3, 0.1, 0.05, 0.3, 0.7)),
+            "callsPerSecond": rng.choice((1, 2, 3, 0.05, 0.1, 0.3, 0.7)),
         }
         often_absent = {"queueLimit", "callsPerSecond"}
         return {
@@ -129,7 +129,7 @@ class Draft:
             "agent": rng.choice(("Reminder", "Reminder", "Survey")),
             "recipients": [
                 {"tel": f"08{position}000{index:04d}", "script": self.script()}
-                for index in range(rng.choice((0, 1, 2, 3, 4, 6, 10)))
+                for index in range(rng.choice((0, 1, 1, 2, 3, 4, 6, 10)))
             ],
         }
         if rng.random() < 0.85:
@@ -195,57 +195,84 @@ def clock_face(minute: int) -> str:
     return f"{minute // 60:02d}:{minute % 60:02d}"
 
 
+class Trouble:
+    """Where an organization's calls and campaigns move: instants, each with whose it is."""
+
+    def __init__(self, rng: random.Random, organization: Scenario, start: int) -> None:
+        self.rng = rng
+        self.organization = organization
+        self.start = start
+        self._moved: dict[str, list[tuple[int, str]]] = {}  # by cause: rare ones count as much
+
+    def note(self, at: int, campaign: str, cause: str) -> None:
+        self._moved.setdefault(cause, []).append((at, campaign))
+
+    def moment(self, *causes: str) -> tuple[int, str]:
+        """An instant at which something moves, or 1 ms off, and mostly the campaign concerned.
+
+        Half of the time it is one of `causes` that moves something, if given and met.
+        """
+        rng = self.rng
+        anyone = rng.choice(self.organization["campaigns"])["name"]
+        if not self._moved:
+            return self.start, anyone
+        met = [cause for cause in causes if cause in self._moved and rng.random() < 0.5]
+        moved = self._moved[rng.choice(met or sorted(self._moved))]
+        at, campaign = moved[-1] if rng.random() < 0.2 else rng.choice(moved)
+        at = max(self.start, at + rng.choice((-1, 0, 0, 1)))
+        return at, campaign if rng.random() < 0.8 else anyone
+
+    def add_action(self) -> None:
+        """One action, or an action and what commonly follows it, soon or later."""
+        rng = self.rng
+        at, campaign = self.moment("dialled")
+        later = max(at, rng.choice((at, at + 1, at + SECOND, self.moment()[0], self.moment()[0])))
+        kinds = ("pause",) * 6 + ("setConcurrency",) * 5 + ("setBehaviour", "resume", "cancel")
+        kind = rng.choice((*kinds, "cancel", "delete", "schedule"))
+        first: Scenario = {"at": iso(at), "action": kind}
+        second: Scenario = {"at": iso(later), "action": kind}
+        if kind == "setConcurrency":
+            first["value"] = rng.choice((0, 0, 0, 1, 1, 2, 4))
+            second["value"] = rng.choice((1, 1, 2, 3))
+        elif kind == "setBehaviour":
+            first |= {"agent": rng.choice(("Reminder", "Survey")), "behaviour": "slow"}
+            second |= {"agent": first["agent"], "behaviour": "default"}
+        else:
+            first["campaign"] = second["campaign"] = campaign
+            common = {"pause": "resume", "resume": "pause", "schedule": "cancel"}
+            second["action"] = common.get(kind, rng.choice(("cancel", "delete")))
+            if kind == "schedule":
+                first["body"] = {"startDateTime": iso(at), "retryInterval": 300_000}
+        often = 0.85 if kind in ("pause", "setConcurrency") else 0.4
+        self.organization["timeline"] += [first, second] if rng.random() < often else [first]
+
+    def add_end(self) -> None:
+        """An endDateTime for a campaign that has none or another."""
+        at, name = self.moment("window_closed", "ringing")
+        campaigns = (c for c in self.organization["campaigns"] if c["name"] == name)
+        named = [c["schedule"] for c in campaigns if "schedule" in c]
+        asked = [a for a in self.organization["timeline"] if "body" in a]
+        named += [a["body"] for a in asked if a["campaign"] == name]
+        for body in named:
+            if at > instant(body["startDateTime"]):
+                body["endDateTime"] = iso(at)
+
+
 def add_trouble(rng: random.Random, scenario: Scenario) -> None:
-    """Actions and endDateTimes at the instants at which calls and campaigns move, or 1 ms off."""
+    """Actions and endDateTimes where the scenario's calls and campaigns move."""
     reading = second_reading(scenario)
     start = clock_start(scenario)
-    moved: dict[str, list[int]] = {}  # by cause, that the rare ones are met as often
-    for row in (*reading.transitions, *reading.campaigns):
-        moved.setdefault(row[-1], []).append(row[0])
-
-    def moment() -> int:
-        instants = moved[rng.choice(sorted(moved))] if moved else [start]
-        return max(start, rng.choice(instants) + rng.choice((-1, 0, 0, 0, 1)))
-
     for organization in scenario["organizations"]:
+        trouble = Trouble(rng, organization, start)
+        for at, name, campaign, *_, cause in (*reading.transitions, *reading.campaigns):
+            if name == organization["name"]:
+                trouble.note(at, campaign, cause)
         for _ in range(rng.choice((0, 1, 1, 2, 3))):
-            add_actions(rng, organization, sorted((moment(), moment())))
-        for body in bodies(organization):
-            late = moment()
-            if rng.random() < 0.12 and late > instant(body["startDateTime"]):
-                body["endDateTime"] = iso(late)
-    if rng.random() < 0.08:
-        scenario.setdefault("clock", {})["end"] = iso(max(start + 1, moment()))
-
-
-def add_actions(rng: random.Random, organization: Scenario, moments: list[int]) -> None:
-    """One action, or an action and what commonly follows it."""
-    campaign = rng.choice(organization["campaigns"])["name"]
-    kinds = ("pause",) * 5 + ("setConcurrency",) * 5 + ("setBehaviour",) + ("resume",)
-    kind = rng.choice((*kinds, "cancel", "cancel", "delete", "schedule"))
-    first: Scenario = {"at": iso(moments[0]), "action": kind}
-    second: Scenario = {"at": iso(moments[rng.choice((0, 1, 1, 1))])}
-    if kind == "setConcurrency":
-        first["value"] = rng.choice((0, 0, 0, 1, 1, 2, 4))
-        second |= {"action": kind, "value": rng.choice((1, 1, 2, 3))}
-    elif kind == "setBehaviour":
-        first |= {"agent": rng.choice(("Reminder", "Survey")), "behaviour": "slow"}
-        second |= {"action": kind, "agent": first["agent"], "behaviour": "default"}
-    elif kind == "schedule":
-        body = {"startDateTime": iso(moments[0]), "retryInterval": 300_000}
-        first |= {"campaign": campaign, "body": body}
-        second |= {"action": "cancel", "campaign": campaign}
-    else:
-        first["campaign"] = campaign
-        after = {"pause": "resume", "resume": "pause"}.get(kind, rng.choice(("cancel", "delete")))
-        second |= {"action": after, "campaign": campaign}
-    often = 0.85 if kind in ("pause", "setConcurrency") else 0.4
-    organization["timeline"] += [first, second] if rng.random() < often else [first]
-    if rng.random() < 0.2:
-        rng.shuffle(organization["timeline"])  # a file need not be in order of time
-
-
-def bodies(organization: Scenario) -> list[Scenario]:
-    """All schedule requests of an organization."""
-    filed = [c["schedule"] for c in organization["campaigns"] if "schedule" in c]
-    return filed + [a["body"] for a in organization["timeline"] if "body" in a]
+            trouble.add_action()
+        if rng.random() < 0.4:
+            trouble.add_end()
+        if rng.random() < 0.2:
+            rng.shuffle(organization["timeline"])  # a file need not be in order of time
+        if rng.random() < 0.06:
+            last, _ = trouble.moment()
+            scenario.setdefault("clock", {})["end"] = iso(max(start + 1, last))
