@@ -153,6 +153,7 @@ def _log(world: Any, text: str) -> CallLog:
         log.append(NINE + int(at), call_key(*which) | change)
         if word == "dialled":
             log.dial_numbers.append(_index(world.numbers, dial[0] if dial else "021000001"))
+            log.dial_behaviours.append(0)
             log.dial_voices.append(_index(world.voice_keys, dial[1]) if len(dial) > 1 else -1)
     return log
 

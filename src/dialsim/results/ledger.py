@@ -54,9 +54,9 @@ class Ledger:
 
     Per recipient, `first[r]:first[r + 1]` are the calls of recipient r (int64). Per call: instants
     in ms, int64, `NEVER` where it did not happen; `recipient` (from 0) and `call` (from 1), int32;
-    `last_kind`, an index into `CHANGES`; `attempt`, int32, 0 if never dialled; `number` and
-    `voice`, indexes into `World.numbers` and `World.voice_keys`, -1 if none. A dial that was
-    withdrawn leaves no `initiated_at`, `attempt`, `number` or `voice` (P5). Per row of the log,
+    `last_kind`, an index into `CHANGES`; `attempt`, int32, 0 if never dialled; `number`, `voice`
+    and `behaviour`, indexes into `World.numbers`, `voice_keys` and `behaviours`, -1 if none. A dial
+    that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row of the log,
     `row_call` is the index of its call.
     """
 
@@ -79,6 +79,7 @@ class Ledger:
     attempt: NDArray[np.int32]
     number: NDArray[np.int32]
     voice: NDArray[np.int32]
+    behaviour: NDArray[np.int16]
 
     @property
     def status(self) -> NDArray[np.int8]:
@@ -132,9 +133,9 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
     dials = np.flatnonzero(rows.kind == DIALLED)
     # P5: of a call whose newest dial was withdrawn, nothing of the dial is shown
     dialled = reading.last_row(dials) > reading.last_row(np.flatnonzero(WITHDRAWS[rows.kind]))
-    number, voice = (
-        np.where(dialled, reading.of_dials(dials, np.array(column, dtype=np.int32)), -1)
-        for column in (log.dial_numbers, log.dial_voices)
+    number, voice, behaviour = (
+        np.where(dialled, reading.of_dials(dials, np.array(column, dtype=np.int32)), np.int32(-1))
+        for column in (log.dial_numbers, log.dial_voices, log.dial_behaviours)
     )
     return Ledger(
         organization=organization,
@@ -154,8 +155,9 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         changed_at=reading.instant(slice(None)),
         last_kind=last_kind,
         attempt=_attempts(ENDS[last_kind], dialled, first, recipient),
-        number=number.astype(np.int32),
-        voice=voice.astype(np.int32),
+        number=number,
+        voice=voice,
+        behaviour=behaviour.astype(np.int16),
     )
 
 

@@ -12,8 +12,11 @@ from dialsim.engine.world import CampaignBlock
 from dialsim.interface.errors import DialsimError
 from dialsim.results.campaign_life import CampaignLife, Position, read_lives
 from dialsim.results.catalog import Catalog
-from dialsim.results.ledger import Ledger, read_ledger
+from dialsim.results.ledger import IN_QUEUE, SLOTS, Ledger, read_ledger
+from dialsim.results.occupancy import counted, limit
 from dialsim.results.person_state import person_states
+from dialsim.results.step_function import StepFunction
+from dialsim.results.time_use import SlotUse, TimeUse, time_use
 
 
 class Reading:
@@ -48,6 +51,34 @@ class Reading:
             position: person_states(self.ledgers[position], life, self.trace.end)
             for position, life in self.lives.items()
         }
+
+    @cached_property
+    def busy(self) -> dict[Position, StepFunction]:
+        """How many calls of every campaign are under way, over time."""
+        return {position: counted([ledger], SLOTS) for position, ledger in self.ledgers.items()}
+
+    @cached_property
+    def slots(self) -> list[SlotUse]:
+        """The slots of every organization, over time."""
+        return [self._slots(block.position) for block in self.world.organizations]
+
+    @cached_property
+    def time_uses(self) -> dict[Position, TimeUse]:
+        """Where the time of every campaign went."""
+        return {
+            position: time_use(
+                self.ledgers[position], life, self.states[position], self.slots[position[0]]
+            )
+            for position, life in self.lives.items()
+        }
+
+    def _slots(self, organization: int) -> SlotUse:
+        own = [position for position in self.lives if position[0] == organization]
+        return SlotUse(
+            busy=StepFunction.total(self.busy[position] for position in own),
+            queued=counted((self.ledgers[position] for position in own), IN_QUEUE),
+            allowed=limit(self.trace, organization),
+        )
 
     def block(self, position: Position) -> CampaignBlock:
         """A campaign of the world."""

@@ -11,11 +11,9 @@ import numpy as np
 
 from dialsim.results.campaign_life import CampaignLife
 from dialsim.results.held_back import HeldBack, Setting, held_back
-from dialsim.results.ledger import IN_QUEUE, SLOTS
-from dialsim.results.occupancy import Occupancy, counted, limit
+from dialsim.results.occupancy import Occupancy
 from dialsim.results.reading import Reading
 from dialsim.results.spans import union
-from dialsim.results.step_function import StepFunction
 from dialsim.results.summary import (
     CampaignSummary,
     Limit,
@@ -24,7 +22,7 @@ from dialsim.results.summary import (
     Summary,
 )
 from dialsim.results.tally import Tally, add_up, take_tally
-from dialsim.results.time_use import SlotUse, TimeUse, time_use
+from dialsim.results.time_use import TimeUse
 from dialsim.scenario.service import Costs
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,38 +72,28 @@ def sum_up(reading: Reading) -> Summary:
 
 def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupancy]:
     """The campaigns of an organization, and its use of slots as a whole."""
-    ledgers = [
-        ledger for position, ledger in reading.ledgers.items() if position[0] == organization
-    ]
-    busy = [counted([ledger], SLOTS) for ledger in ledgers]
-    slots = SlotUse(
-        busy=StepFunction.total(busy),
-        queued=counted(ledgers, IN_QUEUE),
-        allowed=limit(reading.trace, organization),
-    )
+    slots, costs = reading.slots[organization], reading.world.scenario.costs
     parts = []
-    for ledger, own in zip(ledgers, busy, strict=True):
-        position = ledger.organization, ledger.campaign
-        life, states = reading.lives[position], reading.states[position]
-        tally = take_tally(ledger, states, reading.world.scenario.costs)
-        use = time_use(ledger, life, states, slots)
-        setting = _setting(reading, life, use, own, slots)
+    for position, life in reading.lives.items():
+        if position[0] != organization:
+            continue
+        tally = take_tally(reading.ledgers[position], reading.states[position], costs)
+        use = reading.time_uses[position]
         parts.append(
             _Part(
                 lives=(life,),
                 tally=tally,
-                occupancy=Occupancy.of(own, slots.allowed, life.open),
-                held_back=held_back(life, use, tally.people, setting),
+                occupancy=Occupancy.of(reading.busy[position], slots.allowed, life.open),
+                held_back=held_back(life, use, tally.people, _setting(reading, life, use)),
             )
         )
     opened = union(part.occupancy.open for part in parts)
     return parts, Occupancy.of(slots.busy, slots.allowed, opened)
 
 
-def _setting(
-    reading: Reading, life: CampaignLife, use: TimeUse, own: StepFunction, slots: SlotUse
-) -> Setting:
+def _setting(reading: Reading, life: CampaignLife, use: TimeUse) -> Setting:
     """What bounded a campaign while it ran."""
+    slots, own = reading.slots[life.position[0]], reading.busy[life.position]
     start = life.end if life.start is None else min(life.start, life.end)
     inside = slots.allowed.at[(slots.allowed.at > start) & (slots.allowed.at < life.end)]
     limits = slots.allowed(np.append(inside, start))

@@ -156,6 +156,8 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "exhausted": _count("people_exhausted"),
         "expired": _count("people_expired"),
         "cancelled": _count("people_cancelled"),
+    },
+    "People left": {
         "stalled": _count("people_stalled"),
         "pending": _count("people_pending"),
         "unscheduled": _count("people_unscheduled"),
@@ -166,10 +168,12 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "no answer": _count("calls_no_answer"),
         "busy": _count("calls_busy"),
         "failed": _count("calls_failed"),
+    },
+    "Other calls": {
         "queue timeout": _count("queue_timeouts"),
         "cancelled": _count("calls_cancelled"),
         "expired": _count("calls_expired"),
-        "open": _count("calls_unfinished"),
+        "unfinished": _count("calls_unfinished"),
     },
     "Attempts and cost": {
         "attempts": _count("attempts"),

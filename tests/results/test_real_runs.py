@@ -1,0 +1,203 @@
+"""Real runs, read by the columns and once more row by row."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dialsim
+from dialsim.results.campaign_life import CampaignLife
+from dialsim.results.result import Result
+from dialsim.results.thai_time import thai
+from oracle.scenarios import random_scenario
+from results import naive
+
+SEEDS = range(40)
+CAUSES = ("pauses", "windows", "slots", "pacing", "retry_interval", "calls")
+STATES = {"reached", "exhausted", "expired", "cancelled", "stalled", "pending", "unscheduled"}
+
+
+@cache
+def nasty(seed: int) -> Result:
+    """A run of a scripted scenario in which much happens at once; some have costs."""
+    scenario = random_scenario(seed)
+    if seed % 2:
+        scenario["costs"] = {"perDial": 0.1, "perMinute": 1.2, "billingIncrement": "7s"}
+    return dialsim.run(dialsim.loads(json.dumps(scenario)))
+
+
+def ms(column: pd.Series[Any]) -> list[int | None]:
+    return [None if pd.isna(at) else at.value // 1_000_000 for at in column]
+
+
+def plain(column: pd.Series[Any]) -> list[Any]:
+    return [None if pd.isna(value) else value for value in column]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_calls_are_what_the_log_says_row_by_row(seed: int) -> None:
+    result = nasty(seed)
+    expected = naive.calls(result.trace)
+    calls = result.calls
+    world = result.trace.world
+    names = [(block.name, [c.name for c in block.campaigns]) for block in world.organizations]
+    assert list(
+        zip(calls.organization, calls.campaign, calls.recipient, calls.call, strict=True)
+    ) == [(names[o][0], names[o][1][c], r, n) for o, c, r, n in expected]
+    for column in ("status", "attempt", "caller_id"):
+        assert plain(calls[column]) == [getattr(call, column) for call in expected.values()]
+    for column in (
+        *("created_at", "queued_at", "initiated_at", "ringing_at"),
+        *("call_started_at", "call_ended_at"),
+    ):
+        assert ms(calls[column]) == [getattr(call, column) for call in expected.values()]
+    assert plain(calls.call_duration_ms) == [call.talk_ms for call in expected.values()]
+    costs = world.scenario.costs
+    assert plain(calls.cost) == [
+        None if costs is None else pytest.approx(naive.cost(call, costs))
+        for call in expected.values()
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_t4_transitions_are_the_log_in_the_order_of_the_rule(seed: int) -> None:
+    result = nasty(seed)
+    table = result.transitions
+    names = result.trace.world.organizations
+    assert list(
+        zip(
+            *(ms(table["at"]), table.organization, table.campaign, table.recipient, table.call),
+            *(plain(table[column]) for column in ("from_status", "to_status", "phase", "cause")),
+            strict=True,
+        )
+    ) == [
+        (at, names[o].name, names[o].campaigns[c].name, recipient, call, *change)
+        for at, o, c, recipient, call, change, _ in naive.sorted_log(result.trace)
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sequences_are_the_transitions_without_the_phases(seed: int) -> None:
+    result = nasty(seed)
+    places = ["organization", "campaign", "recipient"]
+    expected = dict.fromkeys(result.sequences.index, "")
+    for (*place, _), rows in result.transitions.groupby([*places, "call"], observed=True):
+        chosen = rows[rows.cause.isin(["ringing", "answered"]).eq(False)]
+        text = " ".join(chosen.to_status)
+        before = expected[tuple(place)]
+        expected[tuple(place)] = f"{before} | {text}" if before else text
+    assert result.sequences.to_dict() == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_recipient_is_in_the_one_state_that_its_calls_lead_to(seed: int) -> None:
+    result = nasty(seed)
+    trace, people = result.trace, result.recipients
+    places = [
+        (o, c, recipient)
+        for o, block in enumerate(trace.world.organizations)
+        for c, campaign in enumerate(block.campaigns)
+        for recipient in range(campaign.people.count)
+    ]
+    calls: dict[tuple[int, int, int], list[naive.NaiveCall]] = {place: [] for place in places}
+    for (*place, _), call in naive.calls(trace).items():
+        calls[tuple(place)].append(call)
+    assert plain(people.state) == [naive.state(trace, (o, c), r) for o, c, r in places]
+    assert plain(people.latest_call_status) == [
+        calls[place][-1].status if calls[place] else None for place in places
+    ]
+    assert plain(people.call_attempt) == [
+        sum(call.cause == "ended" for call in calls[place]) for place in places
+    ]
+    assert ms(people.reached_at) == [
+        next((call.call_started_at for call in calls[place] if call.call_started_at), None)
+        for place in places
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_summary_adds_up_and_agrees_with_the_tables(seed: int) -> None:
+    result = nasty(seed)
+    summary = result.summary
+    for part in (summary, *summary.organizations, *summary.campaigns):
+        assert part.people == sum(getattr(part, f"people_{state}") for state in STATES)
+        assert part.calls == (
+            part.attempts
+            + part.queue_timeouts
+            + part.calls_cancelled
+            + part.calls_expired
+            + part.calls_unfinished
+        )
+        assert part.attempts == (
+            part.calls_completed + part.calls_no_answer + part.calls_busy + part.calls_failed
+        )
+        share = part.people_reached / part.people if part.people else None
+        assert (part.reach_by_attempt[-1:] or (0,))[0] == pytest.approx(share or 0)
+    calls, transitions = result.calls, result.transitions
+    assert summary.calls == len(calls)
+    assert summary.dials == (transitions.cause == "dialled").sum()
+    waits = [wait for call in naive.calls(result.trace).values() for wait in call.waits]
+    if waits:
+        assert summary.queue_wait_mean_seconds == pytest.approx(np.mean(waits) / 1000)
+        assert summary.queue_wait_p95_seconds == pytest.approx(np.quantile(waits, 0.95) / 1000)
+    assert summary.talk_minutes == pytest.approx(float(calls.call_duration_ms.sum()) / 60_000)
+    if summary.cost is not None:
+        assert summary.cost == pytest.approx(calls.cost.sum())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_finish_and_calling_days_are_those_of_the_final_status_and_the_dials(seed: int) -> None:
+    result = nasty(seed)
+    table = result.campaigns
+    finishes = []
+    for campaign in result.summary.campaigns:
+        own = (table.organization == campaign.organization) & (table.campaign == campaign.name)
+        last = table[own & table.to_status.isin(["COMPLETED", "EXPIRED", "CANCELLED"])]["at"]
+        assert campaign.finish == (last.iloc[0].to_pydatetime() if len(last) else None)
+        finishes.append(campaign.finish)
+        dials = result.transitions[
+            (result.transitions.organization == campaign.organization)
+            & (result.transitions.campaign == campaign.name)
+            & (result.transitions.cause == "dialled")
+        ]
+        assert campaign.calling_days == len({thai(at).date() for at in ms(dials["at"]) if at})
+    if result.summary.unfinished or not any(finishes):
+        assert result.summary.finish is None
+    else:
+        assert result.summary.finish == max(finish for finish in finishes if finish)
+
+
+def small(result: Result) -> list[CampaignLife]:
+    """The campaigns of a run that are quickly walked through."""
+    logs = [sum(map(len, logs)) for logs in result.trace.calls]
+    return [
+        life
+        for (organization, _), life in result._reading.lives.items()
+        if life.start is not None and life.start < life.end and logs[organization] < 500
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_time_use_is_what_an_instant_by_instant_walk_finds(seed: int) -> None:
+    result = nasty(seed)
+    for life in small(result):
+        assert life.start is not None
+        walk = naive.NaiveTime(result.trace, life.position, life.start, life.end).shares()
+        use = result._reading.time_uses[life.position]
+        assert {cause: getattr(use, cause) for cause in walk} == walk
+        assert use.total + use.nights == life.end - life.start
+
+
+def test_the_walks_meet_every_cause() -> None:
+    uses = [
+        nasty(seed)._reading.time_uses[life.position]
+        for seed in SEEDS
+        for life in small(nasty(seed))
+    ]
+    for cause in (*CAUSES, "nights", "pacing_in_queue"):
+        assert any(getattr(use, cause) for use in uses), cause
