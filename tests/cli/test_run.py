@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Pat
 def test_an_override_counts_as_if_it_stood_in_the_file() -> None:
     setting = "organizations.Acme.maxConcurrentCalls=0"
     done = dialsim("run", SCRIPTED, "--set", setting, "--format", "json")
-    assert json.loads(done.stdout)["total"]["people_stalled"] == 4
+    assert json.loads(done.stdout)["people_stalled"] == 4
 
 
 def test_an_existing_folder_is_refused_before_anything_is_simulated(tmp_path: Path) -> None:
@@ -118,5 +118,5 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (130, "")
-    assert stderr == "Interrupted: nothing was written.\n"
+    assert stderr.strip() == "Interrupted: nothing was written."
     assert list(tmp_path.iterdir()) == []

@@ -34,9 +34,7 @@ for command in (run, validate, schema):
 def main() -> None:
     """The `dialsim` program."""
     try:
-        commands(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        sys.exit(commands(standalone_mode=False))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
