@@ -29,10 +29,38 @@ def test_the_purposes_numbers_are_frozen() -> None:
         "TALK_TIME": 6,
         "CALLER_ID": 7,
         "VOICE": 8,
+        "FLAW": 20,
+        "LATE_RESULT": 21,
+        "ANALYSIS_DELAY": 22,
+        "LATE_RESULT_DELAY": 23,
+        "FUNNEL": 24,
+        "FIELD": 25,
+        "REANALYSIS": 26,
+        "RECEIVER_LATENCY": 27,
+        "RECEIVER_ERROR": 28,
         "CALL_ID": 100,
         "SESSION_ID": 101,
         "RECIPIENT_ID": 102,
+        "CAMPAIGN_ID": 103,
+        "AGENT_ID": 104,
     }
+
+
+def test_draws_of_many_are_those_of_each_alone() -> None:
+    recipients = np.array([5, 0, COUNT - 1, 5, BLOCK])
+    attempts = np.array([1, 2, 1, 3, 1])
+    together = draws().of(Purpose.FLAW, attempts, recipients)
+    alone = [
+        draws().column(Purpose.FLAW, attempt)[recipient]
+        for attempt, recipient in zip(attempts, recipients, strict=True)
+    ]
+    assert together.tolist() == alone
+
+
+def test_details_tell_draws_of_one_purpose_apart() -> None:
+    details = [(), (0,), (1,), (0, 0), (0, 1)]
+    values = {draws().uniforms(Purpose.FIELD, 1, 0, 1, detail)[0] for detail in details}
+    assert len(values) == len(details)
 
 
 def test_a_draw_is_numpys_philox_at_its_address() -> None:

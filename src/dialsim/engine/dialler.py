@@ -11,7 +11,7 @@ from simpy.events import Event
 
 from dialsim.engine.caller_ids import NumberUse
 from dialsim.engine.clock import At, Clock, Step, Timer
-from dialsim.engine.trace import LimitChange, Trace
+from dialsim.engine.trace import LimitChange, Trace, UrlChange
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ class Dialler:
         self.number_uses = {recovery: NumberUse(recovery) for recovery in recoveries}
         self.limit = 0
         self.set_limit(block.settings.max_concurrent_calls)
+        webhook = block.settings.webhook
+        url = None if webhook is None else webhook.url
+        trace.urls.append(UrlChange(clock.now, block.position, url))
 
     def set_limit(self, limit: int) -> None:
         """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""

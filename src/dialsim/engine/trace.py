@@ -56,6 +56,9 @@ CHANGES: tuple[Change, ...] = (
     Change(S.SCHEDULED, S.EXPIRED, None, "expired"),
     Change(S.QUEUED, S.EXPIRED, None, "expired"),
     Change(S.INITIATED, S.EXPIRED, None, "expired"),
+    # what analyses change: an engine writes no such row, a reading of the trace adds it (A4)
+    Change(S.COMPLETED, S.ANALYSIS_FAILED, None, "analysis_failed"),
+    Change(S.ANALYSIS_FAILED, S.COMPLETED, None, "late_result"),
 )
 
 
@@ -85,6 +88,9 @@ DROPPED = {
     for status in (S.SCHEDULED, S.QUEUED, S.INITIATED)
     for cause in ("cancelled", "deleted", "expired")
 }
+
+ANALYSIS_FAILED = kind(S.COMPLETED, S.ANALYSIS_FAILED, "analysis_failed")
+LATE_RESULT = kind(S.ANALYSIS_FAILED, S.COMPLETED, "late_result")
 
 RECIPIENT_SHIFT = 32
 CALL_SHIFT = 8
@@ -186,6 +192,23 @@ class LimitChange(NamedTuple):
     limit: int
 
 
+class UrlChange(NamedTuple):
+    """An organization's webhook URL from `at` on, or None (the first entry is clock.start)."""
+
+    at: int
+    organization: int
+    url: str | None
+
+
+class Reanalysis(NamedTuple):
+    """At `at` a share of a campaign's delivered calls, by a draw each, is analyzed again (A5)."""
+
+    at: int
+    organization: int
+    campaign: int
+    share: float
+
+
 @dataclass(slots=True)
 class Trace:
     """A run: what happened to every call and campaign of `world`.
@@ -201,6 +224,8 @@ class Trace:
     campaigns: list[CampaignChange] = field(default_factory=list)
     requests: dict[tuple[int, int], ScheduledCampaign] = field(default_factory=dict)
     limits: list[LimitChange] = field(default_factory=list)
+    urls: list[UrlChange] = field(default_factory=list)
+    reanalyses: list[Reanalysis] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     end: int = 0
     stalled: frozenset[tuple[int, int]] = frozenset()
