@@ -122,20 +122,23 @@ def test_t3_the_last_minute_of_a_day_is_closed_even_between_two_open_days() -> N
 
 @given(st.data())
 def test_t3_open_and_the_next_edges_are_those_of_a_plain_reading(data: st.DataObject) -> None:
+    # Several instants of one `Windows`, in any order: what it remembers must not show.
     ranges = data.draw(week_ranges())
-    week, instant = Windows(ranges), data.draw(instants(ranges))
-    monday_before = instant - (instant - MONDAY) % WEEK
-    weeks = (monday_before, monday_before + WEEK)
-    assert week.is_open(instant) == open_in(ranges, instant)
-    openings = [instant, *(w + start for w in weeks for start, _ in ranges)]
-    assert week.next_open(instant) == min(
-        at for at in openings if at >= instant and open_in(ranges, at)
-    )
-    if open_in(ranges, instant):
-        closings = (w + end for w in weeks for _, end in ranges)
-        assert week.next_close(instant) == min(
-            at for at in closings if at >= instant and not open_in(ranges, at)
-        )
+    week = Windows(ranges)
+    for instant in data.draw(st.lists(instants(ranges), min_size=1, max_size=8)):
+        monday_before = instant - (instant - MONDAY) % WEEK
+        weeks = (monday_before, monday_before + WEEK)
+        openings = [instant, *(w + start for w in weeks for start, _ in ranges)]
+        closings = [instant, *(w + end for w in weeks for _, end in ranges)]
+        opens = min(at for at in openings if at >= instant and open_in(ranges, at))
+        closes = min(at for at in closings if at >= instant and not open_in(ranges, at))
+        asked = [
+            (week.is_open, open_in(ranges, instant)),
+            (week.next_open, opens),
+            (week.next_close, closes),
+        ]
+        for ask, expected in data.draw(st.permutations(asked)):
+            assert ask(instant) == expected
 
 
 @given(st.data())

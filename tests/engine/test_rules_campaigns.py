@@ -1,0 +1,306 @@
+"""Rules C1 to C8, each on a scenario worked out on paper (see `paper` and `rows`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dialsim.interface.instants import parse_instant
+from engine.paper import WEEK_S, Act, at, campaign, organization, request, run, scenario, service
+from engine.paper import windows as week
+from engine.rows import calls, dials, life, lines, numbers, refusals, stalled
+
+RETRY = {"maxAttempts": 2, "retryInterval": 300_000}
+
+
+def test_c1_a_request_makes_one_waiting_call_per_recipient() -> None:
+    trace = run(scenario(campaign("A", "busy 0s", "busy 0s", requested=7), limit=0))
+    assert calls(trace) == lines("""
+        7 0.1 new>SCHEDULED scheduled
+        7 1.1 new>SCHEDULED scheduled""")
+    assert life(trace)[0] == "7 A DRAFT>SCHEDULED schedule"
+
+
+@pytest.mark.parametrize(("start", "effective"), [(-50, 7), (7, 7), (7.001, 7.001), (90, 90)])
+def test_c1_the_start_is_the_later_of_the_request_and_start_date_time(
+    start: float, effective: float
+) -> None:
+    trace = run(scenario(campaign("A", "busy 0s", requested=7, startDateTime=at(start))))
+    assert trace.requests[0, 0].at == parse_instant(at(7))
+    assert trace.requests[0, 0].start_at == parse_instant(at(effective))  # F3
+    assert dials(trace) == [f"{effective} A 0.1"]
+
+
+def test_c1_a_refused_request_changes_nothing() -> None:
+    again = [(1, "schedule", "A", request(startDateTime=at(500), maxAttempts=9))]
+    once = scenario(campaign("A", "noAnswer 1s", "busy 0s", **RETRY))
+    twice = scenario(campaign("A", "noAnswer 1s", "busy 0s", **RETRY), timeline=again)
+    assert refusals(run(twice)) == [
+        "1 A schedule CAMPAIGN_ALREADY_STARTED: "
+        "Campaign has already been started (current status: RUNNING)"
+    ]
+    assert calls(run(twice)) == calls(run(once))
+    assert run(twice).requests == run(once).requests
+
+
+def test_c1_an_organization_that_may_not_call_is_refused() -> None:
+    acme = organization("Acme", campaign("A", "busy 0s", requested=3), callingAllowed=False)
+    trace = run(service(acme))
+    assert refusals(trace) == [
+        "3 A schedule CALLING_NOT_ALLOWED: Your organization is not allowed to make calls."
+    ]
+    assert (calls(trace), life(trace), trace.requests, stalled(trace)) == ([], [], {}, set())
+
+
+@pytest.mark.parametrize(
+    ("start", "ranges", "runs"),
+    [(100, "10:00-11:00", 100), (-5, "10:10-10:20", 600), (660, "10:10-10:20", 660)],
+)
+def test_c2_a_campaign_starts_at_the_first_open_instant_from_its_start_on(
+    start: float, ranges: str, runs: float
+) -> None:
+    body = {"startDateTime": at(start), "timeWindows": week(ranges)}
+    trace = run(scenario(campaign("A", "busy 0s", **body)))
+    assert life(trace)[1] == f"{runs} A SCHEDULED>RUNNING start"
+    assert dials(trace) == [f"{runs} A 0.1"]
+
+
+def test_c2_a_campaign_stays_running_between_windows() -> None:
+    body = {"timeWindows": week("10:00-10:01", "10:05-10:06")}
+    trace = run(scenario(campaign("A", "answered 0s 100s", "busy 0s", **body)))
+    assert dials(trace) == ["0 A 0.1", "300 A 1.1"]
+    assert life(trace)[1:] == ["0 A SCHEDULED>RUNNING start", "302 A RUNNING>COMPLETED all_final"]
+
+
+@pytest.mark.parametrize(("end", "starts"), [(600, False), (600.001, True)])
+def test_c2_a_campaign_starts_only_before_its_end(end: float, starts: bool) -> None:
+    body = {"timeWindows": week("10:10-10:20"), "endDateTime": at(end)}
+    found = life(run(scenario(campaign("A", "busy 0s", **body))))
+    assert ("600 A SCHEDULED>RUNNING start" in found) == starts
+    assert found[-1].startswith(f"{end} A ")
+    assert found[-1].endswith("EXPIRED end_date_time")
+
+
+def test_c3_a_campaign_completes_when_the_last_recipient_is_final() -> None:
+    # Person 0 is reached at 7; person 1 is busy at 2, called again at 302 and busy at 304.
+    a = campaign("A", "answered 0s 5s", "busy 0s", **RETRY)
+    trace = run(scenario(a, limit=2))
+    assert life(trace)[-1] == "304 A RUNNING>COMPLETED all_final"
+
+
+def test_c3_a_campaign_without_recipients_runs_and_completes_when_a_window_opens() -> None:
+    trace = run(scenario(campaign("A", timeWindows=week("10:10-10:20")), limit=0))
+    assert life(trace) == lines("""
+        0 A DRAFT>SCHEDULED schedule
+        600 A SCHEDULED>RUNNING start
+        600 A RUNNING>COMPLETED all_final""")
+    acts = [(5, "pause", "A"), (700, "resume", "A")]
+    paused = run(scenario(campaign("A", timeWindows=week("10:10-10:20")), timeline=acts))
+    assert life(paused)[1:] == lines("""
+        5 A SCHEDULED>PAUSED pause
+        700 A PAUSED>RUNNING resume
+        700 A RUNNING>COMPLETED all_final""")
+
+
+def test_c3_a_paused_campaign_completes_after_its_resume() -> None:
+    acts: list[Act] = [(3, "pause", "A"), (20, "resume", "A")]
+    trace = run(scenario(campaign("A", "noAnswer 5s"), timeline=acts))
+    assert calls(trace)[-1] == "7 0.1 INITIATED>NO_ANSWER ended"
+    assert life(trace)[2:] == lines("""
+        3 A RUNNING>PAUSED pause
+        20 A PAUSED>RUNNING resume
+        20 A RUNNING>COMPLETED all_final""")
+
+
+@pytest.mark.parametrize(
+    ("pause", "then"),
+    [
+        (0, "0 0.1 new>SCHEDULED scheduled"),
+        (1.999, "1.999 0.1 INITIATED>SCHEDULED paused"),
+        (2, "2 0.1 INITIATED>SCHEDULED paused"),
+        (2.001, "5 0.1 INITIATED>BUSY ended"),
+        (5, "5 0.1 INITIATED>BUSY ended"),
+    ],
+)
+def test_c4_a_pause_withdraws_a_line_being_set_up_and_hangs_up_nobody(
+    pause: float, then: str
+) -> None:
+    # Setup until 2, ringing until 5.
+    trace = run(scenario(campaign("A", "busy 3s"), timeline=[(pause, "pause", "A")]))
+    assert calls(trace)[-1] == then
+    assert life(trace)[-1].endswith("PAUSED pause")
+
+
+def test_c4_a_pause_writes_no_row_for_a_call_that_is_scheduled_already() -> None:
+    # Person 0 rings, person 1 is QUEUED, person 2 still SCHEDULED (the queue holds one).
+    trace = run(
+        scenario(campaign("A", "busy 9s", "busy 0s", "busy 0s"), timeline=[(4, "pause", "A")])
+    )
+    assert [row for row in calls(trace) if row.startswith("4 ")] == [
+        "4 1.1 QUEUED>SCHEDULED paused"
+    ]
+
+
+def test_c4_a_campaign_may_be_paused_before_it_starts() -> None:
+    acts: list[Act] = [(5, "pause", "A"), (200, "resume", "A")]
+    trace = run(scenario(campaign("A", "busy 0s", startDateTime=at(100)), timeline=acts))
+    assert calls(trace)[1] == "200 0.1 SCHEDULED>QUEUED released"
+    assert life(trace)[1:3] == ["5 A SCHEDULED>PAUSED pause", "200 A PAUSED>RUNNING resume"]
+
+
+def test_c4_pausing_twice_succeeds_and_changes_nothing() -> None:
+    once = run(scenario(campaign("A", "busy 3s"), timeline=[(1, "pause", "A")]))
+    twice = run(scenario(campaign("A", "busy 3s"), timeline=[(1, "pause", "A"), (4, "pause", "A")]))
+    assert (life(twice), calls(twice), refusals(twice)) == (life(once), calls(once), [])
+
+
+def test_c4_the_slot_of_a_withdrawn_line_is_free_at_once() -> None:
+    trace = run(scenario(campaign("A", "busy 3s"), campaign("B", "busy 3s"),
+                         timeline=[(1, "pause", "A")]))  # fmt: skip
+    assert dials(trace) == ["0 A 0.1", "1 B 0.1"]
+
+
+def test_c4_a_redial_is_the_same_call_with_the_same_number_and_step() -> None:
+    # Three numbers to choose from: the redials of all six people show the first dial's number.
+    a = campaign(
+        "A", *["noAnswer 1s; busy 0s"] * 6, callerIds=["021000001", "021000002", "021000003"]
+    )
+    acts: list[Act] = [(1, "pause", "A"), (10, "resume", "A")]
+    trace = run(scenario(a, limit=6, timeline=acts))
+    shown = numbers(trace)
+    assert shown[:6] == shown[6:]
+    assert len({number for _, number in shown}) > 1
+    assert [row.split()[1:] for row in calls(trace)[-6:]] == [
+        [f"{person}.1", "INITIATED>NO_ANSWER", "ended"] for person in range(6)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "refused_in"),
+    [
+        ("pause", ["DRAFT", "COMPLETED", "CANCELLED", "EXPIRED"]),
+        ("resume", ["DRAFT", "SCHEDULED", "RUNNING", "COMPLETED", "CANCELLED", "EXPIRED"]),
+        ("cancel", ["COMPLETED", "CANCELLED", "EXPIRED"]),
+    ],
+)
+def test_c4_c5_c6_a_command_is_refused_from_any_other_state(
+    verb: str, refused_in: list[str]
+) -> None:
+    to_reach: dict[str, tuple[dict[str, Any], list[Act]]] = {
+        "DRAFT": ({"requested": None}, []),
+        "SCHEDULED": ({"startDateTime": at(900)}, []),
+        "RUNNING": ({}, []),
+        "PAUSED": ({}, [(1, "pause", "A")]),
+        "COMPLETED": ({}, []),
+        "CANCELLED": ({}, [(1, "cancel", "A")]),
+        "EXPIRED": ({"endDateTime": at(1)}, []),
+    }
+    for status, (body, acts) in to_reach.items():
+        when = 4 if status == "COMPLETED" else 1.5
+        trace = run(scenario(campaign("A", "busy 0s", **body), timeline=[*acts, (when, verb, "A")]))
+        text = f"{when} A {verb} INVALID_CAMPAIGN_STATE: Cannot {verb} a {status} campaign"
+        assert refusals(trace) == ([text] if status in refused_in else [])
+
+
+def test_c5_a_resume_leads_to_running_where_the_campaign_ran_or_would_now() -> None:
+    # It starts at 100: resumed at 50 it is SCHEDULED again, resumed at 150 it runs, with no start.
+    acts: list[Act] = [
+        (40, "pause", "A"),
+        (50, "resume", "A"),
+        (60, "pause", "A"),
+        (150, "resume", "A"),
+    ]
+    trace = run(scenario(campaign("A", "busy 0s", startDateTime=at(100)), timeline=acts))
+    assert life(trace) == lines("""
+        0 A DRAFT>SCHEDULED schedule
+        40 A SCHEDULED>PAUSED pause
+        50 A PAUSED>SCHEDULED resume
+        60 A SCHEDULED>PAUSED pause
+        150 A PAUSED>RUNNING resume
+        152 A RUNNING>COMPLETED all_final""")
+
+
+def test_c5_a_campaign_resumed_to_scheduled_starts_in_its_time() -> None:
+    acts: list[Act] = [(40, "pause", "A"), (50, "resume", "A")]
+    trace = run(scenario(campaign("A", "busy 0s", startDateTime=at(100)), timeline=acts))
+    assert life(trace)[2:4] == ["50 A PAUSED>SCHEDULED resume", "100 A SCHEDULED>RUNNING start"]
+
+
+@pytest.mark.parametrize(("first_pause", "status"), [(30, "SCHEDULED"), (65, "RUNNING")])
+def test_c5_between_windows_only_a_campaign_that_ran_is_running(
+    first_pause: float, status: str
+) -> None:
+    # Open from 60 to 120 and from 300 on; resumed at 200. Paused at 30 it never ran.
+    body = {"timeWindows": week("10:01-10:02", "10:05-10:06")}
+    acts: list[Act] = [(first_pause, "pause", "A"), (200, "resume", "A")]
+    trace = run(scenario(campaign("A", "busy 90s", "busy 0s", **body), timeline=acts))
+    assert f"200 A PAUSED>{status} resume" in life(trace)
+    assert ("300 A SCHEDULED>RUNNING start" in life(trace)) == (status == "SCHEDULED")
+    # 92 s per call: where the first is dialled at 300 only, the second must wait for next Monday.
+    assert dials(trace)[-1] == ("300 A 1.1" if status == "RUNNING" else f"{WEEK_S + 60} A 1.1")
+
+
+def test_c5_retries_fall_due_during_a_pause_and_keep_their_place() -> None:
+    # Person 0's retry is due at 302, created while PAUSED; person 1 keeps its due instant 0.
+    acts: list[Act] = [(2.5, "pause", "A"), (1000, "resume", "A")]
+    trace = run(scenario(campaign("A", "busy 0s; failed 0s", "busy 0s", **RETRY), timeline=acts))
+    assert calls(trace)[7:] == lines("""
+        2.5 1.1 INITIATED>SCHEDULED paused
+        302 0.2 new>SCHEDULED retry
+        1000 0.2 SCHEDULED>QUEUED released
+        1000 1.1 SCHEDULED>QUEUED released
+        1000 1.1 QUEUED>dialling dialled
+        1002 0.2 QUEUED>dialling dialled
+        1002 1.1 INITIATED>BUSY ended
+        1004 0.2 INITIATED>FAILED ended
+        1302 1.2 new>SCHEDULED retry
+        1302 1.2 SCHEDULED>QUEUED released
+        1302 1.2 QUEUED>dialling dialled
+        1304 1.2 INITIATED>BUSY ended""")
+
+
+def test_c6_a_cancellation_ends_what_waits_drops_retries_and_lets_talkers_talk() -> None:
+    # Two slots, a queue of one. Person 1 is done at 3 (retry due at 303): 2 is dialled, 3 released.
+    a = campaign("A", "answered 0s 10s", "noAnswer 1s", *["busy 0s"] * 3, **RETRY)
+    trace = run(scenario(a, limit=2, queueLimit=1, timeline=[(4, "cancel", "A")]))
+    assert [row for row in calls(trace) if not row.startswith(("0", "2", "3"))] == lines("""
+        4 2.1 INITIATED>CANCELLED cancelled
+        4 3.1 QUEUED>CANCELLED cancelled
+        4 4.1 SCHEDULED>CANCELLED cancelled
+        12 0.1 INITIATED>COMPLETED ended""")
+    assert life(trace)[2:] == ["4 A RUNNING>CANCELLED cancel"]
+
+
+def test_c6_a_call_under_way_is_not_retried_after_a_cancellation() -> None:
+    trace = run(scenario(campaign("A", "noAnswer 9s", **RETRY), timeline=[(4, "cancel", "A")]))
+    assert calls(trace)[-1] == "11 0.1 INITIATED>NO_ANSWER ended"
+
+
+@pytest.mark.parametrize("when", [301.999, 302, 302.001])
+def test_c6_a_retry_due_at_the_very_instant_is_dropped_unseen(when: float) -> None:
+    # The action is step 1, the retry falls due in step 6; a millisecond later it is dialled.
+    trace = run(scenario(campaign("A", "busy 0s", **RETRY), timeline=[(when, "cancel", "A")]))
+    last = calls(trace)[-1]
+    expected = (
+        "302.001 0.2 INITIATED>CANCELLED cancelled" if when > 302 else "2 0.1 INITIATED>BUSY ended"
+    )
+    assert last == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "acts", "row"),
+    [
+        ({"requested": None}, [], "5 A DRAFT>CANCELLED cancel"),
+        ({"startDateTime": at(100)}, [], "5 A SCHEDULED>CANCELLED cancel"),
+        ({}, [(1, "pause", "A")], "5 A PAUSED>CANCELLED cancel"),
+    ],
+)
+def test_c6_a_campaign_may_be_cancelled_before_it_is_final(
+    body: dict, acts: list, row: str
+) -> None:
+    trace = run(scenario(campaign("A", "busy 0s", **body), timeline=[*acts, (5, "cancel", "A")]))
+    assert life(trace)[-1] == row
+    last = [] if "requested" in body else ["5 0.1 SCHEDULED>CANCELLED cancelled"]
+    assert calls(trace)[-1:] == last
+    assert stalled(trace) == set()
