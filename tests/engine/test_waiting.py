@@ -34,7 +34,7 @@ def take_all(waiting: WaitingList) -> list[tuple[int, int, int]]:
 def test_q3_calls_leave_in_the_order_of_a_sorted_list(order: str, data: st.DataObject) -> None:
     count, start_at = data.draw(st.integers(0, 8)), data.draw(st.integers(0, 5))
     waiting, plain = WaitingList(order), [(start_at, person, 1, 0) for person in range(count)]
-    waiting.add_first_calls(count, start_at)
+    waiting.add_first_calls(range(count), start_at)
     away: list[Entry] = []  # released, may come back with the same due instant or as a retry
     for _ in range(data.draw(st.integers(0, 25))):
         if plain and (not away or data.draw(st.booleans())):
@@ -67,7 +67,7 @@ def test_q3_a_retry_due_before_and_a_timed_out_call_due_after(
     order: str, expected: list[int]
 ) -> None:
     waiting = WaitingList(order)
-    waiting.add_first_calls(3, due=100)
+    waiting.add_first_calls(range(3), due=100)
     waiting.add(due=50, recipient=3, call=2, attempts=1)  # a retry
     waiting.add(due=200, recipient=4, call=2, attempts=0)  # again after a queue timeout: fresh
     assert [recipient for _, recipient, _ in take_all(waiting)] == expected
@@ -78,7 +78,7 @@ def test_nothing_waits_in_an_empty_list_or_after_clearing() -> None:
     assert (len(waiting), list(waiting)) == (0, [])
     with pytest.raises(IndexError):
         waiting.first()
-    waiting.add_first_calls(3, due=0)
+    waiting.add_first_calls(range(3), due=0)
     waiting.add(due=0, recipient=5, call=2, attempts=1)
     waiting.clear()
     assert (len(waiting), list(waiting)) == (0, [])

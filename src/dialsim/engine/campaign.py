@@ -80,7 +80,7 @@ class Campaign:
         )
         self.log.extend(now, np.arange(people.count, dtype=np.int64), 1, trace.SCHEDULED)
         self._calls = array("i", [1]) * people.count
-        self.waiting.add_first_calls(people.count, self._start_at)
+        self.waiting.add_first_calls(range(people.count), self._start_at)
         self._become(CampaignStatus.SCHEDULED, "schedule")
         if request.end_date_time is not None:
             self._end.set(max(now, request.end_date_time))  # C7: also one already past

@@ -177,11 +177,15 @@ class Refusal(NamedTuple):
 
 
 class ScheduledCampaign(NamedTuple):
-    """The schedule request that a campaign was started with, made at `at`; F3: its real start."""
+    """The schedule request that a campaign was started with, made at `at`; F3: its real start.
+
+    `removed` are the recipients whom the request dropped as duplicates (D3), in upload order.
+    """
 
     request: ScheduleRequest
     at: int
     start_at: int
+    removed: tuple[int, ...] = ()
 
 
 class LimitChange(NamedTuple):

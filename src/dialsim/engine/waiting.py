@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -23,34 +23,34 @@ class Waiting(NamedTuple):
 class WaitingList:
     """The waiting calls of one campaign.
 
-    First calls are not stored one by one: they are a range of recipients who are all due at
-    startAt and go in upload order. Everything else waits in a heap.
+    First calls are not stored one by one: they are all due at startAt and go in upload order, so
+    the recipients in that order say it all. Everything else waits in a heap.
     """
 
-    __slots__ = ("_due", "_first", "_fresh_rank", "_heap", "_retry_rank", "_upto")
+    __slots__ = ("_due", "_fresh", "_fresh_rank", "_heap", "_next", "_retry_rank")
 
     def __init__(self, order: str) -> None:
         """`order` is `due`, `freshFirst` or `retriesFirst`."""
         self._fresh_rank = 1 if order == "retriesFirst" else 0
         self._retry_rank = 1 if order == "freshFirst" else 0
         self._due = 0
-        self._first = 0
-        self._upto = 0
+        self._fresh: Sequence[int] = ()
+        self._next = 0
         self._heap: list[Waiting] = []
 
     def __len__(self) -> int:
-        return self._upto - self._first + len(self._heap)
+        return len(self._fresh) - self._next + len(self._heap)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """(recipient, call) of every waiting call, in no particular order."""
-        for recipient in range(self._first, self._upto):
+        for recipient in self._fresh[self._next :]:
             yield recipient, 1
         for waiting in self._heap:
             yield waiting.recipient, waiting.call
 
-    def add_first_calls(self, count: int, due: int) -> None:
-        """Put in the first call of every recipient."""
-        self._first, self._upto, self._due = 0, count, due
+    def add_first_calls(self, recipients: Sequence[int], due: int) -> None:
+        """Put in the first calls of recipients, who are given in upload order."""
+        self._fresh, self._next, self._due = recipients, 0, due
 
     def add(self, due: int, recipient: int, call: int, attempts: int) -> None:
         """Put in one call of a person with so many attempts counted (P5)."""
@@ -59,9 +59,9 @@ class WaitingList:
 
     def first(self) -> Waiting:
         """The call that goes next; IndexError if nothing waits."""
-        if self._first == self._upto:
+        if self._next == len(self._fresh):
             return self._heap[0]
-        fresh = Waiting(self._fresh_rank, self._due, self._first, 1)
+        fresh = Waiting(self._fresh_rank, self._due, self._fresh[self._next], 1)
         return min(fresh, self._heap[0]) if self._heap else fresh
 
     def take(self) -> Waiting:
@@ -69,10 +69,10 @@ class WaitingList:
         waiting = self.first()
         if self._heap and self._heap[0] is waiting:
             return heappop(self._heap)
-        self._first += 1
+        self._next += 1
         return waiting
 
     def clear(self) -> None:
         """Remove every call."""
-        self._first = self._upto
+        self._next = len(self._fresh)
         self._heap.clear()
