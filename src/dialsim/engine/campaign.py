@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from dialsim.engine.call import Call
 from dialsim.engine.caller_ids import NONE, CallerIds
 from dialsim.engine.chance import Purpose
 from dialsim.engine.clock import At, Clock, Step, Timer
-from dialsim.engine.trace import CallLog, CampaignChange, ScheduledCampaign
+from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.waiting import WaitingList
 from dialsim.engine.windows import LAST_INSTANT, Windows
 from dialsim.interface.errors import Refused
@@ -70,17 +71,17 @@ class Campaign:
     def schedule(self, request: ScheduleRequest) -> None:
         """DRAFT → SCHEDULED, one call per recipient (C1)."""
         self._require_schedulable(request)
-        now, people = self.clock.now, self.block.people
+        now = self.clock.now
+        removed = self._duplicates(request)
         self._request = request
         self._start_at = max(now, request.start_date_time)
         self._windows = Windows.of(request.time_windows)
         self._choose_numbers(request)
         self._trace.requests[self.block.organization, self.block.position] = ScheduledCampaign(
-            request, now, self._start_at
+            request, now, self._start_at, removed
         )
-        self.log.extend(now, np.arange(people.count, dtype=np.int64), 1, trace.SCHEDULED)
-        self._calls = array("i", [1]) * people.count
-        self.waiting.add_first_calls(range(people.count), self._start_at)
+        self.people_done += len(removed)
+        self._create_first_calls(self._go_on_from_history(frozenset(removed)))
         self._become(CampaignStatus.SCHEDULED, "schedule")
         if request.end_date_time is not None:
             self._end.set(max(now, request.end_date_time))  # C7: also one already past
@@ -130,6 +131,14 @@ class Campaign:
         else:
             self._drop_waiting("deleted")
             self._become(CampaignStatus.CANCELLED, "delete")
+
+    def reanalyze(self, share: float) -> None:
+        """Have a share of the delivered calls analyzed again (A5); nothing dialled changes."""
+        self._require_existing()
+        block = self.block
+        self._trace.reanalyses.append(
+            Reanalysis(self.clock.now, block.organization, block.position, share)
+        )
 
     def use_behaviour(self, name: str) -> None:
         """Have people react by the behaviour so named from the next dial on."""
@@ -204,6 +213,8 @@ class Campaign:
         recipient = call.recipient
         self._attempts[recipient] += 1
         self._under_way -= 1
+        if reached:
+            self._dialler.reached.note(self.block, recipient, self.clock.now)
         self._dialler.slot_freed()
         if reached or self._attempts[recipient] >= self._request.max_attempts or self._closed:
             self.people_done += 1
@@ -278,6 +289,50 @@ class Campaign:
         begins = self._start_instant(self.clock.now)
         if begins is not None:
             self._start.set(begins)
+
+    def _create_first_calls(self, elsewhere: Collection[int]) -> None:
+        """A call in SCHEDULED for every recipient but those `elsewhere`."""
+        everybody = range(self.block.people.count)
+        recipients: Sequence[int] = everybody
+        if elsewhere:
+            recipients = [recipient for recipient in everybody if recipient not in elsewhere]
+        self.log.extend(self.clock.now, np.array(recipients, dtype=np.int64), 1, trace.SCHEDULED)
+        self._calls = array("i", [1]) * len(everybody)
+        for recipient in elsewhere:
+            self._calls[recipient] = 0
+        self.waiting.add_first_calls(recipients, self._start_at)
+
+    def _go_on_from_history(self, removed: frozenset[int]) -> frozenset[int]:
+        """Take up each person where the history left them; the removed and those with a history.
+
+        Who was reached, or has no attempt left, is final; anybody else's next call is a retry, due
+        at the later of now and retryInterval after the last one ended.
+        """
+        now, request = self.clock.now, self._request
+        for recipient, past in self.block.people.history.items():
+            if recipient in removed:
+                continue
+            self._attempts[recipient] = past.call_attempt
+            if past.last_caller_id is not None:
+                number = self._trace.world.number(past.last_caller_id)
+                self._shown_last[recipient] = number  # P3
+            if past.reached or past.call_attempt >= request.max_attempts:
+                self.people_done += 1
+            else:
+                due = max(now, past.last_ended_at + request.retry_interval)
+                heappush(self._retries, (due, recipient))
+        self._await_retry()
+        return removed.union(self.block.people.history)
+
+    def _duplicates(self, request: ScheduleRequest) -> tuple[int, ...]:
+        """The recipients whom the request drops, check 6 of a schedule request (D3, C9)."""
+        if not request.remove_duplicates:
+            return ()
+        removed = self._dialler.reached.duplicates(self.block, self.clock.now)
+        if len(removed) == self.block.people.count:
+            text = "All recipients are duplicates within the configured window"
+            raise Refused(400, "VALIDATION_FAILED", [text])
+        return removed
 
     def _retry_later(self, recipient: int) -> None:
         due = self.clock.now + self._request.retry_interval  # R2

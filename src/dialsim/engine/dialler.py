@@ -11,6 +11,7 @@ from simpy.events import Event
 
 from dialsim.engine.caller_ids import NumberUse
 from dialsim.engine.clock import At, Clock, Step, Timer
+from dialsim.engine.reached import ReachedPeople
 from dialsim.engine.trace import LimitChange, Trace, UrlChange
 from dialsim.interface.status import CallStatus
 
@@ -53,9 +54,10 @@ class Dialler:
         self.number_uses = {recovery: NumberUse(recovery) for recovery in recoveries}
         self.limit = 0
         self.set_limit(block.settings.max_concurrent_calls)
+        alert = block.settings.duplicate_call_alert
+        self.reached = ReachedPeople(None if alert is None else alert.window, block.campaigns)
         webhook = block.settings.webhook
-        url = None if webhook is None else webhook.url
-        trace.urls.append(UrlChange(clock.now, block.position, url))
+        self.set_webhook_url(None if webhook is None else webhook.url)
 
     def set_limit(self, limit: int) -> None:
         """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
@@ -63,6 +65,14 @@ class Dialler:
         self._capacity = self._queue_capacity()
         self.trace.limits.append(LimitChange(self.clock.now, self.block.position, limit))
         self.wake()
+
+    def set_webhook_url(self, url: str | None) -> None:
+        """Change where results are sent; the next one goes there (W6)."""
+        self.trace.urls.append(UrlChange(self.clock.now, self.block.position, url))
+
+    def set_calling_allowed(self, allowed: bool) -> None:
+        """Allow or forbid the organization to start campaigns (interface, section 5)."""
+        self.calling_allowed = allowed
 
     def use_behaviour(self, agent: str, behaviour: str) -> None:
         """Have the people whom an agent calls react by another behaviour from the next dial on."""

@@ -163,6 +163,20 @@ class Simulation:
         self._dialler(organization).set_limit(value)
         self._clock.work_off(self._clock.now)
 
+    def set_calling_allowed(self, allowed: bool, organization: str | None = None) -> None:
+        """Allow or forbid an organization to start campaigns (403 at the schedule request)."""
+        self._dialler(organization).set_calling_allowed(allowed)
+
+    def set_webhook_url(self, url: str | None, organization: str | None = None) -> None:
+        """Change the URL that an organization's results are sent to from the next one on (W6)."""
+        self._dialler(organization).set_webhook_url(url)
+
+    def reanalyze(self, campaign: str, share: float = 1.0) -> None:
+        """Analyze a share of a campaign's delivered calls again (A5)."""
+        if not 0.0 <= share <= 1.0:
+            raise DialsimError(f"reanalyze: share {share!r} is not from 0 to 1")
+        self._do(lambda target: target.reanalyze(share), campaign)
+
     def set_behaviour(self, agent: str, behaviour: str, organization: str | None = None) -> None:
         """Have the people whom an agent calls react by another of the scenario's behaviours."""
         known = self._trace.world.scenario.behaviours

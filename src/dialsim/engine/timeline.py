@@ -76,19 +76,40 @@ def _actions(diallers: list[Dialler]) -> Iterator[Deed]:
 def _command(
     dialler: Dialler, campaign: Campaign | None, action: TimelineAction
 ) -> Callable[[], None]:
+    if campaign is None:
+        return _organization_command(dialler, action)
+    return _campaign_command(campaign, action)
+
+
+def _organization_command(dialler: Dialler, action: TimelineAction) -> Callable[[], None]:
     match action:
         case TimelineAction(action="setConcurrency", value=int(limit)):
             return partial(dialler.set_limit, limit)
+        case TimelineAction(action="setCallingAllowed", value=bool(allowed)):
+            return partial(dialler.set_calling_allowed, allowed)
+        case TimelineAction(action="setWebhookUrl", url=url):
+            return partial(dialler.set_webhook_url, url)
         case TimelineAction(action="setBehaviour", agent=str(agent), behaviour=str(behaviour)):
             return partial(dialler.use_behaviour, agent, behaviour)
-        case TimelineAction(action="schedule", body=ScheduleRequest() as request) if campaign:
+    raise _unchecked(action)
+
+
+def _campaign_command(campaign: Campaign, action: TimelineAction) -> Callable[[], None]:
+    commands = {
+        "pause": campaign.pause,
+        "resume": campaign.resume,
+        "cancel": campaign.cancel,
+        "delete": campaign.delete,
+    }
+    match action:
+        case TimelineAction(action="schedule", body=ScheduleRequest() as request):
             return partial(campaign.schedule, request)
-        case _ if campaign:
-            commands = {
-                "pause": campaign.pause,
-                "resume": campaign.resume,
-                "cancel": campaign.cancel,
-                "delete": campaign.delete,
-            }
-            return commands[action.action]
-    raise AssertionError(f"the scenario's checks let {action!r} pass")
+        case TimelineAction(action="reanalyze", share=float(share)):
+            return partial(campaign.reanalyze, share)
+        case TimelineAction(action=name) if name in commands:
+            return commands[name]
+    raise _unchecked(action)
+
+
+def _unchecked(action: TimelineAction) -> AssertionError:
+    return AssertionError(f"the scenario's checks let {action!r} pass")

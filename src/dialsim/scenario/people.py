@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from typing_extensions import override
 from dialsim.scenario.campaign import GeneratedRecipients, Recipient, Recipients, RecipientsFile
 from dialsim.scenario.fields import ParamValue
 from dialsim.scenario.generated_people import Generator
+from dialsim.scenario.history import Past
 from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.scripts import Script, parse_script
 
@@ -20,7 +22,8 @@ class People(ABC):
     """One campaign's recipients, in upload order.
 
     `segment` (int16) are codes into `segments`, `script` (int32) codes into `scripts`, both -1
-    where a recipient has none, and None where nobody has one.
+    where a recipient has none, and None where nobody has one. `history` tells of the recipients,
+    by index, who were called before the scenario begins.
     """
 
     count: int
@@ -28,6 +31,7 @@ class People(ABC):
     segment: NDArray[np.int16] | None = None
     scripts: tuple[Script, ...] = ()
     script: NDArray[np.int32] | None = None
+    history: Mapping[int, Past] = MappingProxyType({})
 
     @abstractmethod
     def tels(self) -> list[str]:
