@@ -122,7 +122,7 @@ def hand_trace(
     ]
     last = [int(log.rows().at.max(initial=NINE)) for logs in trace.calls for log in logs]
     last += [change.at for change in trace.campaigns]
-    trace.end = NINE + end if end is not None else max(last)
+    trace.end = NINE + end if end is not None else max(last, default=NINE)
     trace.cut = cut
     return trace
 
@@ -145,7 +145,7 @@ def _live(trace: Trace, position: tuple[int, int], campaign: HandCampaign) -> No
 def _log(world: Any, text: str) -> CallLog:
     log = CallLog()
     status: dict[tuple[int, int], CallStatus] = {}
-    for line in text.strip().splitlines():
+    for line in filter(str.strip, text.splitlines()):
         at, recipient, call, word, *dial = line.split()
         which = int(recipient), int(call)
         change = _kind(status.get(which), word)

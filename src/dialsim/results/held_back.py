@@ -89,9 +89,9 @@ def held_back(life: CampaignLife, use: TimeUse, people: PeopleCount, setting: Se
 
 def percent(share: float) -> str:
     """A share as people read it: `97 %`; `<1 %` and `>99 %` where rounding would lie."""
-    if 0 < share < 0.005:
+    if 0 < share < 0.01:
         return "<1 %"
-    if 0.995 <= share < 1:
+    if 0.99 < share < 1:
         return ">99 %"
     return f"{100 * share:.0f} %"
 

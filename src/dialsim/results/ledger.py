@@ -7,6 +7,7 @@ All work is done on whole columns: a log of ten million rows is read in about a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,10 +98,19 @@ class Ledger:
         talked = (self.started_at != NEVER) & (self.ended_at != NEVER)
         return np.where(talked, self.ended_at - self.started_at, 0)
 
+    def of_newest(self, per_call: NDArray[Any], otherwise: int) -> NDArray[Any]:
+        """A column of the calls, of each recipient's newest; `otherwise` for who has no call."""
+        has_calls = self.first[1:] > self.first[:-1]
+        values = np.full(self.people, otherwise, dtype=per_call.dtype)
+        values[has_calls] = per_call[self.first[1:][has_calls] - 1]
+        return values
+
     @property
-    def last(self) -> NDArray[np.int64]:
-        """The index of each recipient's newest call; meaningless for a recipient without one."""
-        return self.first[1:] - 1
+    def newest(self) -> NDArray[np.bool_]:
+        """Which calls are their recipient's newest."""
+        newest = np.zeros(len(self.recipient), dtype=bool)
+        newest[self.first[1:][self.first[1:] > self.first[:-1]] - 1] = True
+        return newest
 
     def per_person(self, per_call: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:
         """The sum of a column of the calls over each recipient's calls."""

@@ -51,8 +51,8 @@ def person_states(ledger: Ledger, life: CampaignLife, end: int) -> NDArray[np.in
         never_to_be = life.status is CampaignStatus.CANCELLED
         state = PersonState.CANCELLED if never_to_be else PersonState.UNSCHEDULED
         return np.full(ledger.people, PERSON_STATES.index(state), dtype=np.int8)
-    status = ledger.status[ledger.last]
-    timed_out = TIMES_OUT[ledger.last_kind[ledger.last]]
+    status = ledger.of_newest(ledger.status, -1)
+    timed_out = ledger.of_newest(TIMES_OUT[ledger.last_kind], False)
     attempts = ledger.per_person(ledger.counted)
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
     # the first that holds; whoever is left had a call that ended and was to be called again

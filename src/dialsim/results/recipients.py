@@ -34,7 +34,8 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
         return np.arange(ledger.people, dtype=np.int32)
 
     def updated(ledger: Ledger) -> NDArray[np.int64]:
-        return of_newest(ledger, ledger.changed_at, start)
+        changed: NDArray[np.int64] = ledger.of_newest(ledger.changed_at, start)
+        return changed
 
     def states(ledger: Ledger) -> NDArray[np.int8]:
         return reading.states[ledger.organization, ledger.campaign]
@@ -66,15 +67,8 @@ def reached_at(ledger: Ledger) -> NDArray[np.int64]:
 
 def latest_status(ledger: Ledger) -> NDArray[np.int8]:
     """The status of each recipient's newest call, an index into `CALL_STATUSES`; -1 for none."""
-    return of_newest(ledger, ledger.status, -1)
-
-
-def of_newest(ledger: Ledger, per_call: NDArray[Any], otherwise: int) -> NDArray[Any]:
-    """A column of the calls, of each recipient's newest; `otherwise` for who has no call."""
-    values = np.full(ledger.people, otherwise, dtype=per_call.dtype)
-    has_calls = ledger.first[1:] > ledger.first[:-1]
-    values[has_calls] = per_call[ledger.last[has_calls]]
-    return values
+    status: NDArray[np.int8] = ledger.of_newest(ledger.status, -1)
+    return status
 
 
 def _person(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:

@@ -133,15 +133,8 @@ def _waited_at_closing(
     return waited
 
 
-def _newest(ledger: Ledger) -> NDArray[np.bool_]:
-    """Which calls are their recipient's newest."""
-    newest = np.zeros(len(ledger.recipient), dtype=bool)
-    newest[ledger.last[ledger.first[1:] > ledger.first[:-1]]] = True
-    return newest
-
-
 def _mostly_after_timeouts(ledger: Ledger) -> bool:
-    followed = ledger.last_kind[~_newest(ledger)]
+    followed = ledger.last_kind[~ledger.newest]
     return 2 * int(np.count_nonzero(TIMES_OUT[followed])) > len(followed)
 
 
@@ -150,7 +143,7 @@ def _retries_ahead(ledger: Ledger, life: CampaignLife, states: NDArray[np.int8])
 
     Also those whose retry the end of the campaign, or of the run, forestalled.
     """
-    newest = _newest(ledger)
+    newest = ledger.newest
     since = ledger.ended_at[:-1][~newest[:-1]]
     until = ledger.created_at[1:][~newest[:-1]]
     settled = [PERSON_STATES.index(state) for state in (PersonState.REACHED, PersonState.EXHAUSTED)]

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from dialsim.engine.trace import Refusal
+from dialsim.results.printed import print_summary
+from dialsim.results.result import Result
+from results.test_summary import COSTS, JANUARY
+from results.traces import NINE, HandCampaign, hand_trace
+
+PRINTED = """\
+By hand (seed 1)
+
+January
+  completed Mon 5 Jan 2026 09:06 Thai time, 1 calling day
+  3 of 4 people reached (75 %)
+  Retry interval: 76 % of the time went by until the 5 min before a retry was
+  over.
+
+People    all   reached   exhausted
+───────────────────────────────────
+January     4         3           1
+
+Calls     all   completed   no answer   busy   failed
+─────────────────────────────────────────────────────
+January     6           3           1      1        1
+
+Attempts and cost   attempts   per person   talk minutes       cost
+───────────────────────────────────────────────────────────────────
+January                    6         1.50              2   4.20 THB
+
+Slots and queue   mean in use   peak   of capacity   mean wait   95 % within
+────────────────────────────────────────────────────────────────────────────
+January                   0.5      2          25 %        11 s          32 s
+
+Reached by attempt      1      2
+────────────────────────────────
+January              50 %   75 %
+"""
+
+
+def printed(result: Result) -> str:
+    stream = io.StringIO()
+    print_summary(result.summary, stream)
+    return stream.getvalue()
+
+
+def test_the_answer_stands_first_and_the_figures_below() -> None:
+    assert printed(Result(hand_trace([JANUARY], costs=COSTS))) == PRINTED
+
+
+def test_a_terminal_gets_colour_and_a_pipe_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = Result(hand_trace([JANUARY]))
+    assert "\x1b" not in printed(result)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[1m" in printed(result)
+
+
+def test_several_campaigns_get_a_headline_and_a_row_for_all_within_80_columns() -> None:
+    long = HandCampaign(JANUARY.log, 4, name="A campaign with quite a long name, [bold]indeed",
+                        life=JANUARY.life, body=JANUARY.body)  # fmt: skip
+    draft = HandCampaign("", 3, name="Draft", body=None)
+    text = printed(Result(hand_trace([JANUARY, long, draft], [JANUARY])))
+    assert text.splitlines()[1] == (
+        "All done Mon 5 Jan 2026 09:06 Thai time. 9 of 15 people reached (60 %)."
+    )
+    assert max(map(len, text.splitlines())) <= 80
+    assert "A campaign with quite a long name, [bold]indeed\n" in text
+    assert "Bolt/January\n" in text
+    assert "  never scheduled\n" in text
+    assert "\nall " in text
+
+
+def test_what_is_not_finished_says_why() -> None:
+    waiting = "0 0 1 scheduled"
+    running = "0 SCHEDULED schedule\n0 RUNNING start"
+    cut = printed(Result(hand_trace([HandCampaign(waiting, life=running)], cut=True)))
+    assert "  not finished: RUNNING, cut by clock.end\n" in cut
+    stalled = HandCampaign(waiting, life=f"{running}\n5 PAUSED pause", stalled=True)
+    assert "  not finished: PAUSED, stalled\n" in printed(Result(hand_trace([stalled])))
+
+
+def test_warnings_and_refusals_are_printed_below() -> None:
+    trace = hand_trace([JANUARY])
+    trace.world.scenario.warnings = ("The number 0800000000 stands twice in January.",)
+    text = "Cannot pause a COMPLETED campaign"
+    trace.refused.append(Refusal(NINE, 0, 0, "pause", "INVALID_CAMPAIGN_STATE", text))
+    lines = " ".join(printed(Result(trace)).split())
+    assert "Warning: The number 0800000000 stands twice in January." in lines
+    assert (
+        "Refused: Mon 5 Jan 2026 09:00 Thai time, pause January: "
+        "Cannot pause a COMPLETED campaign (INVALID_CAMPAIGN_STATE)"
+    ) in lines
+
+
+def test_a_notebook_gets_the_same_as_html_with_names_escaped() -> None:
+    campaign = HandCampaign(JANUARY.log, 4, name="<b>", life=JANUARY.life, body=JANUARY.body)
+    html = Result(hand_trace([campaign]))._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b><b>" not in html
+    assert "3 of 4 people reached (75 %)" in html
