@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from dialsim.interface.agent import ParamSchema
-from dialsim.scenario.fields import Model, Phone, Share, Switch, Text, Uuid, broken, sums_to_one
+from dialsim.scenario.fields import (
+    Model,
+    NotEmpty,
+    Phone,
+    Share,
+    Shares,
+    Switch,
+    Text,
+    Uuid,
+    broken,
+)
 
 
 class FunnelStep(Model):
@@ -17,6 +27,22 @@ class FunnelStep(Model):
 
     step: Text = Field(description="Name of the step.", examples=["Greeted"])
     share: Share = Field(description="Share of conversations that reach it.", examples=[1.0])
+
+
+def _narrows(steps: tuple[FunnelStep, ...]) -> tuple[FunnelStep, ...]:
+    seen: set[str] = set()
+    for index, step in enumerate(steps):
+        if step.step in seen:
+            raise broken("is the name of an earlier step", index, "step")
+        seen.add(step.step)
+    for index, (before, step) in enumerate(pairwise(steps), start=1):
+        if step.share > before.share:
+            says = f"must not be greater than that of {before.step}, {before.share:g}"
+            raise broken(says, index, "share")
+    return steps
+
+
+Funnel = Annotated[tuple[FunnelStep, ...], NotEmpty, AfterValidator(_narrows)]
 
 
 class AnalysisField(Model):
@@ -32,26 +58,24 @@ class AnalysisField(Model):
     enum_variant: tuple[Text, ...] | None = Field(
         default=None, description="The values an enum may take.", examples=[["yes", "no"]]
     )
-    values: dict[str, Share] = Field(
+    values: Shares = Field(
         description="Share of each value; they sum to 1. Keys of a boolean are true and false, "
         "of a number its values.",
         examples=[{"true": 0.35, "false": 0.65}],
     )
 
-    @model_validator(mode="after")
-    def _values_fit_the_type(self) -> AnalysisField:
-        for value in self.values:
-            if self.type == "boolean" and value not in {"true", "false"}:
-                raise broken("is no value of a boolean field: true and false are", "values", value)
-            if self.type == "number" and not _is_number(value):
-                raise broken("is no value of a number field", "values", value)
-            if self.enum_variant is not None and value not in self.enum_variant:
-                raise broken("is not among enumVariant", "values", value)
-        try:
-            sums_to_one(self.values)
-        except Exception as error:
-            raise broken(str(error), "values") from None
-        return self
+    @field_validator("values")
+    @classmethod
+    def _fit_the_type(cls, values: dict[str, float], info: ValidationInfo) -> dict[str, float]:
+        kind, variants = info.data.get("type"), info.data.get("enum_variant")
+        for value in values:
+            if kind == "boolean" and value not in {"true", "false"}:
+                raise broken("is no value of a boolean field: true and false are", value)
+            if kind == "number" and not _is_number(value):
+                raise broken("is no value of a number field", value)
+            if variants is not None and value not in variants:
+                raise broken("is not among enumVariant", value)
+        return values
 
 
 def _is_number(text: str) -> bool:
@@ -62,37 +86,18 @@ def _is_number(text: str) -> bool:
 
 
 class Analysis(Model):
-    """What the analyses of an agent's conversations say (interface, section 2.6)."""
+    """What the analyses of an agent's conversations say."""
 
     version: Literal["v1", "v2"] = Field(
         default="v2", description="Version of the results' shape.", examples=["v2"]
     )
-    funnel: tuple[FunnelStep, ...] | None = Field(
+    funnel: Funnel | None = Field(
         default=None,
         description="The steps in order, each with the share of conversations reaching it.",
     )
     fields: dict[Text, AnalysisField] = Field(
         default_factory=dict, description="Custom fields by name."
     )
-
-    @model_validator(mode="after")
-    def _funnel_narrows(self) -> Analysis:
-        steps = self.funnel
-        if steps is None:
-            return self
-        if not steps:
-            raise broken("must not be empty; leave it out for no funnel", "funnel")
-        seen = {steps[0].step}
-        for index, (before, step) in enumerate(pairwise(steps), start=1):
-            if step.step in seen:
-                raise broken("is the name of an earlier step", "funnel", index, "step")
-            if step.share > before.share:
-                raise broken(
-                    f"must not be greater than that of {before.step}, {before.share:g}",
-                    *("funnel", index, "share"),
-                )
-            seen.add(step.step)
-        return self
 
 
 class Agent(Model):
@@ -102,7 +107,9 @@ class Agent(Model):
         description="The agent's name; unique in its organization.", examples=["Reminder"]
     )
     id: Uuid | None = Field(
-        default=None, description="A fixed id (UUID). Left out: derived from the seed."
+        default=None,
+        description="A fixed id (UUID). Left out: derived from the seed.",
+        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
     )
     caller_id: Phone | None = Field(
         default=None,

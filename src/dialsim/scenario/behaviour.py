@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from dialsim.scenario.distribution import Constant, Distribution, distribution
-from dialsim.scenario.fields import Amount, Model, Number, Share, Text, broken, sums_to_one
-from dialsim.scenario.units import Duration
+from dialsim.scenario.fields import Amount, Model, NotEmpty, Number, Share, Text, broken, sum_to_one
+from dialsim.scenario.units import PositiveDuration
 
 
 def _key_from(least: int, most: int, noun: str) -> BeforeValidator:
@@ -40,7 +40,7 @@ class Outcomes(Model):
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> Outcomes:
-        sums_to_one(dict(self))
+        sum_to_one(dict(self))
         return self
 
 
@@ -52,16 +52,10 @@ class CallerIdUse(Model):
         description="Factor on the odds of an answer per 1,000 recent dials of the number.",
         examples=[0.95],
     )
-    recovery: Duration = Field(
+    recovery: PositiveDuration = Field(
         description="Time constant of the exponential decay of dials; more than 0.",
         examples=["1d"],
     )
-
-    @model_validator(mode="after")
-    def _recovers(self) -> CallerIdUse:
-        if self.recovery == 0:
-            raise broken("must be greater than 0", "recovery")
-        return self
 
 
 class AnsweredOdds(Model):
@@ -71,13 +65,15 @@ class AnsweredOdds(Model):
         default_factory=dict,
         description="By Thai hour, 0 to 23; an hour not listed is 1.",
         examples=[{"9": 0.8, "18": 1.4}],
+        json_schema_extra={"propertyNames": {"pattern": "^(?:[0-9]|1[0-9]|2[0-3])$"}},
     )
     by_day: dict[_Day, _Odds] = Field(
         default_factory=dict,
         description="By day of the week, 1 = Monday to 7 = Sunday; a day not listed is 1.",
         examples=[{"6": 1.2, "7": 1.1}],
+        json_schema_extra={"propertyNames": {"pattern": "^[1-7]$"}},
     )
-    by_attempt: tuple[_Odds, ...] = Field(
+    by_attempt: Annotated[tuple[_Odds, ...], NotEmpty] = Field(
         default=(1.0,),
         description="By attempt, from the first; the last one repeats.",
         examples=[[1.0, 0.8, 0.6]],
@@ -91,12 +87,6 @@ class AnsweredOdds(Model):
     by_caller_id_use: CallerIdUse | None = Field(
         default=None, description="By how much the caller ID has been used of late."
     )
-
-    @model_validator(mode="after")
-    def _has_attempts(self) -> AnsweredOdds:
-        if not self.by_attempt:
-            raise broken("must not be empty", "byAttempt")
-        return self
 
 
 class Persons(Model):
@@ -167,7 +157,10 @@ class Rates(Model):
 
 
 class Behaviour(Model):
-    """How people and lines behave; the fields' defaults are those of a behaviour in a file."""
+    """How people and lines behave when an agent calls.
+
+    The fields' defaults hold for behaviours of a file; only the built-in one sets `people`.
+    """
 
     outcomes: Outcomes = Field(
         default=Outcomes.model_validate(
@@ -207,17 +200,21 @@ class Behaviour(Model):
         examples=["30m"],
     )
 
-    @model_validator(mode="after")
-    def _is_possible(self) -> Behaviour:
-        setup = self.setup_time
-        if isinstance(setup, Constant) and setup.value == 0:
-            raise broken("must not be a constant 0: a line takes at least 1ms", "setupTime")
-        if self.people is not None and self.outcomes.answered > self.people.reachable:
-            raise broken(
-                f"must not be less than outcomes.answered, which is {self.outcomes.answered:g}",
-                *("people", "reachable"),
-            )
-        return self
+    @field_validator("setup_time")
+    @classmethod
+    def _takes_time(cls, setup_time: Any) -> Any:
+        if isinstance(setup_time, Constant) and setup_time.value == 0:
+            raise broken("must not be a constant 0: a line takes 1ms at least")
+        return setup_time
+
+    @field_validator("people")
+    @classmethod
+    def _reach_enough(cls, people: Persons | None, info: ValidationInfo) -> Persons | None:
+        outcomes = info.data.get("outcomes")
+        if people is not None and outcomes is not None and outcomes.answered > people.reachable:
+            says = f"must not be less than outcomes.answered, which is {outcomes.answered:g}"
+            raise broken(says, "reachable")
+        return people
 
 
 BUILT_IN = Behaviour.model_validate({"people": {"reachable": 1.0, "concentration": 2.3}})

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag
 
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.fields import (
     Model,
     ParamValue,
     Phone,
-    Share,
+    Shares,
     Text,
     Uuid,
     Whole,
     broken,
-    sums_to_one,
     wrong,
 )
 from dialsim.scenario.people_table import PeopleTable
@@ -58,7 +57,9 @@ class Recipient(Model):
         examples=["noAnswer 25s; answered 5s 90s"],
     )
     id: Uuid | None = Field(
-        default=None, description="A fixed id (UUID). Left out: derived from the seed."
+        default=None,
+        description="A fixed id (UUID). Left out: derived from the seed.",
+        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
     )
 
 
@@ -96,27 +97,23 @@ class GeneratedRecipients(Model):
         description="What the agent's paramsSchema asks for, the same for everybody.",
         examples=[{"amount": 100}],
     )
-    segments: dict[Text, Share] | None = Field(
+    segments: Shares | None = Field(
         default=None,
         description="Share of each segment; they sum to 1.",
         examples=[{"vip": 0.1, "mass": 0.9}],
     )
 
-    @model_validator(mode="after")
-    def _segments_sum_to_one(self) -> GeneratedRecipients:
-        if self.segments is not None:
-            try:
-                sums_to_one(self.segments)
-            except ValueError as error:
-                raise broken(str(error), "segments") from None
-        return self
-
 
 def _recipients(value: Any) -> Any:
     if not isinstance(value, list | dict | RecipientsFile):
         raise wrong("must be a list of people, {file: people.csv} or {count: 1000}")
-    if isinstance(value, dict) and value.get("file") is None and value.get("count") is None:
+    if not isinstance(value, dict):
+        return value
+    if value.get("file") is None and value.get("count") is None:
         raise broken("needs file or count: {file: people.csv} or {count: 1000}")
+    for key in ("count", "agentParams", "segments"):
+        if value.get("file") is not None and value.get(key) is not None:
+            raise broken("can't stand beside file: the rows of the CSV tell it", key)
     return value
 
 
@@ -146,7 +143,9 @@ class Campaign(Model):
         description="The campaign's name; unique in its organization.", examples=["January"]
     )
     id: Uuid | None = Field(
-        default=None, description="A fixed id (UUID). Left out: derived from the seed."
+        default=None,
+        description="A fixed id (UUID). Left out: derived from the seed.",
+        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
     )
     agent: Text = Field(description="Name of the agent that calls.", examples=["Reminder"])
     recipients: Recipients = Field(

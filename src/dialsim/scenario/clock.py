@@ -10,18 +10,20 @@ from dialsim.scenario.tree import Cursor
 from dialsim.scenario.units import parse_offset_instant
 
 
-def start_of(root: Cursor) -> int | None:
+def start_of(root: Cursor, problems: Problems) -> int:
     """When a document's clock starts, in ms since 1970: as it says, else its earliest instant.
 
-    None if it has no instant at all; 0 stands for instants of which none can be read.
+    It is 0 where that can't be read; having no instant at all is noted as a problem.
     """
     written = root.at("clock", "start")
     if written.exists:
         return _read(written, parse_offset_instant) or 0
     read = [_read(instant, parse_offset_instant) for instant in _instants(root)]
     read += [_read(instant, parse_instant) for instant in _start_date_times(root)]
-    if not read:
-        return None
+    campaigns = [o for o in root.at("organizations").items() if list(o.at("campaigns").items())]
+    if campaigns and not read:
+        says = "is required: there is no scheduledAt, startDateTime or timeline instant instead"
+        problems.add(written, says)
     return min((instant for instant in read if instant is not None), default=0)
 
 
@@ -49,7 +51,7 @@ def _start_date_times(root: Cursor) -> Iterator[Cursor]:
         bodies = [campaign.at("schedule") for campaign in organization.at("campaigns").items()]
         bodies += [action.at("body") for action in organization.at("timeline").items()]
         for body in bodies:
-            if body.at("startDateTime").exists:
+            if body.exists:
                 yield body.at("startDateTime")
 
 

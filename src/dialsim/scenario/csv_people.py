@@ -60,6 +60,9 @@ def read_people(
 
 
 def _check_header(source: CsvSource, schema: Mapping[str, ParamSchema], problems: Problems) -> None:
+    if len(source.header) == 1 and re.search(r"[;\t]", source.header[0]):
+        source.note(problems, 1, 0, "", "columns are separated by commas, not by ; or tabs")
+        return
     known = [*COLUMNS, *(PARAM + name for name in schema)]
     for index, name in enumerate(source.header):
         if name.startswith("history."):
@@ -72,8 +75,6 @@ def _check_header(source: CsvSource, schema: Mapping[str, ParamSchema], problems
     for name in needed:
         if source.header and name not in source.header:
             says = f"the column {name} is missing"
-            if len(source.header) == 1 and re.search(r"[;\t]", source.header[0]):
-                says += "; columns are separated by commas"
             problems.note(Problem(source.file, 1, 1, name, says))
 
 

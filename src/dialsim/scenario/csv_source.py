@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,8 +35,8 @@ class CsvSource:
 
         Raises ScenarioError where the file can't be read as a CSV at all.
         """
-        shown = os.path.join(folder, file)
-        content = read_bytes(Path(shown), shown)
+        shown = str(folder / file)
+        content = read_bytes(folder / file, shown)
         lines = list(io.StringIO(decoded(content, shown), newline=""))
         source = cls(shown, [], digest=hashlib.sha256(content).digest(), _lines=lines)
         rows = source._records()
@@ -49,10 +48,10 @@ class CsvSource:
             elif name in header[:index]:
                 source.note(problems, line, index, name, f"{name} is here twice")
         if not header:
-            problems.note(Problem(shown, 1, 1, "", "there is nothing in it"))
+            problems.note(Problem(shown, 1, 1, "", "there is nothing in this file"))
         for line, cells in rows:
             if len(cells) != len(header):
-                says = f"this row has {len(cells)} cells, but the header has {len(header)}"
+                says = f"this row has {_count(cells)}, but the header has {_count(header)}"
                 source.note(problems, line, 0, "", says)
             elif any(cells):
                 source.rows.append(cells)
@@ -104,3 +103,7 @@ class CsvSource:
                         return line, column
             line, column = line + 1, 1
         return line, column
+
+
+def _count(cells: Sequence[str]) -> str:
+    return "1 cell" if len(cells) == 1 else f"{len(cells)} cells"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -12,14 +13,15 @@ from pydantic import (
     GetJsonSchemaHandler,
     Tag,
     TypeAdapter,
-    model_validator,
+    ValidationInfo,
+    field_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import TypeAliasType
 
-from dialsim.scenario.fields import Model, broken, wrong
-from dialsim.scenario.units import DURATION_SCHEMA, Duration
+from dialsim.scenario.fields import Model, NotEmpty, broken, wrong
+from dialsim.scenario.units import DURATION_SCHEMA, Duration, PositiveDuration
 
 DISTRIBUTIONS = (
     "constant",
@@ -33,6 +35,21 @@ DISTRIBUTIONS = (
 )
 
 
+def not_below(earlier: str) -> Callable[[int | None, ValidationInfo], int | None]:
+    """The check that a field is not less than an earlier one of the same block."""
+
+    def check(value: int | None, info: ValidationInfo) -> int | None:
+        least = info.data.get(earlier)
+        if value is not None and least is not None and value < least:
+            raise broken(f"must not be less than {earlier}")
+        return value
+
+    return check
+
+
+_DIST = "Which distribution it is; times are durations such as 75s."
+
+
 class Clipped(Model):
     """What every distribution may add: draws below `min` are `min`, above `max` are `max`."""
 
@@ -43,49 +60,35 @@ class Clipped(Model):
         default=None, description="Larger draws become this.", examples=["10m"]
     )
 
-    @model_validator(mode="after")
-    def _min_is_not_above_max(self) -> Clipped:
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise broken("must not be greater than max", "min")
-        return self
+    _clips_in_order = field_validator("max")(not_below("min"))
 
 
 class Constant(Clipped):
     """Always the same duration; a plain duration says the same."""
 
-    dist: Literal["constant"]
+    dist: Literal["constant"] = Field(description=_DIST, examples=["constant"])
     value: Duration = Field(description="The duration.", examples=["30s"])
 
 
 class Uniform(Clipped):
     """Any duration from `low` to `high`, all alike."""
 
-    dist: Literal["uniform"]
+    dist: Literal["uniform"] = Field(description=_DIST, examples=["uniform"])
     low: Duration = Field(description="The shortest.", examples=["1s"])
     high: Duration = Field(description="The longest; not below low.", examples=["3s"])
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Uniform:
-        if self.low > self.high:
-            raise broken("must not be greater than high", "low")
-        return self
+    _in_order = field_validator("high")(not_below("low"))
 
 
 class Exponential(Clipped):
     """Exponential with the given mean (ms)."""
 
-    dist: Literal["exponential"]
-    mean: Duration = Field(description="The mean; more than 0.", examples=["60s"])
-
-    @model_validator(mode="after")
-    def _mean_is_positive(self) -> Exponential:
-        if self.mean == 0:
-            raise broken("must be greater than 0", "mean")
-        return self
+    dist: Literal["exponential"] = Field(description=_DIST, examples=["exponential"])
+    mean: PositiveDuration = Field(description="The mean; more than 0.", examples=["60s"])
 
 
 class _Spread(Clipped):
-    mean: Duration = Field(
+    mean: PositiveDuration = Field(
         description="The mean, before min and max; more than 0.", examples=["75s"]
     )
     sd: Duration = Field(
@@ -93,48 +96,43 @@ class _Spread(Clipped):
         examples=["60s"],
     )
 
-    @model_validator(mode="after")
-    def _mean_and_sd_make_sense(self) -> _Spread:
-        if self.mean == 0:
-            raise broken("must be greater than 0", "mean")
-        if self.sd > 100 * self.mean:
-            raise broken("must not be greater than 100 times the mean", "sd")
-        return self
+    @field_validator("sd")
+    @classmethod
+    def _is_not_absurd(cls, value: int, info: ValidationInfo) -> int:
+        mean = info.data.get("mean")
+        if mean is not None and value > 100 * mean:
+            raise broken("must not be greater than 100 times the mean")
+        return value
 
 
 class Lognormal(_Spread):
     """Log-normal with the given mean and standard deviation (ms) of the duration itself."""
 
-    dist: Literal["lognormal"]
+    dist: Literal["lognormal"] = Field(description=_DIST, examples=["lognormal"])
 
 
 class Gamma(_Spread):
     """Gamma with the given mean and standard deviation (ms)."""
 
-    dist: Literal["gamma"]
+    dist: Literal["gamma"] = Field(description=_DIST, examples=["gamma"])
 
 
 class Weibull(_Spread):
     """Weibull with the given mean and standard deviation (ms)."""
 
-    dist: Literal["weibull"]
+    dist: Literal["weibull"] = Field(description=_DIST, examples=["weibull"])
 
 
 class Triangular(Clipped):
     """Triangular from `low` to `high` with its peak at `mode`."""
 
-    dist: Literal["triangular"]
+    dist: Literal["triangular"] = Field(description=_DIST, examples=["triangular"])
     low: Duration = Field(description="The shortest.", examples=["5s"])
     mode: Duration = Field(description="The most likely; from low to high.", examples=["12s"])
     high: Duration = Field(description="The longest; not below mode.", examples=["30s"])
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Triangular:
-        if self.low > self.mode:
-            raise broken("must not be greater than mode", "low")
-        if self.mode > self.high:
-            raise broken("must not be greater than high", "mode")
-        return self
+    _mode_in_order = field_validator("mode")(not_below("low"))
+    _high_in_order = field_validator("high")(not_below("mode"))
 
 
 def _values_or_file(schema: dict[str, Any]) -> None:
@@ -152,16 +150,10 @@ def _values_or_file(schema: dict[str, Any]) -> None:
 class Empirical(Clipped, json_schema_extra=_values_or_file):
     """One of the measured durations, all alike; listed, or read from a CSV's column."""
 
-    dist: Literal["empirical"]
-    values: tuple[Duration, ...] = Field(
+    dist: Literal["empirical"] = Field(description=_DIST, examples=["empirical"])
+    values: Annotated[tuple[Duration, ...], NotEmpty] = Field(
         description="Measured durations.", examples=[["40s", "75s", "2m"]]
     )
-
-    @model_validator(mode="after")
-    def _has_values(self) -> Empirical:
-        if not self.values:
-            raise broken("must not be empty", "values")
-        return self
 
 
 @dataclass(frozen=True, slots=True)

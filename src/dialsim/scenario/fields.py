@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -36,7 +37,12 @@ def wrong(says: str) -> PydanticCustomError:
 class Model(BaseModel):
     """A block of a scenario file: frozen, camelCase keys, no unknown ones; null means left out."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        field_title_generator=lambda name, _: to_camel(name),
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -55,10 +61,9 @@ def _text(value: object) -> str:
 
 
 def _uuid(value: object) -> str:
-    text = _text(value)
-    if not is_uuid(text):
+    if not is_uuid(value):
         raise wrong("must be a UUID such as 7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10")
-    return text
+    return value
 
 
 def _url(value: object) -> str:
@@ -136,8 +141,20 @@ Limit = Annotated[Whole, Field(ge=0, le=1_000_000)]
 """A number of concurrent calls (Q1)."""
 
 
-def sums_to_one(shares: dict[str, float]) -> None:
-    """Raise if shares don't sum to 1 within a millionth."""
+def sum_to_one(shares: Mapping[str, float]) -> Mapping[str, float]:
+    """The shares, if they sum to 1 within a millionth."""
     total = math.fsum(shares.values())
     if abs(total - 1) > 1e-6:
         raise broken(f"must sum to 1, but sums to {total:.10g}")
+    return shares
+
+
+def _not_empty(items: Collection[Any]) -> Collection[Any]:
+    if not items:
+        raise broken("must not be empty")
+    return items
+
+
+Shares = Annotated[dict[Text, Share], AfterValidator(sum_to_one)]
+"""Shares of a whole, by name; they sum to 1."""
+NotEmpty = AfterValidator(_not_empty)

@@ -69,7 +69,7 @@ def _read(text: str, name: str, folder: Path, overrides: Sequence[str]) -> Scena
         for problem in problems_of(error, root):
             problems.note(problem)
         problems.raise_if_any()
-        raise
+        raise ScenarioError([Problem(name, 1, 1, "", str(error))]) from error
     check_ids(scenario, root, problems)
     problems.raise_if_any()
     return scenario.loaded(None, remarks_on(scenario, root))
@@ -87,16 +87,14 @@ def _values(root: Cursor, folder: Path, problems: Problems) -> Any:
         put(values, recipients.path, people)
     for measured, distribution in read_measurements(root, folder, problems):
         put(values, measured.path, distribution)
-    start = start_of(root)
-    if start is not None:
-        check_order(root, start, problems)
-        if not root.at("clock").exists:
-            values["clock"] = {}
-        if not root.at("clock", "start").exists and isinstance(values["clock"], dict):
-            values["clock"]["start"] = format_instant(start)
-        _fill_scheduled_at(root, values, start)
-    if isinstance(values.get("behaviours", {}), dict | None):
-        values["behaviours"] = inherit(values.get("behaviours") or {})
+    start = start_of(root, problems)
+    check_order(root, start, problems)
+    clock, behaviours = values.get("clock") or {}, values.get("behaviours") or {}
+    if isinstance(clock, dict):
+        values["clock"] = {**clock, "start": clock.get("start") or format_instant(start)}
+    if isinstance(behaviours, dict):
+        values["behaviours"] = inherit(behaviours)
+    _fill_scheduled_at(root, values, start)
     return values
 
 

@@ -61,7 +61,9 @@ class Organization(Model):
 
     name: Text = Field(description="The organization's name; unique.", examples=["Acme"])
     id: Uuid | None = Field(
-        default=None, description="A fixed id (UUID). Left out: derived from the seed."
+        default=None,
+        description="A fixed id (UUID). Left out: derived from the seed.",
+        examples=["7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"],
     )
     max_concurrent_calls: Limit = Field(
         description="Slots: how many calls may be under way at once (Q1).", examples=[20]

@@ -30,7 +30,7 @@ def _apply(override: str, root: Node) -> None:
     if not equals or not path.strip():
         raise _refused(origin, "", "an override is PATH=VALUE, such as seed=7")
     value = _value(text, origin)
-    parts = [part.strip() for part in path.split(".")]
+    parts = path.strip().split(".")
     node, done = root, 0
     while done < len(parts):
         node, done = _step(node, parts, done, value, origin)

@@ -12,7 +12,7 @@ from dialsim.interface.errors import DialsimError
 if TYPE_CHECKING:
     from dialsim.scenario.tree import Cursor, Place
 
-MOST_PER_FILE = 200
+MOST_PER_FILE = 100
 """No more problems of one file are told apart; the rest are counted."""
 
 

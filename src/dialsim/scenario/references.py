@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from dialsim.interface.voices import DEFAULT_VOICES
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.timeline import check_fields
-from dialsim.scenario.tree import Cursor
+from dialsim.scenario.tree import Cursor, Sequence
 
 
 def check_references(root: Cursor, problems: Problems) -> None:
@@ -45,8 +45,7 @@ def _check_organization(
     for blocks in (agents, campaigns):
         _check_unique(list(blocks.items()), "name", problems)
     _check_unique(list(organization.at("sipAccounts").items()), "id", problems, same=str.lower)
-    agent_names = frozenset(_texts(agents, "name"))
-    campaign_names = frozenset(_texts(campaigns, "name"))
+    agent_names, campaign_names = _names(agents), _names(campaigns)
     for agent in agents.items():
         _check_known(agent.at("behaviour"), behaviours, "behaviour", problems)
         _check_known(agent.at("voiceKey"), voices, "voice", problems)
@@ -68,15 +67,25 @@ def _texts(blocks: Cursor, key: str) -> Iterator[str]:
             yield text
 
 
-def _check_known(reference: Cursor, known: Collection[str], noun: str, problems: Problems) -> None:
+def _names(blocks: Cursor) -> frozenset[str] | None:
+    """The names of blocks; None if they can't be known, as a name is missing or no text."""
+    items = list(blocks.items())
+    names = frozenset(_texts(blocks, "name"))
+    listed = isinstance(blocks.node, Sequence) or not blocks.exists
+    return names if listed and all(item.at("name").text for item in items) else None
+
+
+def _check_known(
+    reference: Cursor, known: Collection[str] | None, noun: str, problems: Problems
+) -> None:
     name = reference.text
-    if name is None or name in known:
+    if name is None or known is None or name in known:
         return
     near = get_close_matches(name, known, n=1)
     if near:
         hint = f"; did you mean {near[0]}?"
     else:
-        hint = f"; there are {', '.join(sorted(known))}" if known else "; there is none"
+        hint = f"; known here: {', '.join(sorted(known))}" if known else "; there is none"
     problems.add(reference, f'"{name}" is no {noun}{hint}')
 
 

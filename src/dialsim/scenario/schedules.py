@@ -13,14 +13,18 @@ from dialsim.interface.schedule import (
     check_conditions,
     read_schedule,
 )
-from dialsim.scenario.problems import Problem, Problems
+from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.references import voice_keys
-from dialsim.scenario.tree import Cursor
-from dialsim.scenario.wording import behind, quoting, suggestion
+from dialsim.scenario.tree import Cursor, Scalar
+from dialsim.scenario.units import parse_duration
+from dialsim.scenario.wording import behind, quoting, suggestion, unlike
 
 _UNKNOWN = re.compile(r"(?:[\w.]*\.)?property .* should not exist", re.DOTALL)
 _OWN_PATH = re.compile(r"(?:each value in )?[a-z][\w.]* (?:must|should not) ")
-_WANTS_TEXT = re.compile(r"must be (?:a string|HH:MM|a valid ISO|a UUID)")
+_EXAMPLES = (
+    ("must be HH:MM", "09:00"),
+    ("must be a valid ISO 8601 date string", "2026-01-05T02:00:00Z"),
+)
 
 
 def read_schedules(
@@ -75,7 +79,8 @@ def _read(
             problems.note(_problem(fault, body, root))
         return None
     if request.remove_duplicates:
-        problems.add(body.at("removeDuplicates"), "true is not supported yet; leave it out")
+        says = "is not supported yet; leave it out or write false"
+        problems.add(body.at("removeDuplicates"), says)
         return None
     return request
 
@@ -87,15 +92,28 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
     messages (C10); those of the conditions that name no field stand behind a colon.
     """
     culprit = body.at(*fault.path)
+    if not fault.path:
+        return told(body.place, body.path, unlike("must be a mapping of keys", body))
     unknown = _UNKNOWN.fullmatch(fault.message) is not None
     where = ".".join(map(str, body.path))
     join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
-    hint = suggestion(culprit.path, root) if unknown else _quoted(fault, culprit)
+    hint = suggestion(culprit.path, root) if unknown else _advice(fault, culprit)
     if unknown:
         culprit = replace(culprit, place=culprit.key_place)
     return behind(where + join, fault.message + hint, culprit)
 
 
-def _quoted(fault: Fault, culprit: Cursor) -> str:
-    wants_text = _WANTS_TEXT.search(fault.message) is not None
-    return quoting(culprit) if wants_text else ""
+def _advice(fault: Fault, culprit: Cursor) -> str:
+    """What to do where YAML has made a number of a text, or a duration stands for milliseconds."""
+    if fault.message.endswith("must be a string"):
+        return quoting(culprit)
+    if isinstance(culprit.node, Scalar) and isinstance(culprit.value, int | float):
+        for text, example in _EXAMPLES:
+            if text in fault.message:
+                return f'; put it in quotes, such as "{example}"'
+    if culprit.path[-1] == "retryInterval" and culprit.text is not None:
+        try:
+            return f"; it is in milliseconds, here {parse_duration(culprit.text)}"
+        except ValueError:
+            pass
+    return ""

@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic.json_schema import JsonSchemaValue
 
 from dialsim.scenario.models import Scenario
 from dialsim.scenario.tree import Path
+from dialsim.scenario.units import DURATION_PATTERN, format_duration
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class _FileSchema(GenerateJsonSchema):
-    """Pydantic's schema, but for what the models need once read and a file may leave out."""
-
-    schema_dialect = DIALECT
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum"}
 
 
 def json_schema() -> dict[str, Any]:
@@ -26,9 +24,34 @@ def json_schema() -> dict[str, Any]:
     Each key has a description with its unit and an example. What only a look at the whole file
     can tell (references, order of instants, sums) is not in it; `load` checks that.
     """
-    schema = Scenario.model_json_schema(schema_generator=_FileSchema)
+    schema = _tidied(Scenario.model_json_schema())
+    # the models have both once they are read; a file may leave them out
     schema["required"].remove("clock")
-    return {"$schema": DIALECT, **schema, "title": "Dialsim scenario"}
+    del schema["$defs"]["Clock"]["required"]
+    about = {
+        "title": "Dialsim scenario",
+        "description": "What a simulation of dialsim starts from.",
+    }
+    return {"$schema": DIALECT, **schema, **about}
+
+
+def _tidied(part: Any) -> Any:
+    """A part of pydantic's schema: bounds in JSON Schema's words, durations as they are written.
+
+    Defaults of null, which say no more than that a key may be left out, are dropped.
+    """
+    if isinstance(part, list):
+        return [_tidied(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    tidied = {
+        _BOUNDS.get(key, key) if isinstance(below, int | float) else key: _tidied(below)
+        for key, below in part.items()
+        if below is not None
+    }
+    if tidied.get("pattern") == DURATION_PATTERN and isinstance(tidied.get("default"), int):
+        tidied["default"] = format_duration(tidied["default"])
+    return tidied
 
 
 def known_keys(path: Path, values: object) -> list[str]:
@@ -56,19 +79,23 @@ def _keys(schema: JsonSchemaValue, path: Path, values: object) -> Iterator[str]:
 
 
 def _forms(schema: JsonSchemaValue, values: object) -> Iterator[JsonSchemaValue]:
-    """The alternatives of a schema, references resolved, whose constants fit the values."""
+    """A schema and its alternatives, references resolved: those that fit the values, else all."""
     if "$ref" in schema:
         schema = _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
-    alternatives = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
-    for alternative in alternatives:
-        yield from _forms(alternative, values)
-    constants = {
-        key: below["const"]
-        for key, below in schema.get("properties", {}).items()
-        if "const" in below and isinstance(below["const"], str)
-    }
-    if all(_value(values, key) == constant for key, constant in constants.items()):
-        yield schema
+    yield schema
+    alternatives = [
+        form
+        for alternative in (*schema.get("oneOf", ()), *schema.get("anyOf", ()))
+        for form in _forms(alternative, values)
+    ]
+    yield from [form for form in alternatives if _fits(form, values)] or alternatives
+
+
+def _fits(form: JsonSchemaValue, values: object) -> bool:
+    """Whether the values have the texts that tell this alternative from the others."""
+    properties = form.get("properties", {}).items()
+    constants = {key: below["const"] for key, below in properties if "const" in below}
+    return all(_value(values, key) == constant for key, constant in constants.items())
 
 
 def _value(values: object, key: str | int) -> object:

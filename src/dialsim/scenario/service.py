@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from dialsim.interface.instants import format_instant
 from dialsim.scenario.fields import (
     Amount,
     Model,
@@ -17,18 +18,14 @@ from dialsim.scenario.fields import (
     patterned,
     wrong,
 )
-from dialsim.scenario.units import Duration, Instant
+from dialsim.scenario.units import Duration, Instant, PositiveDuration
 
 HEADER_NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9-]{0,39}$"
 HEADER_NAME_TEXT = "must be at most 40 letters, digits and hyphens with a letter first"
 LONGEST_RELEASE_INTERVAL = 3_600_000
 
 
-def _nothing_required(schema: dict[str, Any]) -> None:
-    del schema["required"]
-
-
-class Clock(Model, json_schema_extra=_nothing_required):
+class Clock(Model):
     """When the simulated time begins and ends; instants in ms since 1970, UTC."""
 
     start: Instant = Field(
@@ -42,11 +39,13 @@ class Clock(Model, json_schema_extra=_nothing_required):
         examples=["2026-01-12T00:00:00Z"],
     )
 
-    @model_validator(mode="after")
-    def _end_is_after_start(self) -> Clock:
-        if self.end is not None and self.end <= self.start:
-            raise broken("must be after clock.start", "end")
-        return self
+    @field_validator("end")
+    @classmethod
+    def _is_after_start(cls, end: int | None, info: ValidationInfo) -> int | None:
+        if end is not None and end <= info.data.get("start", end - 1):
+            start = format_instant(info.data["start"]).replace(".000Z", "Z")
+            raise broken(f"must be after clock.start, {start}")
+        return end
 
 
 class Service(Model):
@@ -82,21 +81,24 @@ def _queue_limit(value: object) -> int | Literal["unlimited"]:
     return int(value)
 
 
+_QueueLength = Annotated[int, Field(ge=1)]
+
+
 class EngineSettings(Model):
     """How the service's engine queues, orders and paces calls; durations in ms (rules Q)."""
 
-    queue_timeout: Duration = Field(
+    queue_timeout: PositiveDuration = Field(
         default=600_000,
         description="A call that waits longer in the queue is cancelled (Q5); at least 1ms.",
         examples=["10m"],
     )
-    queue_limit: Annotated[int | Literal["unlimited"], BeforeValidator(_queue_limit)] | None = (
-        Field(
-            default=None,
-            description="Most calls in an organization's queue, or unlimited (Q2). Left out: as "
-            "many as its maxConcurrentCalls.",
-            examples=[40],
-        )
+    queue_limit: (
+        Annotated[_QueueLength | Literal["unlimited"], BeforeValidator(_queue_limit)] | None
+    ) = Field(
+        default=None,
+        description="Most calls in an organization's queue, or unlimited (Q2). Left out: as "
+        "many as its maxConcurrentCalls.",
+        examples=[40],
     )
     release_interval: Duration = Field(
         default=0,
@@ -112,7 +114,7 @@ class EngineSettings(Model):
         description="How campaigns of an organization share its slots (Q3).",
         examples=["roundRobin"],
     )
-    calls_per_second: Annotated[Number, Field(ge=0.00001, le=1_000_000)] | None = Field(
+    calls_per_second: Annotated[Number, Field(ge=0.0001, le=1_000_000)] | None = Field(
         default=None,
         description="Most dials per second of an organization (Q4). Left out: no limit.",
         examples=[2],
@@ -123,13 +125,12 @@ class EngineSettings(Model):
         examples=[0],
     )
 
-    @model_validator(mode="after")
-    def _spans_are_possible(self) -> EngineSettings:
-        if self.queue_timeout < 1:
-            raise broken("must not be less than 1ms", "queueTimeout")
-        if self.release_interval > LONGEST_RELEASE_INTERVAL:
-            raise broken("must not be greater than 1h", "releaseInterval")
-        return self
+    @field_validator("release_interval")
+    @classmethod
+    def _is_not_too_long(cls, interval: int) -> int:
+        if interval > LONGEST_RELEASE_INTERVAL:
+            raise broken("must not be longer than 1h")
+        return interval
 
 
 class Costs(Model):
@@ -142,15 +143,9 @@ class Costs(Model):
     per_minute: Amount = Field(
         default=0.0, description="Cost of each minute of conversation.", examples=[1.20]
     )
-    billing_increment: Duration = Field(
+    billing_increment: PositiveDuration = Field(
         default=1000,
         description="Conversations are charged in whole multiples of this, rounded up; more "
         "than 0.",
         examples=["60s"],
     )
-
-    @model_validator(mode="after")
-    def _increment_is_positive(self) -> Costs:
-        if self.billing_increment == 0:
-            raise broken("must be greater than 0", "billingIncrement")
-        return self

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, model_validator
 
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.fields import Limit, Model, Text, broken
@@ -35,31 +35,33 @@ def _one_form_per_action(schema: dict[str, Any]) -> None:
     fields = schema["properties"]
     forms = [
         {
-            "properties": {name: fields[name] for name in ("at", *needs)}
-            | {"action": {"const": action}},
+            "properties": {"at": fields["at"], "action": {"const": action}}
+            | {name: _needed(fields[name]) for name in needs},
             "required": ["at", "action", *needs],
             "additionalProperties": False,
         }
         for action, needs in ACTIONS.items()
     ]
-    for key in ("properties", "required", "additionalProperties"):
-        schema.pop(key, None)
-    schema |= {"properties": {"action": {"enum": list(ACTIONS)}}, "oneOf": forms}
+    schema.clear()
+    schema |= {
+        "description": "What somebody does at an instant; each action has exactly its own fields.",
+        "type": "object",
+        "properties": {"action": {"enum": list(ACTIONS)}},
+        "oneOf": forms,
+    }
 
 
-def _action(value: object) -> object:
-    if value in NOT_YET:
-        raise broken(f"{value} is not supported yet; the actions are {', '.join(ACTIONS)}")
-    return value
+def _needed(field: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an optional field where it is not optional."""
+    form, _null = field["anyOf"]
+    return {**form, "description": field["description"], "examples": field.get("examples", [])}
 
 
 class TimelineAction(Model, json_schema_extra=_one_form_per_action):
     """One action; it has exactly the fields that `ACTIONS` names, the others are None."""
 
     at: Instant = Field(description="When it is done.", examples=["2026-01-05T05:00:00Z"])
-    action: Annotated[Action, BeforeValidator(_action)] = Field(
-        description="What is done.", examples=["pause"]
-    )
+    action: Action = Field(description="What is done.", examples=["pause"])
     campaign: Text | None = Field(
         default=None, description="Name of the campaign.", examples=["January"]
     )
@@ -75,6 +77,15 @@ class TimelineAction(Model, json_schema_extra=_one_form_per_action):
         description="Name of the behaviour that holds for it from then on.",
         examples=["holiday"],
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_supported(cls, block: Any) -> Any:
+        action = block.get("action") if isinstance(block, dict) else None
+        if action in NOT_YET:
+            known = ", ".join(ACTIONS)
+            raise broken(f'"{action}" is not supported yet; the actions are {known}', "action")
+        return block
 
 
 def check_fields(action: Cursor, problems: Problems) -> None:

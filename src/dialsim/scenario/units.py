@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
@@ -28,6 +28,7 @@ DURATION_PATTERN = rf"^(?:0|(?=[0-9]){_SHORT_FORM}|{_ONE_PART}|{_ISO_FORM})$"
 DURATION_SCHEMA: JsonDict = {
     "type": ["string", "integer"],
     "pattern": DURATION_PATTERN,
+    "patternErrorMessage": "A duration such as 250ms, 45s, 10m, 1h30m or 2d",
     "minimum": 0,
     "maximum": 0,
 }
@@ -61,10 +62,10 @@ def parse_duration(text: str) -> int:
         total = _total(days.replace("W", "*7d").lower()) + _total(clock.lower())
     else:
         total = _total(text)
-    if total % 1:
-        raise ValueError(f'must come to whole milliseconds, which "{text}" does not')
     if total > LONGEST_MS:
         raise ValueError(f'must not be longer than 3650d (ten years), as "{_short(text)}" is')
+    if total % 1:
+        raise ValueError(f'must come to whole milliseconds, which "{_short(text)}" does not')
     return int(total)
 
 
@@ -110,7 +111,8 @@ def parse_offset_instant(text: str) -> int:
         try:
             return parse_instant(text)
         except ValueError as error:
-            raise ValueError(f"must be an instant, but {error}") from None
+            says = str(error).replace("'", '"')
+            raise ValueError(f"must be an instant, but {says}") from None
     try:
         instant = format_instant(parse_instant(text))
     except ValueError:
@@ -133,7 +135,9 @@ def _duration(value: object) -> int:
 
 def _instant(value: object) -> int:
     if not isinstance(value, str):
-        raise PydanticCustomError("wrong", "must be an instant such as 2026-01-05T01:00:00Z")
+        raise PydanticCustomError(
+            "wrong", 'must be an instant in quotes, such as "2026-01-05T01:00:00Z"'
+        )
     try:
         return parse_offset_instant(value)
     except ValueError as error:
@@ -148,10 +152,26 @@ Duration = Annotated[
 ]
 """A duration in milliseconds (T1), written with its unit."""
 
+
+def _positive(duration: int) -> int:
+    if duration == 0:
+        raise PydanticCustomError("broken", "{says}", {"says": "must be greater than 0"})
+    return duration
+
+
+PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
+"""A duration of 1 ms or more."""
+
 Instant = Annotated[
     int,
     BeforeValidator(_instant),
     PlainSerializer(format_instant, return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "pattern": OFFSET_INSTANT_PATTERN}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": OFFSET_INSTANT_PATTERN,
+            "patternErrorMessage": "An instant with an offset or Z such as 2026-01-05T01:00:00Z",
+        }
+    ),
 ]
 """An instant in milliseconds since 1970, UTC (T1), written with an offset or Z."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from dialsim.scenario.distribution import Distribution, distribution
 from dialsim.scenario.fields import Model, Share, Url, broken
@@ -22,11 +22,12 @@ class Outage(Model):
         default="refuse", description="What happens to POSTs.", examples=["refuse"]
     )
 
-    @model_validator(mode="after")
-    def _ends_after_its_start(self) -> Outage:
-        if self.to <= self.from_:
-            raise broken("must be after from", "to")
-        return self
+    @field_validator("to")
+    @classmethod
+    def _is_after_from(cls, to: int, info: ValidationInfo) -> int:
+        if to <= info.data.get("from_", to - 1):
+            raise broken("must be after from")
+        return to
 
 
 class Receiver(Model):

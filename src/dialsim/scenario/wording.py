@@ -30,7 +30,6 @@ _BOUNDS = {
     "greater_than_equal": ("must not be less than", "ge"),
     "less_than_equal": ("must not be greater than", "le"),
 }
-_CLOCK_UNKNOWN = ": no scheduledAt, startDateTime or timeline instant tells when the clock starts"
 _NOT_YET = {"history"}
 _LONGEST_SHOWN = 40
 
@@ -42,19 +41,24 @@ def problems_of(error: ValidationError, root: Cursor) -> Iterator[Problem]:
     those that a behaviour inherits, and are told where they stand.
     """
     for details in error.errors(include_url=False, include_input=False):
-        path = _path(details)
+        path = _path(details, root)
         parent = path[:-1] if details["type"] == "missing" else path
         if root.at(*parent).node is not None:
             yield _problem(details, path, root)
 
 
-def _path(details: ErrorDetails) -> Path:
-    """The location without pydantic's names for the alternatives of a union, and for keys."""
-    return tuple(
-        part
-        for part in details["loc"]
-        if part != "[key]" and not (isinstance(part, str) and part.startswith("<"))
-    )
+def _path(details: ErrorDetails, root: Cursor) -> Path:
+    """The location without pydantic's names for the alternatives of a union, and for keys.
+
+    It ends at a plain duration, which the models know as a constant and its value.
+    """
+    path: Path = ()
+    for part in details["loc"]:
+        if isinstance(root.at(*path).node, Scalar):
+            break
+        if part != "[key]" and not (isinstance(part, str) and part.startswith("<")):
+            path = (*path, part)
+    return path
 
 
 def _problem(details: ErrorDetails, path: Path, root: Cursor) -> Problem:
@@ -70,12 +74,12 @@ def _problem(details: ErrorDetails, path: Path, root: Cursor) -> Problem:
 def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
     kind, context = details["type"], details.get("ctx", {})
     if kind == "missing":
-        return f"is required{_CLOCK_UNKNOWN if culprit.path[0] == 'clock' else ''}"
+        return "is required"
     if kind == "extra_forbidden":
         return _unknown_key(culprit, root)
     if kind in _BOUNDS:
         relation, bound = _BOUNDS[kind]
-        return f"{relation} {context[bound]:.16g}"
+        return f"{relation} {context[bound]}"
     if kind == "literal_error":
         return _none_of(context["expected"], culprit)
     says: str = context.get("says") or _KINDS.get(kind, details["msg"])
@@ -95,7 +99,7 @@ def suggestion(path: Path, root: Cursor) -> str:
     known = known_keys(path[:-1], root.value)
     present = set(block.node.entries) if isinstance(block.node, Mapping) else set()
     free = [key for key in known if key not in present]
-    near = get_close_matches(str(path[-1]), free, n=1, cutoff=0.5)
+    near = get_close_matches(str(path[-1]), free, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {near[0]}?"
     return f"; known here: {', '.join(known)}" if known else ""

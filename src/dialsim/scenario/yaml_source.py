@@ -35,6 +35,8 @@ _SPECIAL: dict[str, Leaf] = {
     **{"-" + inf: float("-inf") for inf in (".inf", ".Inf", ".INF")},
 }
 _TAG = "tag:yaml.org,2002:"
+_HIGH, _LOW = r"\\u(d[89ab][0-9a-f]{2})", r"\\u(d[c-f][0-9a-f]{2})"
+_SURROGATES = re.compile(rf"(?<!\\)((?:\\\\)*){_HIGH}{_LOW}", re.IGNORECASE)
 _INDENTING_TABS = re.compile(r"^[ \t]*\t[ \t]*", re.MULTILINE)
 
 
@@ -52,8 +54,7 @@ def parse_yaml(text: str, file: str) -> Node:
         says = f"the control character U+{ord(control.group()):04X} is not allowed in YAML"
         raise ScenarioError([Problem(file, line, column, "", says)])
     if text.lstrip()[:1] in {"{", "["}:
-        # JSON may be indented by tabs; libyaml takes them for an error
-        text = _INDENTING_TABS.sub(lambda tabs: " " * len(tabs.group()), text)
+        text = _json_for_libyaml(text)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             composer.take(event)
@@ -64,8 +65,20 @@ def parse_yaml(text: str, file: str) -> Node:
     if composer.problems:
         raise ScenarioError(composer.problems)
     if composer.document is None:
-        raise ScenarioError([Problem(file, 1, 1, "", "there is nothing in it")])
+        raise ScenarioError([Problem(file, 1, 1, "", "there is nothing in this file")])
     return composer.document
+
+
+def _json_for_libyaml(text: str) -> str:
+    """JSON without the two things of it that libyaml refuses: indenting tabs, surrogate pairs."""
+    text = _INDENTING_TABS.sub(lambda tabs: " " * len(tabs.group()), text)
+    return _SURROGATES.sub(_code_point, text)
+
+
+def _code_point(pair: re.Match[str]) -> str:
+    """The two escapes of a surrogate pair as the one that YAML has for it."""
+    high, low = int(pair[2], 16), int(pair[3], 16)
+    return f"{pair[1]}\\U{0x10000 + ((high & 0x3FF) << 10 | low & 0x3FF):08X}"
 
 
 class _Stop(Exception):
