@@ -176,13 +176,12 @@ def clock_start(scenario: dict[str, Any]) -> int:
     given = scenario.get("clock", {}).get("start")
     if given is not None:
         return instant(given)
-    named = [a["at"] for o in scenario["organizations"] for a in o.get("timeline", [])]
+    named = []
     for organization in scenario["organizations"]:
-        for campaign in organization["campaigns"]:
-            if "schedule" in campaign:
-                named.append(campaign["schedule"]["startDateTime"])
-                named.append(campaign.get("scheduledAt", named[-1]))
-    return min(map(instant, named))
+        for entry in (*organization["campaigns"], *organization.get("timeline", [])):
+            body = entry.get("schedule") or entry.get("body") or {}
+            named += [entry.get("scheduledAt"), entry.get("at"), body.get("startDateTime")]
+    return min(instant(text) for text in named if text)
 
 
 def actions(scenario: dict[str, Any], start: int) -> list[Action]:
