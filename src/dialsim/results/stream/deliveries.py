@@ -1,0 +1,167 @@
+"""Deliveries: the POSTs of each notice, and how the simulated receiver takes them (W2, W5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.chance import Purpose
+from dialsim.engine.quantiles import durations
+from dialsim.engine.trace import Trace
+from dialsim.results.ledger import NEVER, Ledger
+from dialsim.results.stream.notices import Notices, horizon
+from dialsim.scenario.webhook import Receiver
+
+TIMEOUT_MS = 10_000
+WAITS_MS = (1_000, 2_000)
+"""From a failure to the next POST (W2)."""
+
+NOT_SENT, TIMED_OUT, REFUSED = 0, -1, -2
+OK, ERROR = 200, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Posts:
+    """The POSTs of a campaign's notices, by (notice, number); instants in ms.
+
+    `notice` is an index into the notices. `number` is 1 to 3, or 0 for the one row of a notice
+    that had no URL to go to. `response` is an HTTP status, or one of NOT_SENT, TIMED_OUT and
+    REFUSED; `received` says that the receiver took the result in, at `arrived_at` (else NEVER).
+    """
+
+    notice: NDArray[np.int64]
+    number: NDArray[np.int8]
+    at: NDArray[np.int64]
+    response: NDArray[np.int16]
+    received: NDArray[np.bool_]
+    arrived_at: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.notice)
+
+    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Posts:
+        return Posts(
+            self.notice[rows],
+            self.number[rows],
+            self.at[rows],
+            self.response[rows],
+            self.received[rows],
+            self.arrived_at[rows],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Posts]) -> Posts:
+        """Several lists of POSTs, one below the other; at least one."""
+        return cls(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(cls)
+            )
+        )
+
+
+class Receiving:
+    """The receiver of one campaign's notices."""
+
+    def __init__(self, trace: Trace, ledger: Ledger, notices: Notices) -> None:
+        self._trace = trace
+        self._ledger = ledger
+        self._notices = notices
+        owner = trace.world.organizations[ledger.organization]
+        webhook = owner.settings.webhook
+        self._receiver = webhook.receiver if webhook is not None else Receiver()
+        self._draws = owner.campaigns[ledger.campaign].draws
+
+    def posts(self) -> Posts:
+        """Every POST that leaves by the horizon."""
+        sent_at = self._notices.sent_at
+        sent = has_url(self._trace, self._ledger.organization, sent_at)
+        rounds = [self._unsent(np.flatnonzero(~sent))]
+        due, at = np.flatnonzero(sent), sent_at[sent]
+        for number, wait in enumerate((*WAITS_MS, None), start=1):
+            tried, over_at = self._post(due, at, number)
+            rounds.append(tried)
+            if wait is not None:
+                again = (tried.response != OK) & (over_at + wait <= horizon(self._trace))
+                due, at = due[again], over_at[again] + wait
+        return _in_order(rounds)
+
+    def _post(
+        self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
+    ) -> tuple[Posts, NDArray[np.int64]]:
+        """POST number `number` of the notices `due`, and when each is over."""
+        latency, fails = self._answers(due, number)
+        refused, hung = (_in_outage(self._receiver, mode, at) for mode in ("refuse", "hang"))
+        slow = hung | (latency > TIMEOUT_MS)
+        response = np.where(fails, ERROR, OK)
+        response = np.where(refused, REFUSED, np.where(slow, TIMED_OUT, response))
+        received = ~(refused | hung | fails)
+        tried = Posts(
+            notice=due,
+            number=np.full(len(due), number, dtype=np.int8),
+            at=at,
+            response=response.astype(np.int16),
+            received=received,
+            arrived_at=np.where(received, at + latency, NEVER),
+        )
+        return tried, at + np.where(refused, 0, np.where(slow, TIMEOUT_MS, latency))
+
+    def _answers(
+        self, due: NDArray[np.int64], number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """How long the receiver takes to answer (ms), and whether the answer is an error."""
+        receiver, draws = self._receiver, self._draws
+        latency = durations(receiver.latency, np.zeros(len(due)))
+        fails = np.zeros(len(due), dtype=bool)
+        calls, results = self._notices.call[due], self._notices.result[due]
+        for result in np.unique(results):
+            rows = np.flatnonzero(results == result)
+            whose = self._ledger.call[calls[rows]], self._ledger.recipient[calls[rows]]
+            detail = int(result), number
+            if receiver.latency.dist != "constant":
+                drawn = draws.of(Purpose.RECEIVER_LATENCY, *whose, detail)
+                latency[rows] = durations(receiver.latency, drawn)
+            if receiver.error_rate > 0:
+                drawn = draws.of(Purpose.RECEIVER_ERROR, *whose, detail)
+                fails[rows] = drawn < receiver.error_rate
+        return latency, fails
+
+    def _unsent(self, rows: NDArray[np.int64]) -> Posts:
+        """One row for each notice that has no URL to go to (W6)."""
+        return Posts(
+            notice=rows,
+            number=np.zeros(len(rows), dtype=np.int8),
+            at=self._notices.sent_at[rows],
+            response=np.full(len(rows), NOT_SENT, dtype=np.int16),
+            received=np.zeros(len(rows), dtype=bool),
+            arrived_at=np.full(len(rows), NEVER, dtype=np.int64),
+        )
+
+
+def has_url(trace: Trace, organization: int, sent_at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the organization has a URL when results are sent (W6)."""
+    changes = [change for change in trace.urls if change.organization == organization]
+    newest = np.searchsorted([change.at for change in changes], sent_at, side="right") - 1
+    known = np.array([*(change.url is not None for change in changes), False])
+    has: NDArray[np.bool_] = known[newest]
+    return has
+
+
+def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which POSTs fall into an outage; of two at once, the first in the file decides."""
+    modes = np.full(len(at), "", dtype="U6")
+    for outage in reversed(receiver.outages):
+        modes[(at >= outage.from_) & (at < outage.to)] = outage.mode
+    inside: NDArray[np.bool_] = modes == mode
+    return inside
+
+
+def _in_order(rounds: list[Posts]) -> Posts:
+    """All rounds together, by (notice, number)."""
+    together = Posts.joined(rounds)
+    if not any(map(len, rounds[2:])) and not len(rounds[0]):
+        return together
+    return together[np.argsort(together.notice, kind="stable")]

@@ -1,0 +1,159 @@
+"""What goes wrong in conversations and their analyses: by script, or by chance (`rates`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.chance import Draws, Purpose
+from dialsim.engine.world import CampaignBlock
+from dialsim.scenario.behaviour import Behaviour, Rates
+from dialsim.scenario.people import People
+
+
+class Flaw(IntEnum):
+    """What is wrong with a conversation or its analysis, in the order of `rates`."""
+
+    NONE = 0
+    SILENT = 1
+    AGENT_ERROR = 2
+    NOT_RECORDED = 3
+    ANALYSIS_UNAVAILABLE = 4
+    ANALYSIS_FAILED = 5
+    ANALYSIS_FAILED_LATE = 6
+
+
+_BY_WORD = {
+    None: Flaw.NONE,
+    "silent": Flaw.SILENT,
+    "agentError": Flaw.AGENT_ERROR,
+    "notRecorded": Flaw.NOT_RECORDED,
+    "analysisUnavailable": Flaw.ANALYSIS_UNAVAILABLE,
+    "analysisFailed": Flaw.ANALYSIS_FAILED,
+    "analysisFailedLate": Flaw.ANALYSIS_FAILED_LATE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """Answered calls of one campaign that have ended, in plain columns.
+
+    `call` is an index into the campaign's ledger, `recipient` counts from 0 and `attempt` from 1,
+    `behaviour` is an index into `World.behaviours`, and `ended_at` is in ms.
+    """
+
+    call: NDArray[np.int64]
+    recipient: NDArray[np.int32]
+    attempt: NDArray[np.int32]
+    behaviour: NDArray[np.int16]
+    ended_at: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Conversations:
+        return Conversations(
+            self.call[rows],
+            self.recipient[rows],
+            self.attempt[rows],
+            self.behaviour[rows],
+            self.ended_at[rows],
+        )
+
+    def by_behaviour(
+        self, behaviours: Sequence[Behaviour]
+    ) -> Iterator[tuple[Behaviour, NDArray[np.int64]]]:
+        """The rows of each behaviour that any of the calls was dialled under."""
+        for index in np.unique(self.behaviour):
+            yield behaviours[index], np.flatnonzero(self.behaviour == index)
+
+    def draws(self, draws: Draws, purpose: Purpose, detail: tuple[int, ...]) -> NDArray[np.float64]:
+        """The draws of these calls."""
+        return draws.of(purpose, self.attempt, self.recipient, detail)
+
+
+def flaws(
+    block: CampaignBlock, behaviours: Sequence[Behaviour], calls: Conversations
+) -> NDArray[np.int8]:
+    """The flaw of each conversation: its script's, else by one draw shared out by `rates`."""
+    found = np.zeros(len(calls), dtype=np.int8)
+    for behaviour, rows in calls.by_behaviour(behaviours):
+        bounds = _bounds(behaviour.rates)
+        if bounds[-1] > 0:
+            drawn = calls[rows].draws(block.draws, Purpose.FLAW, (0,))
+            found[rows] = _by_bounds(drawn, bounds)
+        failed = rows[found[rows] == Flaw.ANALYSIS_FAILED]
+        late = calls[failed].draws(block.draws, Purpose.LATE_RESULT, (0,))
+        found[failed[late < behaviour.rates.late_result]] = Flaw.ANALYSIS_FAILED_LATE
+    return _scripted(block.people, calls, found)
+
+
+def flaws_again(
+    block: CampaignBlock,
+    behaviours: Sequence[Behaviour],
+    calls: Conversations,
+    before: NDArray[np.int8],
+    result: int,
+) -> NDArray[np.int8]:
+    """The flaw that re-analysis number `result` (from 1) meets in each conversation (A5).
+
+    A conversation without words stays one. Whether the analysis can run, or fails, is drawn anew;
+    a script's `analysisUnavailable` stays, and a failure that a late result made good does not
+    come again.
+    """
+    found = np.zeros(len(calls), dtype=np.int8)
+    for behaviour, rows in calls.by_behaviour(behaviours):
+        bounds = _bounds(behaviour.rates)
+        spoilt = bounds[Flaw.NOT_RECORDED - 1]
+        if bounds[-1] > spoilt:
+            drawn = calls[rows].draws(block.draws, Purpose.FLAW, (result,))
+            found[rows] = _by_bounds(spoilt + drawn * (1.0 - spoilt), bounds)
+    again = _scripted(block.people, calls, found)
+    again[again == Flaw.ANALYSIS_FAILED_LATE] = Flaw.NONE
+    again[before == Flaw.SILENT] = Flaw.SILENT
+    return again
+
+
+def _bounds(rates: Rates) -> NDArray[np.float64]:
+    """The upper bounds of each flaw's part of the unit interval, in the order of `Flaw`."""
+    shares = (
+        rates.silent,
+        rates.agent_error,
+        rates.not_recorded,
+        rates.analysis_unavailable,
+        rates.analysis_failed,
+    )
+    return np.cumsum(shares)
+
+
+def _by_bounds(drawn: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.int8]:
+    part = np.searchsorted(bounds, drawn, side="right")
+    return np.where(part < len(bounds), part + 1, Flaw.NONE).astype(np.int8)
+
+
+def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The flaws, with those of people who have a script replaced by what it says."""
+    if people.script is None:
+        return drawn
+    codes = people.script[calls.recipient]
+    steps = codes.astype(np.int64) << 32 | calls.attempt
+    said = np.flatnonzero(codes >= 0)
+    for step, rows in _groups(steps, said):
+        script = people.scripts[step >> 32]
+        word = script[min(step & 0xFFFFFFFF, len(script)) - 1].flaw
+        drawn[rows] = _BY_WORD[word]
+    return drawn
+
+
+def _groups(
+    keys: NDArray[np.int64], rows: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The rows of each key, for some of the rows."""
+    order = rows[np.argsort(keys[rows], kind="stable")]
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    for part in np.split(order, starts[1:]) if len(order) else []:
+        yield int(keys[part[0]]), part

@@ -1,0 +1,168 @@
+"""Notices: the results that a campaign owes its receiver, and when each is sent (W1, W3, A5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.chance import Purpose
+from dialsim.engine.trace import Reanalysis, Trace
+from dialsim.interface.status import CampaignStatus
+from dialsim.results.ledger import ENDS, NEVER, TIMES_OUT, Ledger
+from dialsim.results.stream.analyses import Analyses, Analyst, conversations
+from dialsim.results.stream.flaws import Flaw
+
+FOREVER = int(np.iinfo(np.int64).max)
+
+
+class Content(IntEnum):
+    """What a notice says of the conversation: its `callResult`."""
+
+    NOTHING = 0
+    SOUND = 1
+    NO_CONVERSATION = 2
+    UNAVAILABLE = 3
+
+
+_CONTENT_OF = np.zeros(len(Flaw), dtype=np.int8)
+_CONTENT_OF[[Flaw.NONE, Flaw.ANALYSIS_FAILED_LATE]] = Content.SOUND
+_CONTENT_OF[Flaw.SILENT] = Content.NO_CONVERSATION
+_CONTENT_OF[Flaw.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """The results that one campaign owes its receiver, by (call, result); instants in ms.
+
+    `call` is an index into the ledger; `result` is 0 for a call's first result and n for that of
+    re-analysis number n; `content` holds codes of `Content`, and `found` is as in `Analyses`.
+    `ready_at` is when the result is there, `sent_at` when its first POST leaves (W3).
+    """
+
+    call: NDArray[np.int64]
+    result: NDArray[np.int16]
+    content: NDArray[np.int8]
+    found: NDArray[np.uint16]
+    ready_at: NDArray[np.int64]
+    sent_at: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Notices:
+        return Notices(
+            self.call[rows],
+            self.result[rows],
+            self.content[rows],
+            self.found[rows],
+            self.ready_at[rows],
+            self.sent_at[rows],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Notices]) -> Notices:
+        """Several lists of notices, one below the other; at least one."""
+        return cls(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(cls)
+            )
+        )
+
+
+def horizon(trace: Trace) -> int:
+    """The last instant (ms) up to which results are sent, and calls change by their analyses.
+
+    A run that clock.end does not bound goes on until its last result has arrived (T5 ends it for
+    calls and campaigns only); one that is still under way stands where it stands.
+    """
+    if trace.world.scenario.clock.end is not None:
+        return trace.end
+    status = {(row.organization, row.campaign): row.to_status for row in trace.campaigns}
+    over = all(
+        state.final or state is CampaignStatus.DRAFT or position in trace.stalled
+        for position, state in status.items()
+    )
+    return FOREVER if over else trace.end
+
+
+class Owing:
+    """What the calls of one campaign owe the receiver; `analyses` are the first of each call."""
+
+    def __init__(self, trace: Trace, ledger: Ledger, analyses: Analyses) -> None:
+        self._trace = trace
+        self._ledger = ledger
+        self._analyses = analyses
+        self._delay = trace.world.scenario.engine.webhook_delay
+
+    def notices(self) -> Notices:
+        """Every result that is there by the horizon, also one that is sent only later."""
+        first = self._first()
+        owed = Notices.joined([first, *self._again(first)])
+        owed = owed[owed.ready_at <= horizon(self._trace)]
+        return owed[np.lexsort((owed.result, owed.call))] if owed.result.any() else owed
+
+    def _first(self) -> Notices:
+        """One per call that owes a result: the table of the interface's section 6.3 (W1)."""
+        ledger, analyses = self._ledger, self._analyses
+        ready = np.where((ENDS | TIMES_OUT)[ledger.last_kind], ledger.ended_at, NEVER)
+        content = np.zeros(len(ready), dtype=np.int8)
+        found = np.zeros((len(ready), analyses.found.shape[1]), dtype=np.uint16)
+        ready[analyses.call] = analyses.ready_at
+        content[analyses.call] = _CONTENT_OF[analyses.flaw]
+        found[analyses.call] = analyses.found
+        owed = np.flatnonzero(ready != NEVER)
+        return Notices(
+            call=owed,
+            result=np.zeros(len(owed), dtype=np.int16),
+            content=content[owed],
+            found=found[owed],
+            ready_at=ready[owed],
+            sent_at=ready[owed] + self._delay,
+        )
+
+    def _again(self, first: Notices) -> list[Notices]:
+        """The results of each re-analysis (A5)."""
+        place = self._ledger.organization, self._ledger.campaign
+        actions = [
+            row for row in self._trace.reanalyses if (row.organization, row.campaign) == place
+        ]
+        again = [
+            self._reanalysis(first, action, number) for number, action in enumerate(actions, 1)
+        ]
+        good_since = np.full(len(self._ledger.call), FOREVER, dtype=np.int64)
+        for part in (first, *again):
+            good = part[part.content == Content.SOUND]
+            good_since[good.call] = np.minimum(good_since[good.call], good.ready_at)
+        # a fallback that would overwrite a good result is not sent
+        return [
+            part[(part.content == Content.SOUND) | (part.ready_at < good_since[part.call])]
+            for part in again
+        ]
+
+    def _reanalysis(self, first: Notices, action: Reanalysis, number: int) -> Notices:
+        """The results of one re-analysis: of a share of the calls delivered before it began."""
+        world, ledger, analyses = self._trace.world, self._ledger, self._analyses
+        block = world.organizations[ledger.organization].campaigns[ledger.campaign]
+        sent_at = np.full(len(ledger.call), FOREVER, dtype=np.int64)
+        sent_at[first.call] = first.sent_at
+        rows = np.flatnonzero(sent_at[analyses.call] < action.at)
+        calls = conversations(ledger, analyses.call[rows])
+        chosen = np.flatnonzero(
+            calls.draws(block.draws, Purpose.REANALYSIS, (number,)) < action.share
+        )
+        flaw = analyses.flaw[rows[chosen]]
+        redone = Analyst(world, block).again(calls[chosen], flaw, number, action.at)
+        ready = np.flatnonzero(redone.ready_at != NEVER)
+        return Notices(
+            call=redone.call[ready],
+            result=np.full(len(ready), number, dtype=np.int16),
+            content=_CONTENT_OF[redone.flaw[ready]],
+            found=redone.found[ready],
+            ready_at=redone.ready_at[ready],
+            sent_at=redone.ready_at[ready] + self._delay,
+        )

@@ -1,0 +1,154 @@
+"""What a payload shows of recipient, campaign and retention when it is sent (W4, D1, D2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.trace import Trace
+from dialsim.interface.status import CampaignStatus
+from dialsim.results.ledger import ENDS, TO_STATUS, Ledger
+from dialsim.results.stream.notices import FOREVER, Notices
+from dialsim.scenario.organization import Retention
+
+
+class Setting(NamedTuple):
+    """A campaign's status and its organization's limit from `since` (ms) on."""
+
+    since: int
+    status: CampaignStatus
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What each notice of a campaign shows at the end of the instant in which it is sent.
+
+    `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's,
+    `setting` is an index into `settings(…)`, and `expired` the three flags as bits: 1 audio,
+    2 personal data, 4 output.
+    """
+
+    call_attempt: NDArray[np.int32]
+    latest_call_status: NDArray[np.int8]
+    setting: NDArray[np.int64]
+    expired: NDArray[np.int8]
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Shown:
+        return Shown(
+            self.call_attempt[rows],
+            self.latest_call_status[rows],
+            self.setting[rows],
+            self.expired[rows],
+        )
+
+
+AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
+
+
+def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
+    """The state of things at each notice's `sent_at`."""
+    newest = _newest_call(ledger, notices)
+    ended = ENDS[ledger.last_kind[newest]] & (ledger.ended_at[newest] <= notices.sent_at)
+    since = [setting.since for setting in settings(trace, ledger)]
+    return Shown(
+        call_attempt=(_counted_before(ledger)[newest] + ended).astype(np.int32),
+        latest_call_status=_status(ledger, newest, notices.sent_at),
+        setting=np.searchsorted(since, notices.sent_at, side="right") - 1,
+        expired=_expired(trace, ledger, notices),
+    )
+
+
+def settings(trace: Trace, ledger: Ledger) -> list[Setting]:
+    """Every state of the campaign's settings that a payload can show, by instant."""
+    organization, campaign = ledger.organization, ledger.campaign
+    statuses = [
+        (row.at, row.to_status)
+        for row in trace.campaigns
+        if (row.organization, row.campaign) == (organization, campaign)
+    ]
+    limits = [(row.at, row.limit) for row in trace.limits if row.organization == organization]
+    status, limit, states = CampaignStatus.DRAFT, 0, {}
+    for at in sorted({at for at, _ in (*statuses, *limits)}):
+        status = next((to for since, to in reversed(statuses) if since == at), status)
+        limit = next((to for since, to in reversed(limits) if since == at), limit)
+        states[at] = Setting(at, status, limit)
+    return [*states.values()]
+
+
+def deleted_at(trace: Trace, ledger: Ledger) -> int:
+    """When the campaign was deleted (C8), in ms; FOREVER if it was not."""
+    place = ledger.organization, ledger.campaign
+    return next(
+        (
+            row.at
+            for row in trace.campaigns
+            if row.cause == "delete" and (row.organization, row.campaign) == place
+        ),
+        FOREVER,
+    )
+
+
+def _newest_call(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
+    """The recipient's newest call at each notice's instant, an index into the ledger."""
+    newest = notices.call.copy()
+    last = ledger.first[ledger.recipient[newest] + 1] - 1
+    rows = np.flatnonzero(newest < last)
+    while len(rows):
+        rows = rows[ledger.created_at[newest[rows] + 1] <= notices.sent_at[rows]]
+        newest[rows] += 1
+        rows = rows[newest[rows] < last[rows]]
+    return newest
+
+
+def _counted_before(ledger: Ledger) -> NDArray[np.int64]:
+    """How many of the recipient's calls before each call count as attempts (P5)."""
+    running = np.concatenate(([0], np.cumsum(ledger.counted, dtype=np.int64)))
+    before: NDArray[np.int64] = running[:-1] - running[ledger.first[ledger.recipient]]
+    return before
+
+
+def _status(ledger: Ledger, calls: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int8]:
+    """The status of calls at instants, each of which is not before the call's creation."""
+    status = ledger.status[calls]
+    earlier = np.flatnonzero(ledger.changed_at[calls] > at)
+    if len(earlier):
+        status[earlier] = _status_then(ledger, calls[earlier], at[earlier])
+    return status
+
+
+def _status_then(
+    ledger: Ledger, calls: NDArray[np.int64], at: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """The status of calls at instants before their last change, from the rows of the log."""
+    wanted = np.zeros(len(ledger.call), dtype=bool)
+    wanted[calls] = True
+    rows = np.flatnonzero(wanted[ledger.row_call])
+    rows = rows[np.argsort(ledger.row_call[rows], kind="stable")]
+    row = np.searchsorted(ledger.row_call[rows], calls)
+    active = np.arange(len(calls))
+    while len(active):  # a call's next row exists: its last one is later than `at`
+        active = active[ledger.rows.at[rows[row[active] + 1]] <= at[active]]
+        row[active] += 1
+    return TO_STATUS[ledger.rows.kind[rows[row]]]
+
+
+def _expired(trace: Trace, ledger: Ledger, notices: Notices) -> NDArray[np.int8]:
+    """The three flags, each true its span after the call's end (D2); all after a deletion."""
+    organization = trace.world.organizations[ledger.organization]
+    retention = organization.settings.retention or Retention()
+    spans = {
+        AUDIO: retention.audio,
+        PERSONAL_DATA: retention.personal_data,
+        OUTPUT: retention.output,
+    }
+    flags = np.zeros(len(notices), dtype=np.int8)
+    age = notices.sent_at - ledger.ended_at[notices.call]
+    for flag, span in spans.items():
+        if span is not None:
+            flags[age >= span] |= flag
+    flags[notices.sent_at >= deleted_at(trace, ledger)] = AUDIO | PERSONAL_DATA | OUTPUT
+    return flags
