@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +23,8 @@ _ANSWERED = CallStatus.COMPLETED
 _OTHERS = (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
 
 
-class Reaction(NamedTuple):
+@dataclass(slots=True)
+class Reaction:
     """What comes of a dial: how the call ends and how long each phase lasts, in ms (P1, P2)."""
 
     outcome: CallStatus

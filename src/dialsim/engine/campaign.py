@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dialsim.engine.world import CampaignBlock
     from dialsim.interface.schedule import ScheduleRequest
 
+_RUNNING = CampaignStatus.RUNNING
 _STOPPABLE = (CampaignStatus.SCHEDULED, CampaignStatus.RUNNING)
 
 
@@ -151,7 +152,7 @@ class Campaign:
     def can_release(self, now: int) -> bool:
         """Whether a call of this campaign may be released at this instant (Q2)."""
         return (
-            self.status is CampaignStatus.RUNNING
+            self.status is _RUNNING
             and len(self.waiting) > 0
             and (not self._release_interval or (now - self._start_at) % self._release_interval == 0)
             and self._windows.is_open(now)
@@ -191,7 +192,7 @@ class Campaign:
         None: the dialler has no room, and needs no waking.
         """
         self._next_release.drop()
-        if now is None or self.status is not CampaignStatus.RUNNING or not self.waiting:
+        if now is None or self.status is not _RUNNING or not self.waiting:
             return
         if self._release_interval:
             instant = self._windows.next_open_on_grid(now, self._start_at, self._release_interval)
@@ -373,7 +374,7 @@ class Campaign:
 
     def _is_final(self) -> bool:
         """RUNNING, and every recipient final: none waiting, under way or to be retried (C3)."""
-        return self.status is CampaignStatus.RUNNING and not (
+        return self.status is _RUNNING and not (
             self._open or len(self.waiting) or self._retries or self._under_way
         )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dialsim.engine.world import OrganizationBlock
 
 _QUEUED = CallStatus.QUEUED
+_DIALLING = Step.DIALLING
 
 
 class Dialler:
@@ -84,7 +85,7 @@ class Dialler:
         """Have releases and dials looked at in this instant's step for them (T4)."""
         if not self._woken:
             self._woken = True
-            At(self.clock, self.clock.now, Step.DIALLING, self._work)
+            At(self.clock, self.clock.now, _DIALLING, self._work)
 
     def call_due(self) -> None:
         """Another call may be released; without room for it, whatever makes room wakes us (Q2)."""
@@ -200,5 +201,5 @@ def dial_gap(calls_per_second: float | None) -> int:
 
 
 def _fifo_key(campaign: Campaign) -> tuple[int, int, int, int]:
-    waiting = campaign.waiting.first()
-    return (waiting.rank, waiting.due, campaign.block.position, waiting.recipient)
+    rank, due, recipient, _ = campaign.waiting.first()
+    return (rank, due, campaign.block.position, recipient)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
 
+Waiting = tuple[int, int, int, int]
+"""A call that waits in SCHEDULED: (rank, due, recipient, call); the smallest goes next (Q3).
 
-class Waiting(NamedTuple):
-    """A call that waits in SCHEDULED; compared field by field, this is the order of release (Q3).
-
-    `rank` is the order's class (0 goes first), `due` the instant it fell due, `recipient` the
-    upload order, `call` its number.
-    """
-
-    rank: int
-    due: int
-    recipient: int
-    call: int
+The rank is the order's class (0 goes first), due the instant it fell due, recipient the upload
+order, call its number.
+"""
 
 
 class WaitingList:
@@ -45,8 +38,8 @@ class WaitingList:
         """(recipient, call) of every waiting call, in no particular order."""
         for recipient in self._fresh[self._next :]:
             yield recipient, 1
-        for waiting in self._heap:
-            yield waiting.recipient, waiting.call
+        for _, _, recipient, call in self._heap:
+            yield recipient, call
 
     def add_first_calls(self, recipients: Sequence[int], due: int) -> None:
         """Put in the first calls of recipients, who are given in upload order."""
@@ -55,13 +48,13 @@ class WaitingList:
     def add(self, due: int, recipient: int, call: int, attempts: int) -> None:
         """Put in one call of a person with so many attempts counted (P5)."""
         rank = self._retry_rank if attempts else self._fresh_rank
-        heappush(self._heap, Waiting(rank, due, recipient, call))
+        heappush(self._heap, (rank, due, recipient, call))
 
     def first(self) -> Waiting:
         """The call that goes next; IndexError if nothing waits."""
         if self._next == len(self._fresh):
             return self._heap[0]
-        fresh = Waiting(self._fresh_rank, self._due, self._fresh[self._next], 1)
+        fresh = (self._fresh_rank, self._due, self._fresh[self._next], 1)
         return min(fresh, self._heap[0]) if self._heap else fresh
 
     def take(self) -> Waiting:
