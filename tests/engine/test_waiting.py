@@ -25,7 +25,7 @@ def take_all(waiting: WaitingList) -> list[tuple[int, int, int]]:
     while waiting:
         first = waiting.first()
         assert waiting.take() == first
-        taken.append((first.due, first.recipient, first.call))
+        taken.append(first[1:])
     return taken
 
 
