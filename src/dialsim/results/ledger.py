@@ -55,7 +55,8 @@ class Ledger:
 
     Per recipient, `first[r]:first[r + 1]` are the calls of recipient r (int64). Per call: instants
     in ms, int64, `NEVER` where it did not happen; `recipient` (from 0) and `call` (from 1), int32;
-    `last_kind`, an index into `CHANGES`; `attempt`, int32, 0 if never dialled; `number`, `voice`
+    `last_kind`, the last change by the engine, and `final_kind`, the last of all, indexes into
+    `CHANGES` (they differ where an analysis failed, A4); `attempt`, int32, 0 if never dialled; `number`, `voice`
     and `behaviour`, indexes into `World.numbers`, `voice_keys` and `behaviours`, -1 if none. A dial
     that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row of the log,
     `row_call` is the index of its call.
@@ -77,6 +78,7 @@ class Ledger:
     ended_at: NDArray[np.int64]
     changed_at: NDArray[np.int64]
     last_kind: NDArray[np.uint8]
+    final_kind: NDArray[np.uint8]
     attempt: NDArray[np.int32]
     number: NDArray[np.int32]
     voice: NDArray[np.int32]
@@ -85,7 +87,7 @@ class Ledger:
     @property
     def status(self) -> NDArray[np.int8]:
         """The last status of each call, as an index into `CALL_STATUSES`."""
-        return TO_STATUS[self.last_kind]
+        return TO_STATUS[self.final_kind]
 
     @property
     def counted(self) -> NDArray[np.bool_]:
@@ -164,6 +166,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         ended_at=reading.instant((ENDS | TIMES_OUT)[rows.kind]),
         changed_at=reading.instant(slice(None)),
         last_kind=last_kind,
+        final_kind=last_kind,
         attempt=_attempts(ENDS[last_kind], dialled, first, recipient),
         number=number,
         voice=voice,

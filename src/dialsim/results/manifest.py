@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import dialsim
-from dialsim.engine.trace import Trace
+
+if TYPE_CHECKING:
+    from dialsim.engine.trace import Trace
 
 _LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
 

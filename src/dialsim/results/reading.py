@@ -16,6 +16,11 @@ from dialsim.results.ledger import IN_QUEUE, SLOTS, Ledger, read_ledger
 from dialsim.results.occupancy import counted, limit
 from dialsim.results.person_state import person_states
 from dialsim.results.step_function import StepFunction
+from dialsim.results.stream.analyses import Analyses, Analyst, conversations, talked
+from dialsim.results.stream.analysis_rows import with_analyses
+from dialsim.results.stream.campaign_stream import CampaignStream
+from dialsim.results.stream.notices import horizon
+from dialsim.results.stream.stream import Stream
 from dialsim.results.time_use import SlotUse, TimeUse, time_use
 
 
@@ -41,7 +46,39 @@ class Reading:
 
     @cached_property
     def ledgers(self) -> dict[Position, Ledger]:
-        """The calls of every campaign."""
+        """The calls of every campaign, with what their analyses changed (A4)."""
+        until = horizon(self.trace)
+        return {
+            position: with_analyses(ledger, self.analyses[position], until)
+            for position, ledger in self._dialled.items()
+        }
+
+    @cached_property
+    def analyses(self) -> dict[Position, Analyses]:
+        """The first analysis of every conversation of every campaign."""
+        return {
+            position: Analyst(self.world, self.block(position)).first(
+                conversations(ledger, talked(ledger))
+            )
+            for position, ledger in self._dialled.items()
+        }
+
+    @cached_property
+    def streams(self) -> dict[Position, CampaignStream]:
+        """What every campaign sends to the webhook."""
+        return {
+            position: CampaignStream(self.trace, ledger, self.analyses[position])
+            for position, ledger in self.ledgers.items()
+        }
+
+    @cached_property
+    def stream(self) -> Stream:
+        """What the whole run sends, in the order sent."""
+        return Stream([*self.streams.values()])
+
+    @cached_property
+    def _dialled(self) -> dict[Position, Ledger]:
+        """The calls of every campaign, as the engine left them."""
         return {position: read_ledger(self.trace, *position) for position in self.lives}
 
     @cached_property

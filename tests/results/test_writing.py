@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dialsim
+from dialsim.results import output_folder
+from dialsim.results.output_folder import ExistingOutput, OutputError, check_place, replacing
+from dialsim.results.result import Result
+from dialsim.results.writing import TABLES
+from results.test_summary import COSTS, JANUARY
+from results.traces import HandCampaign, hand_trace
+
+FILES = {*(f"{name}.parquet" for name in TABLES), "summary.json", "manifest.json"}
+
+
+def hand_result() -> Result:
+    voiced = HandCampaign(
+        "0 0 1 scheduled\n0 0 1 released\n0 0 1 dialled 021000002 malee",
+        people=3,
+        name="Voiced",
+        segments=True,
+    )
+    return Result(hand_trace([JANUARY, voiced], costs=COSTS), wall_seconds=1.5)
+
+
+def held(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_result_is_written_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    place = hand_result().write(tmp_path / "deep" / "run")
+    assert place == tmp_path / "deep" / "run"
+    assert held(place) == FILES
+    assert held(place.parent) == {"run"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_come_back_from_parquet_as_they_were(name: str, tmp_path: Path) -> None:
+    result = hand_result()
+    place = result.write(tmp_path / "run")
+    pd.testing.assert_frame_equal(pd.read_parquet(place / f"{name}.parquet"), getattr(result, name))
+
+
+def test_the_summary_and_the_manifest_say_what_the_result_says(tmp_path: Path) -> None:
+    result = hand_result()
+    place = result.write(tmp_path / "run")
+    assert (place / "summary.json").read_bytes() == result.summary.to_json()
+    manifest = json.loads((place / "manifest.json").read_text())
+    assert manifest["dialsim"] == dialsim.__version__
+    assert (manifest["seed"], manifest["replication"], manifest["engine"]) == (1, 0, "simpy")
+    assert (manifest["scenario_sha256"], manifest["wall_seconds"]) == ("0" * 64, 1.5)
+    assert set(manifest["libraries"]) >= {"numpy", "pandas", "pyarrow", "simpy"}
+
+
+def test_an_existing_folder_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    place = hand_result().write(tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in place.iterdir()}
+    with pytest.raises(ExistingOutput, match="exists already; choose another folder, or use --f"):
+        hand_result().write(place)
+    assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
+
+
+def test_force_replaces_a_result_or_an_empty_folder(tmp_path: Path) -> None:
+    place = hand_result().write(tmp_path / "run")
+    (place / "report.html").write_text("of the old run")
+    hand_result().write(place, force=True)
+    assert held(place) == FILES
+    (tmp_path / "empty").mkdir()
+    assert held(hand_result().write(tmp_path / "empty", force=True)) == FILES
+    assert held(tmp_path) == {"run", "empty"}
+
+
+def test_force_never_removes_what_is_not_a_result(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "one.jpg").write_text("dear")
+    (tmp_path / "file").write_text("dear too")
+    os.symlink(tmp_path / "photos", tmp_path / "link")
+    with pytest.raises(ExistingOutput, match=r"has no manifest\.json, so it is not a result"):
+        hand_result().write(tmp_path / "photos", force=True)
+    for name in ("file", "link"):
+        with pytest.raises(ExistingOutput, match="is not a folder; it is left alone"):
+            hand_result().write(tmp_path / name, force=True)
+    assert (tmp_path / "photos" / "one.jpg").read_text() == "dear"
+    assert held(tmp_path) == {"photos", "file", "link"}
+
+
+def test_a_place_below_a_file_is_an_error_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"cannot be written: .*file is not a folder"):
+        check_place(tmp_path / "file" / "run", force=False)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_in_the_midst_leaves_the_old_result_and_no_half_one(
+    error: BaseException, tmp_path: Path
+) -> None:
+    place = hand_result().write(tmp_path / "run")
+    before = (place / "manifest.json").read_bytes()
+    raised = OutputError if isinstance(error, OSError) else KeyboardInterrupt
+
+    def fail(draft: Path) -> None:
+        (draft / "calls.parquet").write_text("half")
+        raise error
+
+    with pytest.raises(raised), replacing(place, force=True) as draft:
+        fail(draft)
+    assert (place / "manifest.json").read_bytes() == before
+    assert held(tmp_path) == {"run"}
+
+
+def test_without_an_atomic_exchange_the_old_folder_is_moved_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_folder, "_exchange", lambda one, other: False)
+    place = hand_result().write(tmp_path / "run")
+    (place / "old").write_text("")
+    hand_result().write(place, force=True)
+    assert held(place) == FILES
+    assert held(tmp_path) == {"run"}
+
+
+def test_what_a_killed_run_left_is_removed_but_not_what_another_run_is_writing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".run.dialsim-0123456789ab").mkdir()
+    (tmp_path / ".run.dialsim-0123456789ab" / "calls.parquet").write_text("half")
+    with replacing(tmp_path / "run") as draft:
+        hand_result().write(tmp_path / "run")
+        assert held(tmp_path) == {"run", draft.name}
+        (tmp_path / "run" / "manifest.json").unlink()
+        for path in (tmp_path / "run").iterdir():
+            path.unlink()
+        (tmp_path / "run").rmdir()
+    assert held(tmp_path) == {"run"}
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from dialsim.results.output_folder import replacing
+for generation in range(1_000_000):
+    with replacing(Path(sys.argv[1]), force=True) as draft:
+        for name in sys.argv[2:]:
+            (draft / name).write_text(f"{generation} " * 50_000)
+    print("written", flush=True)
+"""
+
+
+def start(script: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
+    source = Path(dialsim.__file__).parent.parent
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(source)} | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def scenario_file(name: str) -> Path:
+    return Path(__file__).parents[2] / "scenarios" / f"{name}.yaml"
+
+
+def kill_writer(place: Path, generations: int, delay: float) -> None:
+    """Let a process write a folder over and over, and kill it in the midst."""
+    with start(WRITER, place, *sorted(FILES)) as writer:
+        assert writer.stdout is not None
+        for _ in range(generations):
+            assert writer.stdout.readline() == "written\n"
+        time.sleep(delay)
+        writer.send_signal(signal.SIGKILL)
+
+
+def assert_whole(place: Path) -> None:
+    """All files are there, whole, and of one writing."""
+    assert held(place) == FILES
+    assert len({(place / name).read_text() for name in FILES}) == 1
+    assert (place / "manifest.json").read_text().count(" ") == 50_000
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(150, marks=pytest.mark.slow)])
+def test_kill_9_at_any_moment_leaves_the_old_folder_or_the_new_one(
+    kills: int, tmp_path: Path
+) -> None:
+    place = tmp_path / "run"
+    for number in range(kills):
+        kill_writer(place, generations=1, delay=0.05 * number / kills)
+        assert_whole(place)
+    with replacing(place, force=True) as draft:
+        (draft / "manifest.json").write_text("")
+    assert held(tmp_path) == {"run"}  # whatever the killed ones left is gone
+
+
+@pytest.mark.slow
+def test_kill_9_before_the_first_folder_is_complete_leaves_none(tmp_path: Path) -> None:
+    found = set()
+    for number in range(60):
+        place = tmp_path / str(number)
+        kill_writer(place, generations=0, delay=0.2 * number / 60)
+        found.add(place.exists())
+        if place.exists():
+            assert_whole(place)
+    assert False in found
+
+
+DIGESTER = """
+import sys
+import dialsim
+dialsim.run(dialsim.load(sys.argv[1])).write(sys.argv[2])
+"""
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.iterdir())
+        if path.name != "manifest.json"
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["shared-slots", pytest.param("caller-id-fatigue", marks=pytest.mark.slow)]
+)
+def test_the_bytes_are_the_same_in_every_process_and_for_every_hash_seed(
+    name: str, tmp_path: Path
+) -> None:
+    for hash_seed in ("0", "4242"):
+        with start(
+            DIGESTER, scenario_file(name), tmp_path / hash_seed, PYTHONHASHSEED=hash_seed
+        ) as writer:
+            pass
+        assert writer.returncode == 0
+    assert digests(tmp_path / "0") == digests(tmp_path / "4242")
+    assert len(digests(tmp_path / "0")) == 5
