@@ -54,7 +54,9 @@ class AnalysisField(Model):
     required: Switch = Field(
         default=False, description="Whether every analysis has it.", examples=[True]
     )
-    description: Text | None = Field(default=None, description="What the field means.")
+    description: Text | None = Field(
+        default=None, description="What the field means.", examples=["Promised"]
+    )
     enum_variant: tuple[Text, ...] | None = Field(
         default=None, description="The values an enum may take.", examples=[["yes", "no"]]
     )

@@ -140,8 +140,13 @@ def _values_or_file(schema: dict[str, Any]) -> None:
         "file": {
             "type": "string",
             "description": "A CSV of measured durations, relative to the scenario file.",
+            "examples": ["talk.csv"],
         },
-        "column": {"type": "string", "description": "Its column that holds them."},
+        "column": {
+            "type": "string",
+            "description": "Its column that holds them.",
+            "examples": ["talk"],
+        },
     }
     schema["required"] = ["dist"]
     schema["oneOf"] = [{"required": ["values"]}, {"required": ["file", "column"]}]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dialsim.scenario.loading import loads
+from dialsim.scenario.people import People, people
+from dialsim.scenario.problems import ScenarioError
+
+from .files import SMALL
+
+ASKING = SMALL.replace(
+    "{name: Reminder}",
+    "{name: Reminder, paramsSchema: {amount: {type: number}, vip: {type: boolean}, "
+    "note: {type: text}}}",
+).replace("{count: 10}", "{file: lists/people.csv}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "lists").mkdir()
+    return tmp_path
+
+
+def read(folder: Path, content: str | bytes) -> People:
+    data = content if isinstance(content, bytes) else content.encode()
+    (folder / "lists" / "people.csv").write_bytes(data)
+    scenario = loads(ASKING, folder=folder)
+    return people(scenario.organizations[0].campaigns[0].recipients, 1, 0, 0)
+
+
+def test_all_columns_are_read_in_any_order(folder: Path) -> None:
+    crowd = read(
+        folder,
+        "agentParams.vip,customerName,tel,segment,script,agentParams.amount,agentParams.note,id\n"
+        "TRUE,สมชาย ใจดี,0812345678,vip,busy 1s,12,007,7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13\n"
+        ",,+66812345679,mass,,1e3,,\n"
+        "false,,0812345670,vip,,-0.5,x,\n",
+    )
+    assert crowd.count == 3
+    assert crowd.tels() == ["0812345678", "+66812345679", "0812345670"]
+    assert crowd.customer_names() == ["สมชาย ใจดี", None, None]
+    assert crowd.segments == ("vip", "mass")
+    assert crowd.segment is not None
+    assert crowd.segment.tolist() == [0, 1, 0]
+    assert crowd.script is not None
+    assert crowd.script.tolist() == [0, -1, -1]
+    assert crowd.agent_params(0) == {"vip": True, "amount": 12, "note": "007"}
+    assert crowd.agent_params(1) == {"amount": 1000.0}
+    assert crowd.agent_params(2) == {"vip": False, "amount": -0.5, "note": "x"}
+    assert crowd.fixed_id(0) == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13"
+    assert crowd.fixed_id(1) is None
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_any_line_end_and_blank_lines_will_do(folder: Path, line_end: str) -> None:
+    text = line_end.join(["tel,customerName", "", "0812345678, a ", ",", '"0812345679","b, c"', ""])
+    crowd = read(folder, text)
+    assert crowd.tels() == ["0812345678", "0812345679"]
+    assert crowd.customer_names() == ["a", "b, c"]
+
+
+def test_a_byte_order_mark_is_fine(folder: Path) -> None:
+    assert read(folder, b"\xef\xbb\xbftel\n0812345678").tels() == ["0812345678"]
+
+
+def test_a_header_alone_is_an_empty_campaign(folder: Path) -> None:
+    crowd = read(folder, "tel\n")
+    assert (crowd.count, crowd.tels()) == (0, [])
+
+
+def test_a_hundred_thousand_rows_are_all_there(folder: Path) -> None:
+    rows = "".join(f"08{i:08d},x,{i}\n" for i in range(100_000))
+    crowd = read(folder, "tel,customerName,agentParams.amount\n" + rows)
+    assert crowd.count == 100_000
+    assert crowd.tel(99_999) == "0800099999"
+    assert crowd.agent_params(99_999) == {"amount": 99_999}
+
+
+def test_columns_of_parameters_that_no_schema_names_are_kept_as_text(folder: Path) -> None:
+    crowd = read(folder, "tel,agentParams.metadata__crm\n0812345678,12\n")
+    assert crowd.agent_params(0) == {"metadata__crm": "12"}
+
+
+def test_the_place_of_a_cell_counts_quotes_and_lines(folder: Path) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        read(folder, 'tel,customerName,agentParams.amount\n1,"a\n""b"", c",x\n2,,y\n')
+    places = [(problem.line, problem.column) for problem in raised.value.problems]
+    assert places == [(3, 11), (4, 4)]

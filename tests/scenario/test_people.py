@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from dialsim.interface.status import CallStatus
+from dialsim.scenario.campaign import GeneratedRecipients
+from dialsim.scenario.loading import loads
+from dialsim.scenario.people import People, people
+from dialsim.scenario.scripts import Step, parse_script
+
+from .files import FULL, SMALL
+
+
+def generated(count: int, seed: int = 1, organization: int = 0, campaign: int = 0) -> People:
+    recipients = GeneratedRecipients.model_validate(
+        {"count": count, "agentParams": {"amount": 100}, "segments": {"vip": 0.1, "mass": 0.9}}
+    )
+    return people(recipients, seed, organization, campaign)
+
+
+def test_generated_numbers_are_thai_mobile_numbers_and_unique() -> None:
+    tels = generated(100_000).tels()
+    assert len(set(tels)) == 100_000
+    assert all(re.fullmatch(r"0[689]\d{8}", tel) for tel in tels)
+    assert {tel[:2] for tel in tels} == {"06", "08", "09"}
+
+
+def test_generated_people_are_the_same_however_many_there_are() -> None:
+    few, many = generated(10), generated(5000)
+    assert few.tels() == many.tels()[:10]
+    assert few.customer_names() == many.customer_names()[:10]
+    assert few.segment is not None
+    assert many.segment is not None
+    assert few.segment.tolist() == many.segment[:10].tolist()
+
+
+@pytest.mark.parametrize("index", [0, 1, 2, 3, 4, 5, 1023, 4999])
+def test_one_generated_person_is_the_same_as_among_all(index: int) -> None:
+    crowd = generated(5000)
+    assert crowd.tel(index) == crowd.tels()[index]
+    assert crowd.customer_name(index) == crowd.customer_names()[index]
+
+
+def test_generated_people_depend_on_seed_and_position_alone() -> None:
+    first = generated(20).tels()
+    assert generated(20).tels() == first
+    others = [generated(20, seed=2), generated(20, organization=1), generated(20, campaign=1)]
+    assert all(other.tels() != first for other in others)
+
+
+def test_generated_people_are_pinned_to_their_values() -> None:
+    crowd = generated(3)
+    assert crowd.tels() == ["0826273218", "0874309765", "0922346312"]
+    assert crowd.customer_names() == ["วิทยา ธรรมดี", "เกียรติศักดิ์ ทวีทรัพย์", "ลัดดา ชื่นใจ"]
+
+
+def test_segments_have_their_shares() -> None:
+    crowd = generated(100_000)
+    assert crowd.segments == ("vip", "mass")
+    assert crowd.segment is not None
+    # 4 standard errors of a share of 0.1 among 100,000
+    assert abs(np.mean(crowd.segment == 0) - 0.1) < 4 * (0.1 * 0.9 / 100_000) ** 0.5
+    assert crowd.agent_params(7) == {"amount": 100}
+
+
+def test_a_million_generated_people_cost_nothing_until_they_are_asked_for() -> None:
+    crowd = people(GeneratedRecipients.model_validate({"count": 1_000_000}), 1, 0, 0)
+    assert crowd.count == 1_000_000
+    assert crowd.segment is None
+    assert crowd.script is None
+    assert len(crowd.tel(999_999)) == 10
+
+
+def test_listed_people_are_columns_in_the_files_order() -> None:
+    crowd = people(loads(FULL).organizations[0].campaigns[1].recipients, 1, 0, 1)
+    assert crowd.tels() == ["0812345678"]
+    assert crowd.customer_names() == ["สมชาย ใจดี"]
+    assert crowd.agent_params(0) == {"amount": 12.5}
+    assert crowd.fixed_id(0) == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13"
+    assert crowd.segments == ("vip",)
+    assert crowd.segment is not None
+    assert crowd.segment.tolist() == [0]
+    assert crowd.script is not None
+    assert crowd.script.tolist() == [0]
+    assert crowd.scripts[0][0] == Step(CallStatus.NO_ANSWER, 25_000)
+
+
+def test_people_without_a_script_have_code_minus_one_beside_those_with_one() -> None:
+    listed = '[{tel: "1"}, {tel: "2", script: busy 1s}, {tel: "3", script: busy 1s}]'
+    recipients = (
+        loads(SMALL.replace("{count: 10}", listed)).organizations[0].campaigns[0].recipients
+    )
+    crowd = people(recipients, 1, 0, 0)
+    assert crowd.script is not None
+    assert crowd.script.tolist() == [-1, 0, 0]
+    assert len(crowd.scripts) == 1
+    assert crowd.segment is None
+
+
+def test_a_script_reads_step_by_step() -> None:
+    assert parse_script("noAnswer 25s; busy 1s;failed 0 ; answered 5s 1m30s agentError;") == (
+        Step(CallStatus.NO_ANSWER, 25_000),
+        Step(CallStatus.BUSY, 1000),
+        Step(CallStatus.FAILED, 0),
+        Step(CallStatus.COMPLETED, 5000, 90_000, "agentError"),
+    )
