@@ -40,9 +40,9 @@ def test_shared_slots_slow_each_other_and_fifo_makes_the_urgent_one_wait() -> No
 
 def test_the_pause_moves_the_finish_over_the_weekend() -> None:
     paused = figures("pause-at-the-worst-moment.yaml")["Before the weekend"]
-    without = figures(
-        "pause-at-the-worst-moment.yaml", "organizations.Acme.timeline=[]"
-    )["Before the weekend"]
+    without = figures("pause-at-the-worst-moment.yaml", "organizations.Acme.timeline=[]")[
+        "Before the weekend"
+    ]
     friday_evening = datetime(2026, 1, 9, 12, tzinfo=UTC)
     assert without.finish is not None
     assert without.finish <= friday_evening

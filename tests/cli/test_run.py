@@ -69,9 +69,7 @@ def test_an_existing_folder_is_refused_before_anything_is_simulated(tmp_path: Pa
     before = digests(out)
     done = dialsim("run", SCRIPTED, "--out", out, "--set", "seed=5")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"Error: {out} exists already; choose another folder, or use --force\n"
-    )
+    assert done.stderr == (f"Error: {out} exists already; choose another folder, or use --force\n")
     assert digests(out) == before
     assert dialsim("run", SCRIPTED, "--out", out, "--force").returncode == 0
 

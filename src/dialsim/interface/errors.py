@@ -22,7 +22,7 @@ class Refused(DialsimError):
         self.code = code
         self.errors = tuple(errors)
 
-    def __reduce__(self) -> tuple[type[Refused], tuple[int, str, tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
         return type(self), (self.status, self.code, self.errors)
 
     @property

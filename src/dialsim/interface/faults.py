@@ -39,7 +39,7 @@ class ScheduleRejected(Refused):
         self.faults = tuple(faults)
         super().__init__(400, "VALIDATION_FAILED", [fault.message for fault in self.faults])
 
-    def __reduce__(self) -> tuple[type[ScheduleRejected], tuple[tuple[Fault, ...]]]:
+    def __reduce__(self) -> tuple[type[ScheduleRejected], tuple[object, ...]]:
         return type(self), (self.faults,)
 
 
