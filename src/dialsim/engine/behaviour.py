@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +22,7 @@ _ANSWERED = CallStatus.COMPLETED
 _OTHERS = (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
 
 
-@dataclass(slots=True)
-class Reaction:
+class Reaction(NamedTuple):
     """What comes of a dial: how the call ends and how long each phase lasts, in ms (P1, P2)."""
 
     outcome: CallStatus
