@@ -1,0 +1,54 @@
+"""What no trace may ever show, held on random scenarios with chance (see `violations`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from dialsim.engine.trace import CHANGES
+from engine.chancy import chancy_scenario
+from engine.paper import run
+from engine.rows import rows
+from engine.violations import assert_no_violations
+from oracle.scenarios import random_scenario
+
+
+@pytest.mark.parametrize("hundred", range(3))
+def test_no_trace_with_chance_breaks_a_rule(hundred: int) -> None:
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        assert_no_violations(run(chancy_scenario(seed)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hundred", range(3, 40))
+def test_no_trace_with_chance_breaks_a_rule_many_more(hundred: int) -> None:
+    test_no_trace_with_chance_breaks_a_rule(hundred)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ten", range(10))
+def test_no_trace_of_a_bigger_campaign_breaks_a_rule(ten: int) -> None:
+    for seed in range(10 * ten, 10 * ten + 10):
+        assert_no_violations(run(chancy_scenario(seed, people=300)))
+
+
+def test_no_trace_without_chance_breaks_a_rule() -> None:
+    for seed in range(150):
+        assert_no_violations(run(random_scenario(seed)))
+
+
+def test_the_random_scenarios_with_chance_meet_every_kind_of_change() -> None:
+    causes, met, statuses, stalled, cut = set(), set(), set(), 0, 0
+    for seed in range(150):
+        trace = run(chancy_scenario(seed))
+        causes |= {row.change for row in rows(trace)}
+        met |= {change[3:] for change in trace.campaigns}
+        statuses |= {refusal.code for refusal in trace.refused}
+        stalled, cut = stalled + len(trace.stalled), cut + trace.cut
+    written = {c for c in CHANGES if c.cause not in ("analysis_failed", "late_result")}
+    assert causes == written
+    assert {cause for *_, cause in met} == {
+        "schedule", "start", "all_final", "pause", "resume", "cancel", "delete", "end_date_time"
+    }  # fmt: skip
+    assert statuses >= {"INVALID_CAMPAIGN_STATE", "CAMPAIGN_NOT_FOUND", "CAMPAIGN_ALREADY_STARTED"}
+    assert stalled > 5
+    assert cut > 2

@@ -1,0 +1,214 @@
+"""The checks of `violations` would notice: sound traces are broken on purpose, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dialsim.engine.trace import CHANGES, DIALLED, CallLog, LimitChange, Trace, call_key
+from dialsim.interface.schedule import read_schedule
+from dialsim.interface.status import CampaignStatus
+from engine.paper import ZERO, Act, at, campaign, request, run, scenario
+from engine.paper import windows as week
+from engine.violations import assert_no_violations, violations
+
+Entry = list[int]  # at (ms after ZERO), recipient, call, kind
+RETRY = {"maxAttempts": 2, "retryInterval": 300_000}
+
+
+def sound(**settings: Any) -> Trace:
+    """Two people, one slot: 0 is busy from 2 to 5 and again; 1 answers at 7, and talks 10 s."""
+    body = {**RETRY, **settings.pop("body", {})}
+    a = campaign("A", "busy 3s", "answered 0s 10s", **body)
+    return run(scenario(a, **settings))
+
+
+def rewritten(trace: Trace, edit: Callable[[Entry], Entry | None]) -> Trace:
+    """The trace with every row edited; None leaves a row out."""
+    old, new = trace.calls[0][0], CallLog()
+    rows, dialled = old.rows(), 0
+    for entry in zip(rows.at - ZERO, rows.recipient, rows.call, rows.kind, strict=True):
+        edited = edit([int(value) for value in entry])
+        dialled += entry[3] == DIALLED
+        if edited is not None:
+            when, recipient, call, kind = edited
+            new.append(ZERO + when, call_key(recipient, call) | kind)
+            if kind == DIALLED:
+                new.dial_numbers.append(old.dial_numbers[dialled - 1])
+                new.dial_voices.append(old.dial_voices[dialled - 1])
+                new.dial_behaviours.append(old.dial_behaviours[dialled - 1])
+    trace.calls[0][0] = new
+    return trace
+
+
+def moved(cause: str, by: int, call: tuple[int, int] | None = None) -> Callable[[Entry], Entry]:
+    """Rows of a cause, of all calls or of one, later by so many ms."""
+
+    def edit(entry: Entry) -> Entry:
+        if CHANGES[entry[3]].cause == cause and call in (None, (entry[1], entry[2])):
+            entry[0] += by
+        return entry
+
+    return edit
+
+
+def without(cause: str, call: tuple[int, int]) -> Callable[[Entry], Entry | None]:
+    """Without the row of a cause of one call."""
+    return lambda e: None if (CHANGES[e[3]].cause, e[1], e[2]) == (cause, *call) else e
+
+
+def rules(trace: Trace) -> set[str]:
+    return {violation.rule for violation in violations(trace)}
+
+
+def test_the_trace_that_is_broken_below_is_sound() -> None:
+    assert rules(sound()) == set()
+
+
+@pytest.mark.parametrize(
+    ("edit", "rule"),
+    [
+        (moved("retry", 1), "R2"),
+        (moved("retry", -1), "R2"),
+        (without("retry", (0, 2)), "P"),
+        (without("released", (1, 1)), "P"),
+        (without("dialled", (1, 1)), "P"),
+        (without("ended", (1, 1)), "P"),
+        (without("answered", (1, 1)), "P2"),
+        (without("scheduled", (1, 1)), "C1"),
+        (moved("scheduled", 1, (0, 1)), "P"),
+        (moved("dialled", 1, (1, 1)), "Q4"),  # a slot was free for 1 ms
+        (moved("dialled", -1, (1, 1)), "Q1"),  # no slot was free yet
+        (moved("dialled", 2000, (1, 1)), "P1"),  # set up in no time
+        (moved("released", 1, (0, 2)), "Q2"),  # in vain
+        (moved("released", -ZERO, (0, 1)), "T5"),
+        (moved("ended", 10_000, (0, 2)), "C3"),  # COMPLETED comes too early
+        (moved("ended", -ZERO, (1, 1)), "T5"),
+    ],
+)
+def test_a_row_moved_or_missing_is_noticed(edit: Any, rule: str) -> None:
+    assert rule in rules(rewritten(sound(), edit))
+
+
+def test_a_call_after_an_answer_is_noticed() -> None:
+    # Person 0's first call ended BUSY at 5: made COMPLETED, its retry must not be.
+    busy, completed = (
+        next(i for i, c in enumerate(CHANGES) if (c.cause, str(c.to_status)) == ("ended", status))
+        for status in ("BUSY", "COMPLETED")
+    )
+    trace = rewritten(sound(), lambda e: [*e[:3], completed] if (e[3], e[2]) == (busy, 1) else e)
+    assert {"R3", "P2"} <= rules(trace)
+
+
+def test_a_missing_retry_and_a_missing_person_are_noticed() -> None:
+    assert "R1" in rules(rewritten(sound(), lambda e: None if e[2] == 2 else e))
+    assert "C1" in rules(rewritten(sound(), lambda e: None if e[1] == 1 else e))
+    assert "R2" in rules(rewritten(sound(), lambda e: None if e[1:3] == [0, 1] else e))
+
+
+def with_request(trace: Trace, **body: Any) -> Trace:
+    """The trace as if another request had been made."""
+    made = trace.requests[0, 0]
+    trace.requests[0, 0] = made._replace(request=read_schedule(request(**RETRY) | body))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ({"timeWindows": week("10:01-11:00")}, "T3"),
+        ({"timeWindows": week("10:01-11:00")}, "C2"),
+        ({"maxAttempts": 1}, "R1"),
+        ({"maxAttempts": 3}, "C3"),  # COMPLETED with an attempt left
+        ({"retryInterval": 300_001}, "R2"),
+        ({"endDateTime": at(4)}, "C6 C7 C8"),
+    ],
+)
+def test_what_another_request_would_not_allow_is_noticed(body: dict, rule: str) -> None:
+    assert rule in rules(with_request(sound(), **body))
+
+
+def test_a_dial_before_the_start_is_noticed() -> None:
+    trace = sound()
+    trace.requests[0, 0] = trace.requests[0, 0]._replace(start_at=ZERO + 1)
+    assert {"C1", "C2"} <= rules(trace)
+
+
+def test_more_calls_than_slots_are_noticed() -> None:
+    trace = sound(limit=2)
+    trace.limits = [LimitChange(ZERO, 0, 1)]
+    assert "Q1" in rules(trace)
+    trace.limits = [LimitChange(ZERO, 0, 0)]
+    assert {"Q1", "Q2"} <= rules(trace)
+
+
+@pytest.mark.parametrize(
+    ("settings", "other", "rule"),
+    [
+        ({"limit": 2}, {"callsPerSecond": 3}, "Q4"),
+        ({"callsPerSecond": 0.1}, {"callsPerSecond": 0.2}, "Q4"),  # in vain
+        ({"queueLimit": 2, "limit": 1}, {"queueTimeout": "4s"}, "Q5"),
+        ({"queueTimeout": "3s"}, {"queueTimeout": "4s"}, "Q5"),
+        ({"queueTimeout": "3s"}, {"queueTimeout": "2999ms"}, "Q5"),
+        ({}, {"releaseInterval": "7s"}, "Q2"),
+        ({"releaseInterval": "7s"}, {}, "Q2"),  # in vain
+        ({"queueLimit": 1}, {"queueLimit": 2}, "Q2"),  # in vain
+        ({"queueLimit": 3}, {"queueLimit": 1}, "Q2"),
+    ],
+)
+def test_what_other_settings_would_not_allow_is_noticed(
+    settings: dict, other: dict, rule: str
+) -> None:
+    limit = {"limit": settings.pop("limit", 1)}
+    a = campaign("A", "busy 3s", "busy 10s", "busy 1s", **RETRY)
+    trace = run(scenario(a, **limit, **settings))
+    trace.world.scenario = run(scenario(a, **limit, **other)).world.scenario
+    assert rule in rules(trace)
+
+
+def test_illegal_steps_of_a_campaign_are_noticed() -> None:
+    for index, fields, rule in (
+        (1, {"from_status": CampaignStatus.PAUSED}, "C"),
+        (1, {"cause": "resume"}, "C"),
+        (2, {"to_status": CampaignStatus.EXPIRED}, "C"),
+        (1, {"at": ZERO + 1}, "C2"),
+        (2, {"at": ZERO + 999_999}, "C3"),
+    ):
+        trace = sound()
+        trace.campaigns[index] = trace.campaigns[index]._replace(**fields)
+        assert rule in rules(trace)
+
+
+def test_a_dial_during_a_pause_is_noticed() -> None:
+    # The campaign's rows say PAUSED at 1, its calls don't know.
+    pause: list[Act] = [(1, "pause", "A")]
+    trace, paused = sound(), sound(timeline=pause)
+    trace.campaigns = paused.campaigns
+    assert "Q2" in rules(trace)
+
+
+def test_a_queue_that_survives_a_closing_window_is_noticed() -> None:
+    # Person 1 is queued until 102; with a window that ends at 60 it would have been taken back.
+    trace = run(scenario(campaign("A", "answered 0s 100s", "busy 0s", **RETRY)))
+    assert "Q6" not in rules(trace)
+    assert "Q6" in rules(with_request(trace, timeWindows=week("10:00-10:01")))
+
+
+def test_a_run_that_stops_too_early_is_noticed() -> None:
+    trace = rewritten(sound(), lambda e: e if e[0] < 10_000 else None)
+    del trace.campaigns[2]
+    assert {"T5", "P", "R1"} <= rules(trace)
+
+
+def test_a_violation_names_the_rule_the_call_and_the_instant() -> None:
+    text = (
+        "R2 at 2026-01-05T03:05:05.000Z, Acme/A recipient 0 call 2: "
+        "made 300000 ms after the call before"
+    )
+    trace = with_request(sound(), retryInterval=300_001)
+    assert [str(violation) for violation in violations(trace)] == [text]
+    with pytest.raises(AssertionError) as caught:
+        assert_no_violations(trace)
+    assert text in str(caught.value)
