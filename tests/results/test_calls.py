@@ -15,7 +15,7 @@ COLUMNS = [
     *("organization", "campaign", "recipient", "call_id", "session_id", "call", "attempt"),
     *("status", "agent_status", "caller_id", "voice_key", "voice_engine", "segment"),
     *("created_at", "queued_at", "initiated_at", "ringing_at", "call_started_at"),
-    *("call_ended_at", "call_duration_ms", "cost"),
+    *("call_ended_at", "call_duration_ms", "analysis", "funnel", "cost"),
 ]
 
 WITHDRAWN_AND_REDIALLED = """

@@ -20,7 +20,10 @@ from dialsim.results.writing import TABLES
 from results.test_summary import COSTS, JANUARY
 from results.traces import HandCampaign, hand_trace
 
-FILES = {*(f"{name}.parquet" for name in TABLES), "summary.json", "manifest.json"}
+FILES = {
+    *(f"{name}.parquet" for name in TABLES),
+    *("webhooks.jsonl", "summary.json", "manifest.json"),
+}
 
 
 def hand_result() -> Result:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from dialsim.engine.chance import Draws
 from dialsim.engine.trace import (
     CHANGES,
     CallLog,
@@ -21,7 +23,9 @@ from dialsim.engine.trace import (
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.scenario.service import Costs, EngineSettings
+from dialsim.scenario.agent import Agent
+from dialsim.scenario.behaviour import BUILT_IN
+from dialsim.scenario.service import Costs, EngineSettings, Service
 
 NINE = parse_instant("2026-01-05T02:00:00Z")
 """Monday, 5 January 2026, 09:00 Thai time: the zero of the times in a hand-written log."""
@@ -32,6 +36,10 @@ ALWAYS = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for d
 
 class HandPeople:
     """A few people without script; every second one is `vip` where segments are wanted."""
+
+    scripts: tuple[Any, ...] = ()
+    script = None
+    history: Mapping[int, Any] = MappingProxyType({})
 
     def __init__(self, count: int, segments: bool = False) -> None:
         self.count = count
@@ -88,22 +96,28 @@ def hand_trace(
             costs=costs,
             warnings=(),
             engine=engine or EngineSettings(),
+            behaviours={"default": BUILT_IN},
+            service=Service(),
             digest="0" * 64,
         ),
         seed=1,
         replication=0,
         numbers=[],
         voice_keys=[],
+        behaviours=("default",),
         organizations=[
             SimpleNamespace(
                 position=o,
                 name=names[o],
+                settings=SimpleNamespace(webhook=None, retention=None),
                 campaigns=[
                     SimpleNamespace(
                         organization=o,
                         position=c,
                         name=campaign.name,
+                        agent=Agent.model_validate({"name": "Reminder"}),
                         people=HandPeople(campaign.people, campaign.segments),
+                        draws=Draws(1, 0, (o, c), campaign.people),
                     )
                     for c, campaign in enumerate(campaigns)
                 ],

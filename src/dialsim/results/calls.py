@@ -17,6 +17,8 @@ from dialsim.results.columns import campaign_columns, counts, instants, joined, 
 from dialsim.results.cost import call_costs
 from dialsim.results.ledger import CALL_STATUSES, NEVER, Ledger
 from dialsim.results.reading import Reading
+from dialsim.results.stream.flaws import Flaw
+from dialsim.results.stream.verdicts import VERDICTS
 
 AGENT_STATUSES = tuple(AgentStatus)
 
@@ -36,7 +38,8 @@ def calls_table(reading: Reading) -> pd.DataFrame:
     `attempt`, `initiated_at`, `caller_id` and `voice_key` are null for a call never dialled, or
     whose dial was withdrawn and not repeated (P5); `queued_at` is the newest release; `cost` is
     null where the scenario names no costs; `voice_engine` is 2 for campaigns scheduled with
-    ttsVoiceKeys, else 1 (F3). Names and statuses are categorical.
+    ttsVoiceKeys, else 1 (F3). `analysis` is one of `Verdict`, and `funnel` the funnel's value in
+    the newest result, null where there is no conversation. Names and statuses are categorical.
     """
     ledgers = list(reading.ledgers.values())
     attempt = joined(ledgers, np.int32, lambda ledger: ledger.attempt)
@@ -47,31 +50,56 @@ def calls_table(reading: Reading) -> pd.DataFrame:
             **_identity(reading, ledgers),
             "attempt": counts(attempt, attempt == 0),
             "status": names(joined(ledgers, np.int8, lambda ledger: ledger.status), CALL_STATUSES),
-            "agent_status": names(joined(ledgers, np.int8, agent_status), AGENT_STATUSES),
+            "agent_status": names(
+                joined(ledgers, np.int8, lambda ledger: agent_status(reading, ledger)),
+                AGENT_STATUSES,
+            ),
             **_dialled_with(reading, ledgers),
             **{
                 name: instants(joined(ledgers, np.int64, attrgetter(column)))
                 for name, column in _INSTANTS.items()
             },
             "call_duration_ms": counts(talk_ms, talk_ms < 0),
+            **_analyzed(reading, ledgers),
             "cost": call_costs(reading, ledgers),
         },
         copy=False,
     )
 
 
-def agent_status(ledger: Ledger) -> NDArray[np.int8]:
+def agent_status(reading: Reading, ledger: Ledger) -> NDArray[np.int8]:
     """How the agent fared in each call (F2), as an index into `AGENT_STATUSES`.
 
     -1 (null) while a conversation is still going on.
     """
-    answered = ledger.started_at != NEVER
-    over = ledger.ended_at != NEVER
-    completed, not_started = (
+    completed, error, not_started = (
         np.int8(AGENT_STATUSES.index(status))
-        for status in (AgentStatus.COMPLETED, AgentStatus.NOT_STARTED)
+        for status in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.NOT_STARTED)
     )
-    return np.where(answered, np.where(over, completed, np.int8(-1)), not_started)
+    status = np.where(ledger.started_at != NEVER, np.int8(-1), not_started)
+    analyses = reading.analyses[ledger.organization, ledger.campaign]
+    stopped = analyses.flaw == Flaw.AGENT_ERROR
+    status[analyses.call] = np.where(stopped, error, completed)
+    return status
+
+
+def _analyzed(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
+    """The columns analysis and funnel."""
+    known = [reading.verdicts[ledger.organization, ledger.campaign] for ledger in ledgers]
+    codes = np.concatenate([np.empty(0, np.int8), *(verdicts.code for verdicts in known)])
+    return {
+        "analysis": names(codes, VERDICTS),
+        "funnel": names(
+            joined(ledgers, np.int16, lambda ledger: _funnel(reading, ledger)),
+            reading.catalog.funnel_steps,
+        ),
+    }
+
+
+def _funnel(reading: Reading, ledger: Ledger) -> NDArray[np.int16]:
+    """The funnel's value in each call's newest result, as a code of the catalog."""
+    place = ledger.organization, ledger.campaign
+    return reading.catalog.funnel_codes(reading.block(place).agent, reading.verdicts[place])
 
 
 def _identity(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.world import World
+from dialsim.interface.analysis import UNKNOWN
 from dialsim.results.ledger import Ledger
+from dialsim.results.stream.verdicts import Verdicts, funnel_steps
+from dialsim.scenario.agent import Agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +24,20 @@ class Catalog:
     organizations: tuple[str, ...]
     campaigns: tuple[str, ...]
     segments: tuple[str, ...]
+    funnel_steps: tuple[str, ...]
 
     @classmethod
     def of(cls, world: World) -> Catalog:
-        """The names of all organizations, campaigns and segments."""
+        """The names of all organizations, campaigns, segments and funnel steps."""
         blocks = [campaign for block in world.organizations for campaign in block.campaigns]
         segments = (segment for block in blocks for segment in block.people.segments)
         return cls(
             organizations=tuple(block.name for block in world.organizations),
             campaigns=tuple(dict.fromkeys(block.name for block in blocks)),
             segments=tuple(dict.fromkeys(segments)),
+            funnel_steps=tuple(
+                dict.fromkeys([*(s for block in blocks for s in _funnel(block.agent)), UNKNOWN])
+            ),
         )
 
     def campaign_codes(self, world: World) -> list[list[int]]:
@@ -48,3 +55,15 @@ class Catalog:
         codes = [self.segments.index(segment) for segment in people.segments]
         coded: NDArray[np.int16] = np.array([*codes, -1], dtype=np.int16)[people.segment]
         return coded
+
+    def funnel_codes(self, agent: Agent, verdicts: Verdicts) -> NDArray[np.int16]:
+        """The code of the funnel's value in the newest result of each call; -1 for none."""
+        steps = _funnel(agent)
+        codes = [self.funnel_steps.index(step) for step in (UNKNOWN, *steps)]
+        return np.array([*codes, -1], dtype=np.int16)[funnel_steps(verdicts, bool(steps))]
+
+
+def _funnel(agent: Agent) -> tuple[str, ...]:
+    """The steps of an agent's funnel, in order; empty where it defines none."""
+    funnel = agent.analysis.funnel if agent.analysis is not None else None
+    return tuple(step.step for step in funnel or ())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, Trace
 from dialsim.interface.status import CallStatus
+from dialsim.scenario.people import People
 
 NEVER = int(np.iinfo(np.int64).min)
 """The instant of what did not happen; numpy reads it as NaT."""
@@ -56,10 +57,11 @@ class Ledger:
     Per recipient, `first[r]:first[r + 1]` are the calls of recipient r (int64). Per call: instants
     in ms, int64, `NEVER` where it did not happen; `recipient` (from 0) and `call` (from 1), int32;
     `last_kind`, the last change by the engine, and `final_kind`, the last of all, indexes into
-    `CHANGES` (they differ where an analysis failed, A4); `attempt`, int32, 0 if never dialled; `number`, `voice`
-    and `behaviour`, indexes into `World.numbers`, `voice_keys` and `behaviours`, -1 if none. A dial
-    that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row of the log,
-    `row_call` is the index of its call.
+    `CHANGES` (they differ where an analysis failed, A4); `attempt`, int32, 0 if never dialled;
+    `number`, `voice` and `behaviour`, indexes into `World.numbers`, `voice_keys` and `behaviours`,
+    -1 if none. A dial that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row
+    of the log, `row_call` is the index of its call. Per recipient, `past_attempts` counts the
+    attempts of their history, before the scenario begins (int32).
     """
 
     organization: int
@@ -68,6 +70,7 @@ class Ledger:
     rows: CallRows
     row_call: NDArray[np.int32]
     first: NDArray[np.int64]
+    past_attempts: NDArray[np.int32]
     recipient: NDArray[np.int32]
     call: NDArray[np.int32]
     created_at: NDArray[np.int64]
@@ -133,7 +136,8 @@ class Ledger:
 def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
     """Read the log of one campaign, given by its positions in the scenario."""
     log = trace.calls[organization][campaign]
-    people = trace.world.organizations[organization].campaigns[campaign].people.count
+    block = trace.world.organizations[organization].campaigns[campaign]
+    people, past = block.people.count, _past_attempts(block.people)
     rows = log.rows()
     creations = rows.recipient[CREATES[rows.kind]]
     first = np.zeros(people + 1, dtype=np.int64)
@@ -156,6 +160,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         rows=rows,
         row_call=of_row,
         first=first,
+        past_attempts=past,
         recipient=recipient,
         call=(np.arange(len(recipient)) - first[recipient] + 1).astype(np.int32),
         created_at=reading.instant(CREATES[rows.kind]),
@@ -167,23 +172,28 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         changed_at=reading.instant(slice(None)),
         last_kind=last_kind,
         final_kind=last_kind,
-        attempt=_attempts(ENDS[last_kind], dialled, first, recipient),
+        attempt=np.where(
+            dialled, _attempts(ENDS[last_kind], first, recipient) + past[recipient], 0
+        ),
         number=number,
         voice=voice,
         behaviour=behaviour.astype(np.int16),
     )
 
 
+def _past_attempts(people: People) -> NDArray[np.int32]:
+    past = np.zeros(people.count, dtype=np.int32)
+    for recipient, before in people.history.items():
+        past[recipient] = before.call_attempt
+    return past
+
+
 def _attempts(
-    counted: NDArray[np.bool_],
-    dialled: NDArray[np.bool_],
-    first: NDArray[np.int64],
-    recipient: NDArray[np.int32],
+    counted: NDArray[np.bool_], first: NDArray[np.int64], recipient: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """The number of each dialled call's attempt: one more than the person's counted before (P5)."""
-    before = np.concatenate(([0], np.cumsum(counted, dtype=np.int64)))
-    attempt = before[:-1] - before[first[recipient]] + 1
-    return np.where(dialled, attempt, 0).astype(np.int32)
+    """The number of each call's attempt: one more than the person's counted before (P5)."""
+    before = np.concatenate((np.zeros(1, np.int32), np.cumsum(counted, dtype=np.int32)))
+    return before[:-1] - before[first[recipient]] + np.int32(1)
 
 
 class _Reading:

@@ -21,6 +21,7 @@ from dialsim.results.stream.analysis_rows import with_analyses
 from dialsim.results.stream.campaign_stream import CampaignStream
 from dialsim.results.stream.notices import horizon
 from dialsim.results.stream.stream import Stream
+from dialsim.results.stream.verdicts import Verdicts, verdicts
 from dialsim.results.time_use import SlotUse, TimeUse, time_use
 
 
@@ -47,9 +48,8 @@ class Reading:
     @cached_property
     def ledgers(self) -> dict[Position, Ledger]:
         """The calls of every campaign, with what their analyses changed (A4)."""
-        until = horizon(self.trace)
         return {
-            position: with_analyses(ledger, self.analyses[position], until)
+            position: with_analyses(ledger, self.analyses[position], self._until)
             for position, ledger in self._dialled.items()
         }
 
@@ -72,9 +72,20 @@ class Reading:
         }
 
     @cached_property
+    def verdicts(self) -> dict[Position, Verdicts]:
+        """What the analysis of every call has come to at the end."""
+        return {
+            position: verdicts(stream, self._until) for position, stream in self.streams.items()
+        }
+
+    @cached_property
     def stream(self) -> Stream:
         """What the whole run sends, in the order sent."""
         return Stream([*self.streams.values()])
+
+    @cached_property
+    def _until(self) -> int:
+        return horizon(self.trace)
 
     @cached_property
     def _dialled(self) -> dict[Position, Ledger]:

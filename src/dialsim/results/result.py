@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from dialsim.engine.trace import Trace
 from dialsim.results.reading import Reading
@@ -55,6 +55,17 @@ class Result:
         from dialsim.results.campaigns import campaigns_table
 
         return campaigns_table(self._reading)
+
+    @cached_property
+    def webhooks(self) -> pd.DataFrame:
+        """One row per POST of the webhook, in the order sent; see `dialsim.results.webhooks`."""
+        from dialsim.results.webhooks import webhooks_table
+
+        return webhooks_table(self._reading)
+
+    def write_webhooks(self, file: BinaryIO) -> None:
+        """Write the lines of `webhooks.jsonl`, one per POST; a million take little memory."""
+        self._reading.stream.write(file)
 
     @cached_property
     def sequences(self) -> pd.Series[str]:

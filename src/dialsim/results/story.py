@@ -124,6 +124,8 @@ _WORDS = {
     "cancelled": "call {call} is CANCELLED with the campaign",
     "deleted": "call {call} is CANCELLED: the campaign is deleted",
     "expired": "call {call} is EXPIRED: endDateTime has come",
+    "analysis_failed": "the analysis of call {call} fails: ANALYSIS_FAILED",
+    "late_result": "the result of call {call} comes late: COMPLETED again",
 }
 
 

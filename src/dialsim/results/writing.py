@@ -1,4 +1,4 @@
-"""Writing a result to disk: tables as parquet, the summary and the manifest as JSON."""
+"""Writing a result to disk: tables as parquet, webhooks as lines, the rest as JSON."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def write_result(result: Result, folder: str | os.PathLike[str], force: bool = F
     with replacing(place, force) as draft:
         for name in TABLES:
             _write_table(getattr(result, name), draft / f"{name}.parquet")
+        with (draft / "webhooks.jsonl").open("wb") as file:
+            result.write_webhooks(file)
         (draft / "summary.json").write_bytes(result.summary.to_json())
         content = manifest.manifest_json(result.trace, result.wall_seconds)
         (draft / manifest.NAME).write_bytes(content)

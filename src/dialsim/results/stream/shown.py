@@ -107,8 +107,8 @@ def _newest_call(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
 def _counted_before(ledger: Ledger) -> NDArray[np.int64]:
     """How many of the recipient's calls before each call count as attempts (P5)."""
     running = np.concatenate(([0], np.cumsum(ledger.counted, dtype=np.int64)))
-    before: NDArray[np.int64] = running[:-1] - running[ledger.first[ledger.recipient]]
-    return before
+    here: NDArray[np.int64] = running[:-1] - running[ledger.first[ledger.recipient]]
+    return here + ledger.past_attempts[ledger.recipient]
 
 
 def _status(ledger: Ledger, calls: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int8]:
