@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.loading import load, loads
-from dialsim.scenario.problems import Problem, ScenarioError
+from dialsim.scenario.problems import Problem, Problems, ScenarioError
 from dialsim.scenario.tree import plain
 from dialsim.scenario.yaml_source import parse_yaml
 
@@ -55,7 +55,7 @@ def test_every_key_of_the_format_is_read() -> None:
 
 
 def test_json_is_a_scenario_too() -> None:
-    text = json.dumps(plain(parse_yaml(FULL, "x")), indent="\t", ensure_ascii=True)
+    text = json.dumps(plain(parse_yaml(FULL, "x", Problems("x"))), indent="\t", ensure_ascii=True)
     assert loads(text) == loads(FULL)
 
 
@@ -218,7 +218,7 @@ def containers(value: Any) -> list[Any]:
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_whatever_is_wrong_it_is_told_in_plain_words(seed: int, wrong: int) -> None:
     chance = random.Random(seed)
-    document: Any = plain(parse_yaml(FULL, "x"))
+    document: Any = plain(parse_yaml(FULL, "x", Problems("x")))
     for _ in range(wrong):
         container = chance.choice(containers(document))
         key = chance.choice(

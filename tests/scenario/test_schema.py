@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from dialsim.scenario.loading import load
+from dialsim.scenario.problems import Problems
 from dialsim.scenario.schema import json_schema
 from dialsim.scenario.tree import plain
 from dialsim.scenario.yaml_source import parse_yaml
@@ -21,7 +22,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 
 def faults(text: str) -> list[str]:
-    document = plain(parse_yaml(text, "x.yaml"))
+    document = plain(parse_yaml(text, "x.yaml", Problems("x.yaml")))
     return [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
 
 

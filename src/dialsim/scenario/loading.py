@@ -15,7 +15,7 @@ from dialsim.scenario.clock import check_order, start_of
 from dialsim.scenario.measurements import read_measurements
 from dialsim.scenario.models import Scenario
 from dialsim.scenario.overrides import apply
-from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.problems import Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.references import check_references
 from dialsim.scenario.remarks import remarks_on
@@ -54,11 +54,11 @@ def loads(
 
 
 def _read(text: str, name: str, folder: Path, overrides: Sequence[str]) -> Scenario:
-    document = parse_yaml(text, name)
+    problems = Problems(name)
+    document = parse_yaml(text, name, problems)
     if not isinstance(document, Mapping):
         says = "a scenario is a mapping of keys, such as name and organizations"
-        raise ScenarioError([Problem(name, 1, 1, "", says)])
-    problems = Problems(name)
+        problems.fail(told(document.place, (), says))
     apply(overrides, document, problems)
     root = Cursor.root(document)
     values = _values(root, folder, problems)
@@ -69,7 +69,7 @@ def _read(text: str, name: str, folder: Path, overrides: Sequence[str]) -> Scena
         for problem in problems_of(error, root):
             problems.note(problem)
         problems.raise_if_any()
-        raise ScenarioError([Problem(name, 1, 1, "", str(error))]) from error
+        problems.fail(told(root.place, (), str(error)))
     check_ids(scenario, root, problems)
     problems.raise_if_any()
     return scenario.loaded(None, remarks_on(scenario, root))

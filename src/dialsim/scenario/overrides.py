@@ -40,7 +40,9 @@ def _value(text: str, origin: Place) -> Node:
     if not text.strip():
         return Scalar(origin, "", None)
     try:
-        value = parse_yaml(text, origin.file)
+        found = Problems(origin.file)
+        value = parse_yaml(text, origin.file, found)
+        found.raise_if_any()
     except ScenarioError as error:
         raise _refused(origin, "", error.problems[0].message) from None
     _move(value, origin)

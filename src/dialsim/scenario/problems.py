@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from dialsim.interface.errors import DialsimError
 
@@ -61,6 +61,11 @@ class Problems:
         """Note what a part of the file is told: `says` goes behind the path of the culprit."""
         self.note(told(culprit.place, culprit.path, says))
 
+    def fail(self, problem: Problem) -> NoReturn:
+        """Note a problem with which reading can't go on, and raise all that are noted."""
+        self.note(problem)
+        raise ScenarioError(self._in_order())
+
     def refer(self, reference: Cursor, error: ScenarioError) -> None:
         """Note why a file that `reference` names can't be read: there, if it has no lines."""
         for problem in error.problems:
@@ -71,8 +76,10 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raise ScenarioError with all problems by place: main file, files it names, overrides."""
-        if not self._found:
-            return
+        if self._found:
+            raise ScenarioError(self._in_order())
+
+    def _in_order(self) -> list[Problem]:
         ordered = sorted(
             self._found,
             key=lambda p: (
@@ -93,7 +100,7 @@ class Problems:
             elif seen[problem.file] == MOST_PER_FILE + 1:
                 more = f"{counts[problem.file] - MOST_PER_FILE} more problems like these"
                 kept.append(Problem(problem.file, None, None, "", more))
-        raise ScenarioError(kept)
+        return kept
 
 
 def told(place: Place, path: tuple[str | int, ...], says: str) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
@@ -30,6 +31,7 @@ _BOUNDS = {
     "greater_than_equal": ("must not be less than", "ge"),
     "less_than_equal": ("must not be greater than", "le"),
 }
+_ALTERNATIVE = re.compile(r"<[a-z]+>")
 _NOT_YET = {"history"}
 _LONGEST_SHOWN = 40
 
@@ -56,7 +58,7 @@ def _path(details: ErrorDetails, root: Cursor) -> Path:
     for part in details["loc"]:
         if isinstance(root.at(*path).node, Scalar):
             break
-        if part != "[key]" and not (isinstance(part, str) and part.startswith("<")):
+        if part != "[key]" and not _ALTERNATIVE.fullmatch(str(part)):
             path = (*path, part)
     return path
 
@@ -90,6 +92,8 @@ def _unknown_key(culprit: Cursor, root: Cursor) -> str:
     key = str(culprit.path[-1])
     if key in _NOT_YET:
         return "is not supported yet"
+    if key == "<<":
+        return "is a merge key, which YAML 1.2 does not have: write the keys out"
     return f"is not a known key{suggestion(culprit.path, root)}"
 
 

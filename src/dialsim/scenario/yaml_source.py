@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
-from dialsim.scenario.problems import Problem, ScenarioError
+from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.tree import Entry, Leaf, Mapping, Node, Place, Scalar, Sequence
 from dialsim.scenario.yaml_texts import reworded
 
@@ -34,38 +34,36 @@ _SPECIAL: dict[str, Leaf] = {
     **{sign + inf: float("inf") for sign in ("", "+") for inf in (".inf", ".Inf", ".INF")},
     **{"-" + inf: float("-inf") for inf in (".inf", ".Inf", ".INF")},
 }
+_NO_TEXT = "must not have a list or a mapping as a key"
 _TAG = "tag:yaml.org,2002:"
 _HIGH, _LOW = r"\\u(d[89ab][0-9a-f]{2})", r"\\u(d[c-f][0-9a-f]{2})"
 _SURROGATES = re.compile(rf"(?<!\\)((?:\\\\)*){_HIGH}{_LOW}", re.IGNORECASE)
 _INDENTING_TABS = re.compile(r"^[ \t]*\t[ \t]*", re.MULTILINE)
 
 
-def parse_yaml(text: str, file: str) -> Node:
+def parse_yaml(text: str, file: str, problems: Problems) -> Node:
     """The tree of the one YAML document in `text`; `file` is what its places are to name.
 
-    Raises ScenarioError if the text is not one such document. Syntax is checked up to the first
-    error, duplicate keys and the like are all reported.
+    Duplicate keys and the like are noted in `problems`. Raises ScenarioError, with all problems
+    noted so far, if there is no such document or its syntax is wrong.
     """
-    composer = _Composer(file)
     control = _CONTROL.search(text)
     if control is not None:
         line = text.count("\n", 0, control.start()) + 1
         column = control.start() - text.rfind("\n", 0, control.start())
         says = f"the control character U+{ord(control.group()):04X} is not allowed in YAML"
-        raise ScenarioError([Problem(file, line, column, "", says)])
+        problems.fail(told(Place(file, line, column), (), says))
     if text.lstrip()[:1] in {"{", "["}:
         text = _json_for_libyaml(text)
+    composer = _Composer(file, problems)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             composer.take(event)
     except yaml.MarkedYAMLError as error:
-        composer.note(_place(file, error.problem_mark or error.context_mark), reworded(error, text))
-    except _Stop:
-        pass
-    if composer.problems:
-        raise ScenarioError(composer.problems)
+        place = _place(file, error.problem_mark or error.context_mark)
+        problems.fail(told(place, (), reworded(error, text)))
     if composer.document is None:
-        raise ScenarioError([Problem(file, 1, 1, "", "there is nothing in this file")])
+        problems.fail(told(Place(file, 1, 1), (), "there is nothing in this file"))
     return composer.document
 
 
@@ -79,10 +77,6 @@ def _code_point(pair: re.Match[str]) -> str:
     """The two escapes of a surrogate pair as the one that YAML has for it."""
     high, low = int(pair[2], 16), int(pair[3], 16)
     return f"{pair[1]}\\U{0x10000 + ((high & 0x3FF) << 10 | low & 0x3FF):08X}"
-
-
-class _Stop(Exception):
-    """Reading on makes no sense; the reason is among the problems."""
 
 
 @dataclass(slots=True)
@@ -102,16 +96,23 @@ class _Open:
 class _Composer:
     """Builds the tree, event by event; collections under way are a stack, not recursion."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, problems: Problems) -> None:
         self.document: Node | None = None
-        self.problems: list[Problem] = []
         self._file = file
+        self._problems = problems
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._expanded = 0
 
-    def note(self, place: Place, says: str) -> None:
-        self.problems.append(Problem(place.file, place.line, place.column, "", says))
+    def _told(self, place: Place, says: str, *key: str) -> Problem:
+        """The problem that says something of the place reached so far, or of a key in it."""
+        here: list[str | int] = []
+        for collection in self._stack:
+            if isinstance(collection.node, Sequence):
+                here.append(len(collection.node.items))
+            elif collection.key is not None:
+                here.append(collection.key[0])
+        return told(place, (*here, *key), says)
 
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -124,41 +125,48 @@ class _Composer:
         elif isinstance(event, yaml.AliasEvent):
             self._alias(event)
         elif isinstance(event, yaml.DocumentStartEvent) and self.document is not None:
-            self._stop(event, "a second document begins here; a scenario is one document")
+            self._stop(
+                self._place(event), "a second document begins here: a scenario is one document"
+            )
 
     def _place(self, event: Any) -> Place:
         return _place(self._file, event.start_mark)
 
-    def _stop(self, event: Any, says: str) -> None:
-        self.note(self._place(event), says)
-        raise _Stop
+    def _note(self, place: Place, says: str, *key: str) -> None:
+        self._problems.note(self._told(place, says, *key))
+
+    def _stop(self, place: Place, says: str) -> NoReturn:
+        self._problems.fail(self._told(place, says))
 
     def _open(self, event: Any) -> None:
         if len(self._stack) >= DEEPEST:
-            self._stop(event, f"nested more than {DEEPEST} levels deep")
+            del self._stack[3:]
+            self._stop(self._place(event), f"is nested more than {DEEPEST} levels deep")
         if self._stack and self._stack[-1].expecting_key:
-            self._stop(event, "a key must be a text, not a list or a mapping")
+            self._stop(self._place(event), _NO_TEXT)
         kind = Mapping if isinstance(event, yaml.MappingStartEvent) else Sequence
         expected = _TAG + ("map" if kind is Mapping else "seq")
         if event.tag not in {None, "!", expected}:
-            self.note(self._place(event), f"the tag {_shown(event.tag)} is not supported")
+            says = f"must not have the tag {_shown(event.tag)}; write the value alone"
+            self._note(self._place(event), says)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         self._stack.append(_Open(kind(self._place(event)), event.anchor))
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            self._stop(event, f"*{event.anchor} repeats an anchor that is not defined above")
+            says = f"is *{event.anchor}, but nothing above has the anchor &{event.anchor}"
+            self._stop(self._place(event), says)
         known = self._anchors[event.anchor]
         if known is None:
-            self._stop(event, f"*{event.anchor} stands inside what it repeats")
-            return
+            self._stop(
+                self._place(event), f"is *{event.anchor}, which stands inside what it repeats"
+            )
         node, size = known
         self._expanded += size
         if self._expanded > MOST_EXPANDED:
-            self._stop(
-                event, f"aliases such as *{event.anchor} repeat more than {MOST_EXPANDED} values"
-            )
+            says = f"is *{event.anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
+            self._stop(self._place(event), says)
         self._add(node, None, size)
 
     def _add(self, node: Node, anchor: str | None, size: int) -> None:
@@ -181,14 +189,10 @@ class _Composer:
 
     def _key(self, parent: _Open, block: Mapping, node: Node) -> None:
         if not isinstance(node, Scalar):
-            self.note(node.place, "a key must be a text, not a list or a mapping")
-            raise _Stop
+            self._stop(node.place, _NO_TEXT)
         if node.text in block.entries:
             first = block.entries[node.text].place
-            says = f'the key "{node.text}" is here twice; it first stands in line {first.line}'
-            self.note(node.place, says)
-        elif node.text == "<<":
-            self.note(node.place, "merge keys (<<) are not part of YAML 1.2; write the keys out")
+            self._note(node.place, f"is here twice; the first is in line {first.line}", node.text)
         parent.key, parent.expecting_key = (node.text, node.place), False
 
     def _scalar(self, event: Any) -> Scalar:
@@ -198,8 +202,8 @@ class _Composer:
             return Scalar(place, text, self._resolved(text, place))
         if tag in {None, "!", _TAG + "str"}:
             return Scalar(place, text, text)
-        self.note(place, f"the tag {_shown(tag)} is not supported; write the value alone")
-        return Scalar(place, text, None)
+        self._note(place, f"must not have the tag {_shown(tag)}; write the value alone")
+        return Scalar(place, text, text)
 
     def _resolved(self, text: str, place: Place) -> Leaf:
         """What a plain scalar means by the core schema of YAML 1.2."""
@@ -208,7 +212,7 @@ class _Composer:
         if not _FLOAT.fullmatch(text) and not _INTEGER.fullmatch(text):
             return text
         if len(text) > 400:
-            self.note(place, f"a number of {len(text)} characters is too long")
+            self._note(place, f"is a number of {len(text)} characters: none needs 400")
             return 0
         if not _INTEGER.fullmatch(text):
             return float(text)
