@@ -34,6 +34,9 @@ SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 ALWAYS = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)]
 
 
+_AGENT = Agent.model_validate({"name": "Reminder"})
+
+
 class HandPeople:
     """A few people without script; every second one is `vip` where segments are wanted."""
 
@@ -51,6 +54,9 @@ class HandPeople:
 
     def customer_names(self) -> list[str | None]:
         return [None if position % 3 == 2 else f"คุณ {position}" for position in range(self.count)]
+
+    def agent_params(self, position: int) -> dict[str, object]:
+        return {}
 
     def tel(self, position: int) -> str:
         return self.tels()[position]
@@ -109,13 +115,18 @@ def hand_trace(
             SimpleNamespace(
                 position=o,
                 name=names[o],
-                settings=SimpleNamespace(webhook=None, retention=None),
+                settings=SimpleNamespace(
+                    webhook=None,
+                    retention=None,
+                    agents=(_AGENT,),
+                    campaigns=[SimpleNamespace(id=None)] * len(campaigns),
+                ),
                 campaigns=[
                     SimpleNamespace(
                         organization=o,
                         position=c,
                         name=campaign.name,
-                        agent=Agent.model_validate({"name": "Reminder"}),
+                        agent=_AGENT,
                         people=HandPeople(campaign.people, campaign.segments),
                         draws=Draws(1, 0, (o, c), campaign.people),
                     )
