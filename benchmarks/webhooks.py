@@ -1,0 +1,102 @@
+"""How fast webhook bodies are written, against orjson with the dictionaries ready made.
+
+Both sides write the same lines to a file: dialsim from a finished trace, everything included
+(analyses, deliveries, state at send time, bodies), and orjson by dumping dictionaries that are
+ready in memory. A sample of them is dumped over and over: a million would not fit.
+
+    python benchmarks/webhooks.py --bodies 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import orjson
+
+from dialsim.engine.simulation import run_trace
+from dialsim.engine.trace import Trace
+from dialsim.results.result import Result
+from dialsim.scenario.loading import loads
+
+SAMPLE = 10_000
+MOST = 3.0
+BODIES_PER_PERSON = 1.8
+_SCENARIO = """
+name: Webhooks
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 300
+    retention: {{personalData: 90d}}
+    webhook:
+      url: https://example.test/hook
+      receiver: {{latency: {{dist: lognormal, mean: 300ms, sd: 200ms}}, errorRate: 0.01}}
+    agents:
+      - name: Reminder
+        paramsSchema: {{amount: {{type: number, required: true}}}}
+        analysis:
+          funnel: [{{step: Greeted, share: 1}}, {{step: Promised, share: 0.35}}]
+          fields:
+            promise: {{type: boolean, required: true, values: {{"true": 0.35, "false": 0.65}}}}
+            mood: {{type: string, values: {{calm: 0.7, upset: 0.3}}}}
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {{count: {people}, agentParams: {{amount: 100}}}}
+        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 3600000}}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bodies", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
+    arguments = parser.parse_args()
+    people = round(arguments.bodies / BODIES_PER_PERSON)
+    trace = run_trace(loads(_SCENARIO.format(people=people), name="webhooks.yaml"))
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "webhooks.jsonl"
+        ours, bodies = best(arguments.rounds, lambda: write(trace, place))
+        with place.open("rb") as file:
+            ready = [orjson.loads(line) for line, _ in zip(file, range(SAMPLE), strict=False)]
+        theirs, _ = best(arguments.rounds, lambda: dump(ready, bodies, place))
+    print(f"bodies             {bodies:>12,}")
+    print(f"dialsim, seconds   {ours:>12.2f}   {ours / bodies * 1e6:.2f} µs each")
+    print(f"orjson, seconds    {theirs:>12.2f}   {theirs / bodies * 1e6:.2f} µs each")
+    print(f"ratio              {ours / theirs:>12.2f}   promised: at most {MOST}")
+
+
+def best(rounds: int, work: Callable[[], int]) -> tuple[float, int]:
+    """The least seconds that the work took, and what it returned."""
+    seconds = []
+    for _ in range(rounds):
+        start = perf_counter()
+        made = work()
+        seconds.append(perf_counter() - start)
+    return min(seconds), made
+
+
+def write(trace: Trace, place: Path) -> int:
+    """Write the stream of a trace; returns how many lines there are."""
+    result = Result(trace)
+    with place.open("wb") as file:
+        result.write_webhooks(file)
+    return len(result._reading.stream.posts)
+
+
+def dump(ready: list[object], bodies: int, place: Path) -> int:
+    """Dump and write as many bodies from ready dictionaries."""
+    with place.open("wb") as file:
+        for first in range(0, bodies, len(ready)):
+            file.writelines(
+                orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+                for line in ready[: bodies - first]
+            )
+    return bodies
+
+
+if __name__ == "__main__":
+    main()
