@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dialsim.results.held_back import HeldBack
+from dialsim.results.stream.figures import AnalysisFigures, WebhookFigures
 from dialsim.results.thai_time import THAI
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Figures:
     - talk_minutes: conversations that ended. cost: all dials and conversations that ended; None
       (as is currency) where the scenario names no costs.
     - held_back: what took the time, of the campaign that finished last.
+    - analyses and webhooks: what came of the conversations, and how results were delivered.
     """
 
     finish: datetime | None
@@ -82,6 +84,8 @@ class Figures:
     cost: float | None
     currency: str | None
     held_back: HeldBack | None
+    analyses: AnalysisFigures
+    webhooks: WebhookFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +166,9 @@ class Summary(Figures):
     def to_frame(self) -> pd.DataFrame:
         """A row for the run, for each organization, and for each campaign; a column per figure.
 
-        `reach_by_attempt` is a column per attempt, and `held_back` its reason and sentence.
+        `reach_by_attempt` is a column per attempt, and `held_back` its reason and sentence. The
+        figures of `analyses` and `webhooks` have these words in front; of the funnel there is a
+        column per step, while the values of fields are left out.
         """
         import pandas as pd
 
@@ -192,9 +198,18 @@ def _flat(figures: Figures) -> dict[str, Any]:
     row = {field.name: getattr(figures, field.name) for field in fields(Figures)}
     reach = row.pop("reach_by_attempt")
     held_back = row.pop("held_back")
+    analyses, webhooks = row.pop("analyses"), row.pop("webhooks")
     row |= {f"reach_by_attempt_{number}": share for number, share in enumerate(reach, 1)}
     row["held_back"] = held_back.reason.value if held_back else None
     row["held_back_sentence"] = held_back.sentence if held_back else None
+    parts = {"analyses": analyses, "webhooks": webhooks}
+    row |= {
+        f"{part}_{field.name}": getattr(figures, field.name)
+        for part, figures in parts.items()
+        for field in fields(figures)
+        if field.name not in ("funnel", "fields")
+    }
+    row |= {f"funnel_{count.agent}_{count.step}": count.reached for count in analyses.funnel}
     return row
 
 

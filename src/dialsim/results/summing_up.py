@@ -14,6 +14,17 @@ from dialsim.results.held_back import HeldBack, Setting, held_back
 from dialsim.results.occupancy import Occupancy
 from dialsim.results.reading import Reading
 from dialsim.results.spans import union
+from dialsim.results.stream.analysis_tally import (
+    AnalysisTally,
+    add_up_analyses,
+    tally_analyses,
+)
+from dialsim.results.stream.delivery_tally import (
+    DeliveryTally,
+    add_up_deliveries,
+    tally_deliveries,
+)
+from dialsim.results.stream.figures import AnalysisFigures, WebhookFigures
 from dialsim.results.summary import (
     CampaignSummary,
     Limit,
@@ -36,6 +47,8 @@ class _Part:
     tally: Tally
     occupancy: Occupancy
     held_back: HeldBack | None
+    analyses: AnalysisTally
+    deliveries: DeliveryTally
 
 
 def sum_up(reading: Reading) -> Summary:
@@ -85,6 +98,12 @@ def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupa
                 tally=tally,
                 occupancy=Occupancy.of(reading.busy[position], slots.allowed, life.open),
                 held_back=held_back(life, use, tally.people, _setting(reading, life, use)),
+                analyses=tally_analyses(
+                    reading.streams[position],
+                    reading.verdicts[position],
+                    reading.block(position).agent,
+                ),
+                deliveries=tally_deliveries(reading.streams[position]),
             )
         )
     opened = union(part.occupancy.open for part in parts)
@@ -117,6 +136,8 @@ def _together(parts: Sequence[_Part], occupancy: Occupancy) -> _Part:
         tally=add_up([part.tally for part in parts]),
         occupancy=occupancy,
         held_back=last.held_back if last else None,
+        analyses=add_up_analyses([part.analyses for part in parts]),
+        deliveries=add_up_deliveries([part.deliveries for part in parts]),
     )
 
 
@@ -166,6 +187,8 @@ def _figures(part: _Part, costs: Costs | None) -> dict[str, Any]:
         "cost": _cost(tally, costs),
         "currency": costs.currency if costs else None,
         "held_back": part.held_back,
+        "analyses": AnalysisFigures.of(part.analyses),
+        "webhooks": WebhookFigures.of(part.deliveries),
     }
 
 

@@ -145,6 +145,35 @@ def _seconds(name: str) -> Cell:
     return cell
 
 
+def _analyses(name: str) -> Cell:
+    """A count of analyses; empty where all of them went well and have nothing to tell."""
+
+    def cell(figures: Figures) -> str:
+        part = figures.analyses
+        plain = part.analyzed == part.conversations and not part.funnel and not part.reanalyses
+        return "" if plain or not (value := getattr(part, name)) else f"{value:,}"
+
+    return cell
+
+
+def _webhooks(name: str) -> Cell:
+    """A count of results; empty where none had a URL to go to."""
+
+    def cell(figures: Figures) -> str:
+        value = getattr(figures.webhooks, name)
+        return f"{value:,}" if value and figures.webhooks.results else ""
+
+    return cell
+
+
+def _delay(name: str) -> Cell:
+    def cell(figures: Figures) -> str:
+        seconds = getattr(figures.webhooks, name)
+        return "" if seconds is None else duration_text(1000 * round(seconds, 1))
+
+    return cell
+
+
 def _cost(figures: Figures) -> str:
     return "" if figures.cost is None else f"{figures.cost:,.2f} {figures.currency}"
 
@@ -187,5 +216,28 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "of capacity": lambda figures: percent(figures.slots_capacity_share or 0),
         "mean wait": _seconds("queue_wait_mean_seconds"),
         "95 % within": _seconds("queue_wait_p95_seconds"),
+    },
+    "Analyses": {
+        "analyzed": _analyses("analyzed"),
+        "nobody spoke": _analyses("no_conversation"),
+        "unavailable": _analyses("unavailable"),
+        "not analyzed": _analyses("not_analyzed"),
+        "failed": _analyses("failed"),
+        "pending": _analyses("pending"),
+        "again": _analyses("reanalyses"),
+    },
+    "Webhooks": {
+        "results": _webhooks("results"),
+        "first try": _webhooks("at_first_try"),
+        "retried": _webhooks("after_retries"),
+        "lost": _webhooks("lost"),
+        "pending": _webhooks("pending"),
+        "without URL": _webhooks("without_url"),
+    },
+    "Webhooks at the receiver": {
+        "duplicated": _webhooks("duplicated"),
+        "out of order": _webhooks("out_of_order"),
+        "mean delay": _delay("delay_mean_seconds"),
+        "95 % within": _delay("delay_p95_seconds"),
     },
 }
