@@ -1,0 +1,44 @@
+"""The README's promises: its examples run as printed, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dialsim
+from cli.program import ROOT
+from cli.program import dialsim as program
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_main_job_prints_what_the_readme_shows() -> None:
+    (shown,) = blocks("text")
+    assert shown in program("run", "scenarios/first-campaign.yaml").stdout
+
+
+def test_the_python_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}
+    for block in blocks("python"):
+        exec(block, names)
+    assert isinstance(names["result"], dialsim.Result)
+
+
+def test_the_yaml_example_is_a_good_scenario() -> None:
+    (example,) = blocks("yaml")
+    assert dialsim.loads(example).organizations[0].campaigns[0].name == "January"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert missing == []
