@@ -1,6 +1,6 @@
 """The speeds that dialsim promises, as ratios measured in one run.
 
-    python benchmarks/speed.py            # a table; about three minutes
+    python benchmarks/speed.py            # a table; about four minutes
     python benchmarks/speed.py --json     # every single measurement too
 
 Each measurement is a process of its own; those that are compared take turns, and medians are
@@ -29,16 +29,16 @@ Sample = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One promise: what was measured, and the most that it may be."""
+    """What was measured, and the most that it may be (None: nothing is promised)."""
 
     what: str
     measured: float
-    target: float
+    target: float | None
     unit: str = "×"
 
     @property
     def met(self) -> bool:
-        return self.measured <= self.target
+        return self.target is None or self.measured <= self.target
 
 
 def job(name: str, size: int) -> Sample:
@@ -111,8 +111,13 @@ def findings(taken: dict[str, list[Sample]]) -> list[Finding]:
         ),
         Finding(
             f"writing the tables / simulating, {PEOPLE:,} people",
-            median(sample["cpu_s"] / sample["simulation_cpu_s"] for sample in taken["write"]),
+            middle("write", "tables_cpu_s") / middle("write", "simulation_cpu_s"),
             1,
+        ),
+        Finding(
+            "the same with all webhook bodies",
+            middle("write", "cpu_s") / middle("write", "simulation_cpu_s"),
+            None,
         ),
         Finding(f"loading a CSV of {CSV_ROWS:,} rows", middle("load", "cpu_s"), 1.5, "s"),
     ]
@@ -122,9 +127,12 @@ def table(found: list[Finding]) -> str:
     """The findings for people to read."""
     lines = [f"{'':52}{'measured':>12}{'at most':>12}"]
     for finding in found:
-        measured, target = (f"{x:.4g} {finding.unit}" for x in (finding.measured, finding.target))
-        verdict = "PASS" if finding.met else "FAIL"
-        lines.append(f"{finding.what:52}{measured:>12}{target:>12}  {verdict}")
+        measured = f"{finding.measured:.3g} {finding.unit}"
+        promise = ""
+        if finding.target is not None:
+            verdict = "PASS" if finding.met else "FAIL"
+            promise = f"{f'{finding.target:g} {finding.unit}':>12}  {verdict}"
+        lines.append(f"{finding.what:52}{measured:>12}{promise}")
     return "\n".join(lines)
 
 
