@@ -1,0 +1,159 @@
+"""Deliveries: outages, errors and slow receivers, on paper and against closed forms."""
+
+from __future__ import annotations
+
+import json
+from math import sqrt
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dialsim
+from dialsim.results.result import Result
+from dialsim.results.stream.figures import WebhookFigures
+
+PEOPLE = 20_000
+NINE = pd.Timestamp("2026-01-05T02:00:00Z")
+
+
+def scenario(recipients: Any, receiver: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "name": "Deliveries",
+        "clock": {"start": "2026-01-05T02:00:00Z"} | more.pop("clock", {}),
+        "engine": {"queueLimit": "unlimited", "queueTimeout": "2d"},
+        "organizations": [
+            {
+                "name": "Acme",
+                "maxConcurrentCalls": PEOPLE,
+                "webhook": {"url": "https://example.test/hook", "receiver": receiver},
+                "agents": [{"name": "Reminder"}],
+                "campaigns": [
+                    {
+                        "name": "January",
+                        "agent": "Reminder",
+                        "recipients": recipients,
+                        "schedule": {"startDateTime": "2026-01-05T02:00:00Z"},
+                    }
+                ],
+            }
+        ],
+        "behaviours": {"default": {"outcomes": {"noAnswer": 1}, "setupTime": "2s"}},
+    }
+
+
+def run(*given: Any, **more: Any) -> Result:
+    return dialsim.run(dialsim.loads(json.dumps(scenario(*given, **more))))
+
+
+def many(receiver: dict[str, Any]) -> WebhookFigures:
+    """One result for each of many people, none of whom answers."""
+    figures = run({"count": PEOPLE}, receiver).summary.webhooks
+    assert figures.results == PEOPLE
+    return figures
+
+
+def close(count: int, share: float) -> bool:
+    """Whether a count is within four standard errors of its expectation."""
+    return abs(count - PEOPLE * share) <= 4 * sqrt(PEOPLE * share * (1 - share))
+
+
+def one(receiver: dict[str, Any], **more: Any) -> list[tuple[float, object, bool]]:
+    """The POSTs of one busy call that ends at 09:00:03: seconds after nine, response, received."""
+    people = [{"tel": "0812345678", "script": "busy 1s"}]
+    table = run(people, receiver, **more).webhooks
+    seconds = (table["at"] - NINE).dt.total_seconds()
+    return [*zip(seconds, table.response, table.received, strict=True)]
+
+
+@pytest.mark.parametrize("error_rate", [0.05, 0.3, 0.7])
+def test_w2_independent_errors_lose_their_cube_and_pass_the_rest_at_once(error_rate: float) -> None:
+    figures = many({"latency": "300ms", "errorRate": error_rate})
+    assert close(figures.at_first_try, 1 - error_rate)
+    assert close(figures.lost, error_rate**3)
+    assert close(figures.after_retries, error_rate - error_rate**3)
+    assert figures.duplicated == figures.received_though_lost == figures.pending == 0
+
+
+@pytest.mark.parametrize("mean", [5, 20])
+def test_w5_replies_after_ten_seconds_are_duplicates_as_received(mean: int) -> None:
+    # An exponential latency is late with probability q = exp(-10 s / mean), POST by POST. All POSTs
+    # arrive: more than once where the first is late, and lost all the same where all three are.
+    from math import exp
+
+    late = exp(-10 / mean)
+    figures = many({"latency": {"dist": "exponential", "mean": f"{mean}s"}})
+    assert close(figures.at_first_try, 1 - late)
+    assert close(figures.duplicated, late)
+    assert close(figures.lost, late**3)
+    assert figures.received_though_lost == figures.lost
+
+
+def test_w5_a_receiver_that_is_always_late_gets_everything_three_times() -> None:
+    figures = many({"latency": "10001ms"})
+    assert (figures.lost, figures.duplicated, figures.received_though_lost) == (PEOPLE,) * 3
+
+
+def test_w2_a_reply_at_ten_seconds_is_in_time() -> None:
+    assert one({"latency": "10s"}) == [(3.0, 200, True)]
+
+
+def test_w2_an_error_is_tried_again_a_second_and_then_two_after_the_failure() -> None:
+    assert one({"latency": "300ms", "errorRate": 1}) == [
+        (3.0, 500, False),
+        (4.3, 500, False),
+        (6.6, 500, False),
+    ]
+
+
+def test_w2_the_whole_window_of_timeouts_is_thirty_three_seconds_and_three_posts() -> None:
+    late = {"latency": "15s"}
+    assert one(late) == [(3.0, "timeout", True), (14.0, "timeout", True), (26.0, "timeout", True)]
+
+
+def test_w5_a_refused_connection_fails_at_once() -> None:
+    outage = {"from": "2026-01-05T02:00:00Z", "to": "2026-01-05T02:00:04Z", "mode": "refuse"}
+    assert one({"latency": "200ms", "outages": [outage]}) == [
+        (3.0, "refused", False),
+        (4.0, 200, True),  # the outage is over at its `to`
+    ]
+
+
+def test_w5_a_connection_that_hangs_times_out_and_nothing_is_received() -> None:
+    outage = {"from": "2026-01-05T02:00:03Z", "to": "2026-01-05T02:00:15Z", "mode": "hang"}
+    assert one({"latency": "200ms", "outages": [outage]}) == [
+        (3.0, "timeout", False),
+        (14.0, "timeout", False),
+        (26.0, 200, True),
+    ]
+
+
+def test_posts_after_the_end_of_the_clock_do_not_leave() -> None:
+    receiver = {"latency": "300ms", "errorRate": 1}
+    sent = one(receiver, clock={"end": "2026-01-05T02:00:05Z"})
+    assert sent == [(3.0, 500, False), (4.3, 500, False)]
+    people = [{"tel": "0812345678", "script": "busy 1s"}]
+    figures = run(people, receiver, clock={"end": "2026-01-05T02:00:05Z"}).summary.webhooks
+    assert (figures.results, figures.pending, figures.lost) == (1, 1, 0)
+
+
+def test_results_overtaken_by_newer_ones_of_the_same_person_are_counted() -> None:
+    # One line for two people: while one talks, the other's calls time out every two seconds, and
+    # what has to be tried again arrives after its successors.
+    people = [
+        {"tel": "0812345678", "script": "answered 5s 5m"},
+        {"tel": "0812345679", "script": "noAnswer 25s"},
+    ]
+    given = scenario(people, {"latency": "100ms", "errorRate": 0.4})
+    given["engine"]["queueTimeout"] = "2s"
+    given["organizations"][0]["maxConcurrentCalls"] = 1
+    result = dialsim.run(dialsim.loads(json.dumps(given)))
+    taken = result.webhooks[result.webhooks.received]
+    firsts = taken.groupby(["recipient", "call"]).agg(ready=("ready_at", "min"), at=("at", "min"))
+    overtaken = sum(
+        any((whose == person) & (firsts.ready > row.ready) & (firsts["at"] < row["at"]))
+        for (person, _), row in firsts.iterrows()
+        for whose in [firsts.index.get_level_values("recipient")]
+    )
+    assert overtaken > 10
+    assert result.summary.webhooks.out_of_order == overtaken

@@ -1,0 +1,170 @@
+"""A golden file per row of the interface's section 6.3, and per form that a payload can take.
+
+Each holds the lines of `webhooks.jsonl` of a small scripted run. To write them anew, after a
+change that is meant, run `PYTHONPATH=src:tests python -m results.test_webhook_goldens`, and read
+the difference.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialsim
+from dialsim.results.result import Result
+from results.payload_rules import broken
+
+GOLDEN = Path(__file__).parent / "webhooks"
+FUNNEL = [{"step": "Greeted", "share": 1}, {"step": "Identified", "share": 1}]
+FIELDS = {
+    "promise": {"type": "boolean", "required": True, "values": {"true": 1}},
+    "amount": {"type": "number", "description": "Amount promised", "values": {"1500": 1}},
+    "rate": {"type": "number", "values": {"0.5": 1}},
+    "mood": {"type": "string", "enumVariant": ["calm", "upset"], "values": {"calm": 1}},
+}
+SCHEDULE = {"startDateTime": "2026-01-05T02:00:00Z"}
+Draft = dict[str, Any]
+
+
+def draft(script: str, *, analysis: Any = None, **organization: Any) -> Draft:
+    """One person with a script, one agent, one campaign, one receiver without chance."""
+    campaign = {
+        "name": "January",
+        "agent": "Reminder",
+        "recipients": [
+            {
+                "tel": "0812345678",
+                "customerName": "สมชาย ใจดี",
+                "agentParams": {"amount": 1500, "metadata__ref": "A-1"},
+                "script": script,
+            }
+        ],
+        "schedule": SCHEDULE | organization.pop("schedule", {}),
+    }
+    agent = {
+        "name": "Reminder",
+        "paramsSchema": {"amount": {"type": "number", "required": True, "default": 0}},
+        "analysis": {"funnel": FUNNEL, "fields": FIELDS} if analysis is None else analysis,
+    }
+    webhook = {"url": "https://example.test/hook", "receiver": {"latency": "200ms"}}
+    return {
+        "name": "Golden",
+        "clock": {"start": "2026-01-05T01:00:00Z"},
+        "engine": organization.pop("engine", {}),
+        "organizations": [
+            {
+                "name": "Acme",
+                "maxConcurrentCalls": 1,
+                "callerIds": ["021000001"],
+                "webhook": webhook,
+                "agents": [agent],
+                "campaigns": [campaign],
+            }
+            | organization
+        ],
+        "behaviours": {"default": {"setupTime": "2s", "analysisDelay": "20s"}},
+    }
+
+
+def lines(scenario: Draft, steer: Callable[[dialsim.Simulation], object] | None = None) -> Any:
+    """The lines of a run, steered by hand if need be."""
+    simulation = dialsim.Simulation(dialsim.loads(json.dumps(scenario)))
+    if steer is not None:
+        steer(simulation)
+    file = io.BytesIO()
+    Result(simulation.run()).write_webhooks(file)
+    return [json.loads(line) for line in file.getvalue().splitlines()]
+
+
+def two_people(scenario: Draft) -> Draft:
+    """A second person, behind the first in the queue."""
+    people = scenario["organizations"][0]["campaigns"][0]["recipients"]
+    people.append({"tel": "0812345679", "agentParams": {"amount": 1}, "script": "busy 1s"})
+    return scenario
+
+
+def reanalyzed(simulation: dialsim.Simulation) -> None:
+    simulation.advance(to="2026-01-05T03:00:00Z")
+    simulation.reanalyze("January")
+
+
+def cancelled(simulation: dialsim.Simulation) -> None:
+    simulation.advance(to="2026-01-05T02:00:01Z")
+    simulation.cancel("January")
+
+
+def deleted(simulation: dialsim.Simulation) -> None:
+    simulation.advance(to="2026-01-05T02:00:05Z")
+    simulation.delete("January")
+
+
+TALK = "answered 5s 90s"
+CASES: dict[str, Any] = {
+    "completed": (draft(TALK),),
+    "completed-v1": (draft(TALK, analysis={"version": "v1", "fields": FIELDS}),),
+    "completed-without-analysis-settings": (draft(TALK, analysis={}),),
+    "completed-no-conversation": (draft(f"{TALK} silent"),),
+    "completed-unavailable": (draft(f"{TALK} analysisUnavailable"),),
+    "completed-late": (draft(f"{TALK} analysisFailedLate"),),
+    "no-answer-busy-failed": (
+        draft(
+            "noAnswer 25s; busy 1s; failed 0s",
+            schedule={
+                "maxAttempts": 3,
+                "retryInterval": 300000,
+                "endDateTime": "2026-01-05T09:00:00Z",
+                "timeWindows": [{"dayOfWeek": 1, "time": [{"start": "09:00", "end": "12:00"}]}],
+            },
+        ),
+    ),
+    "queue-timeout": (
+        two_people(
+            draft("answered 5s 90s", engine={"queueTimeout": "30s", "queueLimit": "unlimited"})
+        ),
+    ),
+    "re-analysis": (draft(TALK), reanalyzed),
+    "re-analysis-of-a-fallback": (draft(f"{TALK} silent"), reanalyzed),
+    "without-url": (draft(TALK, webhook=None),),
+    "audio-expired": (draft(TALK, retention={"audio": "20s"}),),
+    "personal-data-expired": (draft(TALK, retention={"personalData": "20s"}),),
+    "output-expired": (draft(TALK, retention={"output": "20s"}),),
+    "deleted-under-way": (draft(TALK), deleted),
+    "cancelled-by-the-user": (draft(TALK), cancelled),
+    "expired": (draft(TALK, schedule={"endDateTime": "2026-01-05T02:00:01Z"}),),
+    "agent-error": (draft(f"{TALK} agentError"),),
+    "not-recorded": (draft(f"{TALK} notRecorded"),),
+    "analysis-failed": (draft(f"{TALK} analysisFailed"),),
+}
+SILENT = {"cancelled-by-the-user", "expired", "agent-error", "not-recorded", "analysis-failed"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_w1_the_lines_are_those_of_the_golden_file(case: str) -> None:
+    assert lines(*CASES[case]) == json.loads((GOLDEN / f"{case}.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_w1_golden_bodies_are_as_the_interface_says_or_there_is_none(case: str) -> None:
+    golden = json.loads((GOLDEN / f"{case}.json").read_text())
+    assert bool(golden) == (case not in SILENT)
+    assert [fault for line in golden for fault in broken(line["body"])] == []
+
+
+def test_every_golden_file_belongs_to_a_case() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.json")} == set(CASES)
+
+
+def rewrite() -> None:
+    GOLDEN.mkdir(exist_ok=True)
+    for case, given in CASES.items():
+        text = json.dumps(lines(*given), ensure_ascii=False, indent=2)
+        (GOLDEN / f"{case}.json").write_text(f"{text}\n")
+
+
+if __name__ == "__main__":
+    rewrite()
