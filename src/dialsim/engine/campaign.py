@@ -11,11 +11,9 @@ import numpy as np
 from simpy.events import Event
 
 from dialsim.engine import trace
-from dialsim.engine.behaviour import Reactions
 from dialsim.engine.call import Call
-from dialsim.engine.caller_ids import NONE, CallerIds
-from dialsim.engine.chance import Purpose
 from dialsim.engine.clock import At, Clock, Step, Timer
+from dialsim.engine.outgoing import Outgoing
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.waiting import WaitingList
 from dialsim.engine.windows import LAST_INSTANT, Windows
@@ -51,10 +49,9 @@ class Campaign:
         self._dialler = dialler
         self._trace = dialler.trace
         self._release_interval = dialler.trace.world.scenario.engine.release_interval
-        self._reactions: dict[str, Reactions] = {}
+        self._outgoing = Outgoing(dialler.trace.world, block, self.log, dialler.number_uses)
         self._attempts = array("i", bytes(4 * count))  # counted attempts of each person (P5)
         self._calls = array("i", bytes(4 * count))  # calls created for each person
-        self._shown_last = array("i", [NONE]) * count  # the number of the last counted dial (P3)
         self._open: dict[int, Call] = {}  # by recipient: QUEUED, or line being set up
         self._under_way = 0  # calls ringing or in conversation
         self._retries: list[tuple[int, int]] = []  # (due, recipient), not created yet
@@ -65,7 +62,6 @@ class Campaign:
         self._closing = Timer(clock, Step.WINDOW_CLOSING, self._window_closed)
         self._retry = Timer(clock, Step.DUE, self._retries_due)
         self._next_release = Timer(clock, Step.DUE, self._wake)
-        self.use_behaviour(block.agent.behaviour)
 
     # -- commands -----------------------------------------------------------------------------
 
@@ -77,7 +73,7 @@ class Campaign:
         self._request = request
         self._start_at = max(now, request.start_date_time)
         self._windows = Windows.of(request.time_windows)
-        self._choose_numbers(request)
+        self._outgoing.start(request, self._dialler.block.settings)
         self._trace.requests[self.block.organization, self.block.position] = ScheduledCampaign(
             request, now, self._start_at, removed
         )
@@ -143,9 +139,7 @@ class Campaign:
 
     def use_behaviour(self, name: str) -> None:
         """Have people react by the behaviour so named from the next dial on."""
-        if name not in self._reactions:
-            self._reactions[name] = self._trace.world.reactions(self.block, name)
-        self._reaction = self._reactions[name]
+        self._outgoing.use_behaviour(name)
 
     # -- what the dialler asks ------------------------------------------------------------------
 
@@ -167,24 +161,8 @@ class Campaign:
         return call
 
     def dial(self, call: Call, now: int) -> None:
-        """QUEUED → INITIATED: choose number and voice, and draw what comes of it (P1, P3, P4)."""
-        recipient = call.recipient
-        attempt = self._attempts[recipient] + 1
-        draws = self.block.draws
-        shown = self._caller_ids.choose(draws, recipient, attempt, self._shown_last[recipient])
-        voices = self._voices
-        if len(voices) > 1:
-            voice = voices[int(draws.column(Purpose.VOICE, attempt)[recipient] * len(voices))]
-        else:
-            voice = voices[0]
-        recovery = self._reaction.recovery
-        uses = self._dialler.number_uses[recovery].count(shown, now) if recovery else 0.0
-        for use in self._dialler.number_uses.values():
-            use.dialled(shown, now)
-        self.log.dial_numbers.append(shown)
-        self.log.dial_voices.append(voice)
-        self.log.dial_behaviours.append(self._reaction.behaviour)
-        call.dial(now, self._reaction.dial(recipient, attempt, now, uses), shown)
+        """QUEUED → INITIATED for the next attempt of this person (Q4)."""
+        self._outgoing.dial(call, self._attempts[call.recipient] + 1, now)
 
     def await_release(self, now: int | None) -> None:
         """Wake the dialler at the next instant from `now` on that may release a waiting call.
@@ -207,7 +185,7 @@ class Campaign:
         """The line stands: from here on nothing withdraws the call (C4)."""
         del self._open[call.recipient]
         self._under_way += 1
-        self._shown_last[call.recipient] = call.shown_number
+        self._outgoing.counted(call)
 
     def call_ended(self, call: Call, *, reached: bool) -> None:
         """A dialled call ended: it counts as an attempt (P5), and may be retried (R1, R3)."""
@@ -315,8 +293,7 @@ class Campaign:
                 continue
             self._attempts[recipient] = past.call_attempt
             if past.last_caller_id is not None:
-                number = self._trace.world.number(past.last_caller_id)
-                self._shown_last[recipient] = number  # P3
+                self._outgoing.shown_before(recipient, past.last_caller_id)
             if past.reached or past.call_attempt >= request.max_attempts:
                 self.people_done += 1
             else:
@@ -350,8 +327,7 @@ class Campaign:
     def _withdraw(self, call: Call) -> None:
         """Take a call out of the queue, or drop the line being set up with its slot (C4, P5)."""
         if call.status is CallStatus.INITIATED:
-            for use in self._dialler.number_uses.values():
-                use.withdrawn(call.shown_number, call.dialled_at, self.clock.now)
+            self._outgoing.withdrawn(call, self.clock.now)
             self._dialler.slot_freed()
         else:
             self._dialler.left_queue()
@@ -398,19 +374,6 @@ class Campaign:
             timers = (self._start, self._end, self._closing, self._retry, self._next_release)
             for timer in timers:
                 timer.drop()
-
-    def _choose_numbers(self, request: ScheduleRequest) -> None:
-        """The caller IDs and voices that dials choose among (P3, P4)."""
-        world, organization = self._trace.world, self._dialler.block.settings
-        numbers = request.caller_ids
-        if numbers is None and request.sip_account_id and request.sip_caller_id:
-            accounts = organization.calling_account().sip_accounts
-            numbers = (accounts[request.sip_account_id][request.sip_caller_id],)
-        if numbers is None:
-            numbers = (self.block.agent.caller_id or world.scenario.service.shared_number,)
-        self._caller_ids = CallerIds(world.number(number) for number in numbers)
-        keys = request.tts_voice_keys or ((self.block.agent.voice_key,))
-        self._voices = tuple(NONE if key is None else world.voice(key) for key in keys)
 
     def _require_existing(self) -> None:
         if self.deleted:

@@ -11,7 +11,7 @@ from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.timeline import lay_out
 from dialsim.engine.trace import CallLog, Trace
-from dialsim.engine.windows import HOUR
+from dialsim.engine.windows import HOUR, LAST_INSTANT
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, parse_instant
@@ -182,7 +182,11 @@ class Simulation:
         known = self._trace.world.scenario.behaviours
         if behaviour not in known:
             raise DialsimError(f"no behaviour {behaviour!r}; there are: {', '.join(known)}")
-        self._dialler(organization).use_behaviour(agent, behaviour)
+        dialler = self._dialler(organization)
+        agents = [listed.name for listed in dialler.block.settings.agents]
+        if agent not in agents:
+            raise DialsimError(f"no agent {agent!r}; there are: {', '.join(agents)}")
+        dialler.use_behaviour(agent, behaviour)
         self._clock.work_off(self._clock.now)
 
     # -- the rest ---------------------------------------------------------------------------------
@@ -219,6 +223,8 @@ class Simulation:
     def _target(self, to: Instant | None, span: timedelta) -> int:
         now, end = self._clock.now, self._trace.world.scenario.clock.end
         target = now + round(span / timedelta(milliseconds=1)) if to is None else _milliseconds(to)
+        if target > LAST_INSTANT:
+            raise DialsimError("advance: the clock doesn't go beyond the year 9999")
         if target < now:
             raise DialsimError(
                 f"advance: {format_instant(target)} is before now, {format_instant(now)}"
@@ -258,7 +264,10 @@ def _datetime(instant: int) -> datetime:
 
 def _milliseconds(instant: Instant) -> int:
     if isinstance(instant, str):
-        return parse_instant(instant)
+        try:
+            return parse_instant(instant)
+        except ValueError as error:
+            raise DialsimError(f"advance: {error}") from None
     if instant.tzinfo is None:
         raise DialsimError(f"advance: {instant} has no time zone; give an aware datetime or text")
     return (instant - _datetime(0)) // timedelta(milliseconds=1)
