@@ -1,0 +1,283 @@
+"""One seed decides everything: same bytes whatever happens around, same people in every variant."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dialsim.engine.clock import Clock
+from dialsim.engine.trace import Trace
+from engine.chancy import chancy_scenario
+from engine.paper import (
+    NUMBERS,
+    Act,
+    Written,
+    at,
+    campaign,
+    organization,
+    request,
+    run,
+    scenario,
+    service,
+)
+from engine.paper import windows as week
+from engine.rows import rows, tables
+from oracle.scenarios import random_scenario
+
+SEEDS = range(1000, 1040)
+
+
+def digest(trace: Trace) -> str:
+    return hashlib.sha256(tables(trace)).hexdigest()
+
+
+def digests() -> list[str]:
+    """What another process must find as well."""
+    return [digest(run(chancy_scenario(seed))) for seed in SEEDS]
+
+
+def test_the_same_scenario_seed_and_replication_give_the_same_bytes() -> None:
+    for seed in SEEDS:
+        written = chancy_scenario(seed)
+        assert tables(run(written)) == tables(run(written))
+        assert tables(run(written, 5, 3)) == tables(run(written, 5, 3))
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
+def test_the_bytes_are_the_same_in_other_processes_whatever_the_hash_seed(hash_seed: str) -> None:
+    code = "import json; from engine.test_determinism import digests; print(json.dumps(digests()))"
+    environment = os.environ | {
+        "PYTHONHASHSEED": hash_seed,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(found.stdout) == digests()
+
+
+def shuffle_ties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Have events of one instant and step come in a random order: SimPy's counter breaks ties."""
+    rng = random.Random(seed)
+
+    def numbers() -> Iterator[int]:
+        while True:
+            yield rng.getrandbits(80)
+
+    make = Clock.__init__
+
+    def shuffled(clock: Clock, start: int) -> None:
+        make(clock, start)
+        clock._eid = numbers()  # type: ignore[assignment]
+
+    monkeypatch.setattr(Clock, "__init__", shuffled)
+
+
+def test_t4_shuffled_ties_change_no_byte_of_a_run_with_chance() -> None:
+    shuffled_for = 0
+    for seed in range(2000, 2150):
+        written = chancy_scenario(seed)
+        expected = tables(run(written))
+        for shuffle in (1, 2):
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                shuffle_ties(monkeypatch, shuffle)
+                trace = run(written)
+            assert tables(trace) == expected, (seed, shuffle)
+        shuffled_for += len({row.at for row in rows(trace)}) < len(rows(trace)) // 3
+    assert shuffled_for > 20  # in many of them much does happen at once
+
+
+def test_t4_shuffled_ties_change_no_byte_of_a_run_without_chance() -> None:
+    for seed in range(150):
+        written = random_scenario(seed)
+        expected = tables(run(written))
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            shuffle_ties(monkeypatch, seed)
+            assert tables(run(written)) == expected, seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hundred", range(20))
+def test_t4_shuffled_ties_change_no_byte_of_many_more_runs(hundred: int) -> None:
+    for seed in range(3000 + 100 * hundred, 3100 + 100 * hundred):
+        written = chancy_scenario(seed, people=60)
+        expected = tables(run(written))
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            shuffle_ties(monkeypatch, seed)
+            assert tables(run(written)) == expected, seed
+
+
+def test_shuffling_ties_does_change_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Else the tests above would show nothing: eight calls end at once, and the log tells the order.
+    def logged() -> list[int]:
+        return (
+            run(scenario(campaign("A", *["busy 0s"] * 8), limit=8))
+            .calls[0][0]
+            .rows()
+            .recipient[-8:]
+            .tolist()
+        )
+
+    in_order = logged()
+    shuffle_ties(monkeypatch, 1)
+    assert sorted(logged()) == sorted(in_order)
+    assert logged() != in_order
+
+
+PEOPLE = 150
+FLAT = {
+    "outcomes": {"answered": 0.3, "noAnswer": 0.4, "busy": 0.2, "failed": 0.1},
+    "answeredOdds": {"byAttempt": [1.0, 0.8], "bySegment": {"vip": 2.0}},
+    "people": {"reachable": 0.9, "concentration": 6},
+    "setupTime": {"dist": "uniform", "low": "1s", "high": "3s"},
+    "ringTime": {"answered": {"dist": "gamma", "mean": "9s", "sd": "5s"}, "noAnswer": "25s"},
+    "talkTime": {"dist": "lognormal", "mean": "60s", "sd": "60s"},
+}
+
+
+def chancy(name: str = "A", count: int = PEOPLE, **body: Any) -> Written:
+    """A campaign of people with chance, three attempts each, all day long."""
+    body = {"timeWindows": week("00:00-23:59", days=range(1, 8)), **body}
+    written = campaign(name, maxAttempts=3, retryInterval=300_000, callerIds=list(NUMBERS), **body)
+    return written | {"recipients": {"count": count, "segments": {"vip": 0.3, "mass": 0.7}}}
+
+
+def variant(*campaigns: Written, limit: int = 20, acts: Any = (), **engine: Any) -> Trace:
+    written = scenario(*(campaigns or (chancy(),)), limit=limit, timeline=acts, **engine)
+    written["behaviours"]["default"] = FLAT
+    return run(written)
+
+
+Met = dict[tuple[int, int], tuple[Any, ...]]
+
+
+def met(trace: Trace, organization: int = 0, position: int = 0) -> Met:
+    """What came of each attempt: by (recipient, attempt) number, voice, end and times."""
+    calls: dict[tuple[int, int], dict[str, Any]] = {}
+    attempts: dict[int, int] = {}
+    found: Met = {}
+    for row in rows(trace):
+        if (row.organization, row.campaign) != (organization, position):
+            continue
+        call = calls.setdefault((row.recipient, row.call), {})
+        call[row.change.cause] = row.at
+        if row.change.cause == "dialled":
+            call["number"] = row.number
+        if row.change.cause == "ended":
+            attempt = attempts[row.recipient] = attempts.get(row.recipient, 0) + 1
+            times = [
+                call[cause] - call["dialled"] if cause in call else None
+                for cause in ("ringing", "answered", "ended")
+            ]
+            found[row.recipient, attempt] = (call["number"], row.change.to_status, *times)
+    return found
+
+
+def same_where_both_met(one: Met, other: Met, at_least: int) -> None:
+    common = one.keys() & other.keys()
+    assert len(common) >= at_least
+    assert {key: one[key] for key in common} == {key: other[key] for key in common}
+
+
+PAUSES: list[Act] = [
+    (30, "pause", "A"),
+    (90, "resume", "A"),
+    (95, "pause", "A"),
+    (99, "resume", "A"),
+]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"limit": 1},
+        {"limit": 3},
+        {"limit": PEOPLE},
+        {"callsPerSecond": 0.5},
+        {"order": "freshFirst"},
+        {"order": "retriesFirst", "limit": 7},
+        {"releaseInterval": "1m", "queueLimit": "unlimited"},
+        {"queueTimeout": "30s", "queueLimit": "unlimited"},
+        {"acts": PAUSES},
+        {"acts": [(60, "setConcurrency", 2), (600, "setConcurrency", 50)]},
+    ],
+    ids=str,
+)
+def test_every_person_meets_the_same_draws_at_the_same_attempt_in_every_variant(other: Any) -> None:
+    # Common random numbers; the odds are the same at all hours here and no number tires.
+    baseline = met(variant())
+    assert len(baseline) > 2 * PEOPLE
+    same_where_both_met(baseline, met(variant(**other)), at_least=len(baseline))
+
+
+def test_other_hours_and_a_later_start_leave_draws_alone() -> None:
+    baseline = met(variant())
+    for body in ({"startDateTime": at(5000)}, {"timeWindows": week("10:05-10:30", "13:00-14:00")}):
+        same_where_both_met(baseline, met(variant(chancy(**body))), at_least=PEOPLE)
+
+
+def test_fewer_attempts_and_a_longer_wait_leave_the_others_alone() -> None:
+    baseline, shorter = met(variant()), chancy()
+    shorter["schedule"] |= {"maxAttempts": 2, "retryInterval": 900_000}
+    same_where_both_met(baseline, met(variant(shorter)), at_least=PEOPLE)
+
+
+def test_more_people_leave_those_before_them_alone() -> None:
+    same_where_both_met(met(variant()), met(variant(chancy(count=2 * PEOPLE))), at_least=2 * PEOPLE)
+
+
+def test_a_campaign_after_another_changes_nothing_of_the_first_ones_draws() -> None:
+    baseline = variant()
+    for limit in (20, 3 * PEOPLE):
+        trace = variant(chancy(), chancy("B"), limit=limit)
+        same_where_both_met(met(baseline), met(trace), at_least=2 * PEOPLE)
+        assert met(trace, position=1) != met(trace)  # it has its own
+
+
+def test_an_organization_after_another_changes_no_row_of_the_first_one() -> None:
+    one, both = (
+        run(
+            service(*(organization(name, chancy(), limit=9) for name in names))
+            | {"behaviours": {"default": FLAT}}
+        )
+        for names in (["Acme"], ["Acme", "Bravo"])
+    )
+    assert [row for row in rows(both) if row.organization == 0] == rows(one)
+    assert met(both, organization=1) != met(both)
+
+
+def test_seed_and_replication_change_the_draws_and_default_to_the_scenarios() -> None:
+    written = scenario(chancy(), limit=20) | {"behaviours": {"default": FLAT}, "seed": 77}
+    default = tables(run(written))
+    assert default == tables(run(written, 77)) == tables(run(written, 77, 0))
+    runs = {
+        default,
+        tables(run(written, 78)),
+        tables(run(written, 77, 1)),
+        tables(run(written, 78, 1)),
+    }
+    assert len(runs) == 4
+
+
+def test_without_chance_every_seed_gives_the_same_values() -> None:
+    for seed in range(40):
+        written = random_scenario(seed)  # which of several numbers is shown stays a choice
+        without = [row._replace(number=None) for row in rows(run(written))]
+        for other in ((9, 0), (1, 7)):
+            found = [row._replace(number=None) for row in rows(run(written, *other))]
+            assert found == without
+
+
+def test_a_request_by_the_timeline_meets_the_same_draws_as_one_of_the_file() -> None:
+    filed = chancy(requested=60)
+    timed = chancy(requested=None)
+    body = request(**filed["schedule"])
+    assert rows(variant(timed, acts=[(60, "schedule", "A", body)])) == rows(variant(filed))
