@@ -166,7 +166,8 @@ def test_an_impossible_advance_is_refused_and_moves_nothing(arguments: Any, text
     ("arguments", "text"),
     [
         ({"to": "tomorrow"}, "advance: 'tomorrow' is not an ISO 8601 date or date-time such as"),
-        ({"days": 3_000_000}, "advance: the clock doesn't go beyond the year 9999"),
+        ({"days": 3_000_000}, "advance: the clock stays within the years 1970 to 9999"),
+        ({"days": -30_000}, "advance: the clock stays within the years 1970 to 9999"),
     ],
 )
 def test_an_instant_that_there_is_not_is_an_error_of_dialsim(arguments: Any, text: str) -> None:

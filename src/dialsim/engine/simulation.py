@@ -223,8 +223,8 @@ class Simulation:
     def _target(self, to: Instant | None, span: timedelta) -> int:
         now, end = self._clock.now, self._trace.world.scenario.clock.end
         target = now + round(span / timedelta(milliseconds=1)) if to is None else _milliseconds(to)
-        if target > LAST_INSTANT:
-            raise DialsimError("advance: the clock doesn't go beyond the year 9999")
+        if not 0 <= target <= LAST_INSTANT:
+            raise DialsimError("advance: the clock stays within the years 1970 to 9999")
         if target < now:
             raise DialsimError(
                 f"advance: {format_instant(target)} is before now, {format_instant(now)}"
