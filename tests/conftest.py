@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,8 +12,12 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("dialsim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dialsim")
 
+pytest_plugins = ["pytester"]
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    if not pluginmanager.has_plugin("dialsim"):  # run from src/, without an entry point
+        pluginmanager.register(import_module("dialsim.testing.plugin"), "dialsim")
     parser.addoption(
         "--slow-sample",
         type=int,

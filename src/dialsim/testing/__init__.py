@@ -1,0 +1,70 @@
+"""Regression tests of scheduling: sketch a scenario, run it, hold what came of it.
+
+```python
+from dialsim.testing import Sketch, assert_no_violations, assert_sequence
+
+def test_a_busy_line_is_called_again(dialsim_run):
+    result = dialsim_run(Sketch(slots=1).campaign("January", "busy 1s; answered 5s 90s",
+                                                  max_attempts=2, retry_interval="5m"))
+    assert_sequence(result, 0, "SCHEDULED QUEUED INITIATED BUSY |"
+                               "SCHEDULED QUEUED INITIATED COMPLETED")
+    assert_no_violations(result)
+```
+
+The fixtures and options come with the pytest plugin, `dialsim.testing.plugin`, which pytest finds
+by itself where dialsim is installed. Everything public is named here; modules below are private.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dialsim.testing.bench import Runner, Stepper
+    from dialsim.testing.golden import GoldenTraces
+    from dialsim.testing.sequence import assert_sequence
+    from dialsim.testing.sketch import Sketch
+    from dialsim.testing.thai_clock import at
+    from dialsim.testing.trace_page import trace_text
+    from dialsim.testing.violation import Violation, assert_no_violations, violations
+
+# Names are imported when first used: pytest loads this package in every run.
+_HOMES = {
+    "GoldenTraces": "golden",
+    "Runner": "bench",
+    "Sketch": "sketch",
+    "Stepper": "bench",
+    "Violation": "violation",
+    "assert_no_violations": "violation",
+    "assert_sequence": "sequence",
+    "at": "thai_clock",
+    "trace_text": "trace_page",
+    "violations": "violation",
+}
+
+__all__ = [
+    "GoldenTraces",
+    "Runner",
+    "Sketch",
+    "Stepper",
+    "Violation",
+    "assert_no_violations",
+    "assert_sequence",
+    "at",
+    "trace_text",
+    "violations",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dialsim.testing' has no attribute {name!r}")
+    value = getattr(import_module(f"dialsim.testing.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

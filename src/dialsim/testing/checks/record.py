@@ -1,0 +1,228 @@
+"""A trace put in order for the checks: organizations, campaigns, and rows sorted by call."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.trace import (
+    CHANGES,
+    DIALLED,
+    CampaignChange,
+    LimitChange,
+    ScheduledCampaign,
+    Trace,
+)
+from dialsim.engine.world import CampaignBlock
+from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.testing.checks.opening_hours import Instants, OpeningHours
+from dialsim.testing.violation import Violation
+
+STATUSES = tuple(CallStatus)
+NOTHING = len(CHANGES)
+"""The kind of the change that did not come: what follows a call's last row."""
+
+Mask = NDArray[np.bool_]
+
+
+def kinds(*causes: str) -> Mask:
+    """By kind of change, `NOTHING` included: whether it has one of these causes."""
+    return np.array([*(change.cause in causes for change in CHANGES), "nothing" in causes])
+
+
+def leads_to(*statuses: CallStatus) -> Mask:
+    """By kind of change: whether it leads to one of these statuses."""
+    return np.array([*(change.to_status in statuses for change in CHANGES), False])
+
+
+def net(status: CallStatus) -> NDArray[np.int64]:
+    """By kind of change: by how many it changes the number of calls in this status."""
+    return np.array([(c.to_status is status) - (c.from_status is status) for c in CHANGES])
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trace, and how it came about.
+
+    `finished`: nothing was left to happen when it was taken. `live`: commands may have come from
+    outside, after all of an instant's work (T4), so what held before them counts in that instant.
+    """
+
+    trace: Trace
+    finished: bool
+    live: bool
+
+    @property
+    def cut(self) -> bool:
+        """Whether calls may hang in the air at its end."""
+        return self.trace.cut or not self.finished
+
+    def organizations(self) -> list[OrganizationRecord]:
+        """Its organizations, in the order of the scenario."""
+        return [
+            OrganizationRecord(self, block.position, block.name, self._campaigns(block.position))
+            for block in self.trace.world.organizations
+        ]
+
+    def _campaigns(self, organization: int) -> list[CampaignRecord]:
+        blocks = self.trace.world.organizations[organization].campaigns
+        return [CampaignRecord(self, block) for block in blocks]
+
+
+class CampaignRecord:
+    """One campaign's part of a run: its changes, its schedule, and `rows` sorted by call."""
+
+    def __init__(self, run: Run, block: CampaignBlock) -> None:
+        trace, position = run.trace, (block.organization, block.position)
+        self.run = run
+        self.block = block
+        self.organization = trace.world.organizations[block.organization].name
+        self.count = block.people.count
+        self.changes: list[CampaignChange] = [
+            row for row in trace.campaigns if (row.organization, row.campaign) == position
+        ]
+        self.scheduled: ScheduledCampaign | None = trace.requests.get(position)
+        self.stalled = position in trace.stalled
+        self.rows = CallRecord(trace, block)
+        request = self.scheduled.request if self.scheduled else None
+        self.hours = OpeningHours(request.time_windows if request else ())
+        self.start_at = self.scheduled.start_at if self.scheduled else 0
+        self.max_attempts = request.max_attempts if request else 0
+        self.retry_interval = request.retry_interval if request else 0
+        self.end_at: int | None = None
+        if self.scheduled and request and request.end_date_time is not None:
+            self.end_at = max(self.scheduled.at, request.end_date_time)
+
+    def status_after(self, instant: int) -> CampaignStatus:
+        """The status when all of an instant's work is done."""
+        index = bisect_right([change.at for change in self.changes], instant)
+        return self.changes[index - 1].to_status if index else CampaignStatus.DRAFT
+
+    def runs_after(self, at: Instants) -> Mask:
+        """Whether it is RUNNING when all of each instant's work is done."""
+        return self._runs[np.searchsorted(self._changed_at, at, side="right")]
+
+    def runs_in(self, at: Instants) -> Mask:
+        """Whether it may release and dial in each instant: when commands come last, at any time."""
+        if not self.run.live:
+            return self.runs_after(at)
+        ran = np.concatenate([[0], np.cumsum(self._runs)])
+        since = np.searchsorted(self._changed_at, at, side="left")
+        until = np.searchsorted(self._changed_at, at, side="right")
+        runs: Mask = ran[until + 1] > ran[since]
+        return runs
+
+    @cached_property
+    def _changed_at(self) -> Instants:
+        return np.array([change.at for change in self.changes], dtype=np.int64)
+
+    @cached_property
+    def _runs(self) -> Mask:
+        """Whether it was RUNNING before its first change, and after each."""
+        return np.array([False, *(c.to_status is CampaignStatus.RUNNING for c in self.changes)])
+
+    @cached_property
+    def closing(self) -> tuple[int, str] | None:
+        """When it was cancelled, deleted or its end date came, and by which rule: nobody is called
+        again.
+        """
+        rules = {"cancel": "C6", "delete": "C8"}
+        stops = [(row.at, rules[row.cause]) for row in self.changes if row.cause in rules]
+        if self.end_at is not None and self.end_at <= self.run.trace.end:
+            before = [change for change in self.changes if change.at < (self.end_at or 0)]
+            if not (before and before[-1].to_status.final):
+                stops.append((self.end_at, "C7"))
+        return min(stops, default=None)
+
+    def breach(self, rule: str, at: int, text: str) -> Violation:
+        """A violation by the campaign itself."""
+        return Violation(rule, self.organization, self.block.name, None, None, at, text)
+
+    def breach_by(self, recipient: int, rule: str, at: int, text: str) -> Violation:
+        """A violation by what happened, or not, to a person."""
+        return Violation(rule, self.organization, self.block.name, recipient, None, at, text)
+
+    def breaches(
+        self, rows: Mask, rule: str, text: str | Callable[[int], str]
+    ) -> Iterator[Violation]:
+        """A violation by the call of each of the rows, at its instant; `text` may take the row."""
+        for row in np.flatnonzero(rows).tolist():
+            says = text if isinstance(text, str) else text(row)
+            yield self.breach_at(row, rule, int(self.rows.at[row]), says)
+
+    def breach_at(self, row: int, rule: str, at: int, text: str) -> Violation:
+        """A violation by the call of a row."""
+        recipient, call = int(self.rows.recipient[row]), int(self.rows.call[row])
+        return Violation(rule, self.organization, self.block.name, recipient, call, at, text)
+
+
+class CallRecord:
+    """The rows of one campaign, by (recipient, call, occurrence), and what stands beside each.
+
+    `first` and `last` mark a call's first and last row. `before` and `then` are the kinds of the
+    rows before and after in the same call (`NOTHING` if none), `then_at` the latter's instant or
+    the run's end. `number` and `voice` are what a dial showed, as indexes, -1 in other rows.
+    """
+
+    def __init__(self, trace: Trace, block: CampaignBlock) -> None:
+        log = trace.calls[block.organization][block.position]
+        rows = log.rows()
+        self.order = np.argsort(rows.recipient.astype(np.int64) << 24 | rows.call, kind="stable")
+        self.at = rows.at[self.order]
+        self.recipient = rows.recipient[self.order]
+        self.call = rows.call[self.order]
+        self.kind = rows.kind[self.order].astype(np.int64)
+        same = (self.recipient[1:] == self.recipient[:-1]) & (self.call[1:] == self.call[:-1])
+        self.first = np.concatenate([[True], ~same])[: len(self.at)]
+        self.last = np.concatenate([~same, [True]])[-len(self.at) or 1 :]
+        self.before = np.where(self.first, NOTHING, np.roll(self.kind, 1))
+        self.then = np.where(self.last, NOTHING, np.roll(self.kind, -1))
+        self.then_at = np.where(self.last, trace.end, np.roll(self.at, -1))
+        self.number = self._of_dials(rows.kind == DIALLED, log.dial_numbers)
+        self.voice = self._of_dials(rows.kind == DIALLED, log.dial_voices)
+
+    def _of_dials(self, dialled: Mask, shown: object) -> NDArray[np.int64]:
+        values = np.full(len(dialled), -1, dtype=np.int64)
+        values[dialled] = np.array(shown, dtype=np.int64)
+        return values[self.order]
+
+
+@dataclass(frozen=True)
+class OrganizationRecord:
+    """One organization's part of a run."""
+
+    run: Run
+    position: int
+    name: str
+    campaigns: list[CampaignRecord]
+
+    def limits_after(self, at: Instants) -> NDArray[np.int64]:
+        """maxConcurrentCalls when all of each instant's work is done."""
+        since = np.array([row.at for row in self._limits], dtype=np.int64)
+        limits = np.array([0, *(row.limit for row in self._limits)])
+        after: NDArray[np.int64] = limits[np.searchsorted(since, at, side="right")]
+        return after
+
+    def limits_in(self, at: Instants) -> NDArray[np.int64]:
+        """The limit to which calls are dialled in each instant: when commands come last, the
+        highest that it was.
+        """
+        limits = self.limits_after(at)
+        if self.run.live:
+            limits = np.maximum(limits, self.limits_after(at - 1))
+            for row in self._limits:
+                limits[at == row.at] = np.maximum(limits[at == row.at], row.limit)
+        return limits
+
+    @cached_property
+    def _limits(self) -> list[LimitChange]:
+        return [row for row in self.run.trace.limits if row.organization == self.position]
+
+    def breach(self, rule: str, at: int, text: str) -> Violation:
+        """A violation by the organization's calls taken together."""
+        return Violation(rule, self.name, None, None, None, at, text)

@@ -1,0 +1,211 @@
+"""A sketch: a small scenario in a few lines of Python, for tests of scheduling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import format_instant
+from dialsim.testing.thai_clock import When, instant_of
+from dialsim.testing.timetable import time_windows
+
+if TYPE_CHECKING:
+    from dialsim.scenario.models import Scenario
+
+NUMBERS = ("021000001", "021000002", "021000003")
+"""The caller IDs that an organization of a sketch has unless told otherwise."""
+
+_VALUE_OF = {
+    "setConcurrency": "value",
+    "setCallingAllowed": "value",
+    "setBehaviour": "behaviour",
+    "setWebhookUrl": "url",
+}
+
+
+class Sketch:
+    """A scenario in the making. Every method returns a new sketch and leaves the old one alone.
+
+    Nothing is left to chance: people follow scripts, and a line is set up in 2 s. Keyword arguments
+    are keys of the scenario file in snake case (`queue_timeout="5m"`); what stands deeper is
+    written as in the file. Instants are Thai time (`Mon 09:00`, in the week of 5 January 2026) or
+    seconds after the start. Mistakes show when the scenario is read: it goes through the loader.
+    """
+
+    def __init__(
+        self,
+        slots: int | None = None,
+        *,
+        start: When = "Mon 09:00",
+        end: When | None = None,
+        seed: int = 1,
+        setup_time: object = "2s",
+        **engine: object,
+    ) -> None:
+        """With `slots` it has an organization `Acme` with so many; `engine` are its settings."""
+        self._start = instant_of(start, 0)
+        self._document: dict[str, Any] = {
+            "name": "Sketch",
+            "seed": seed,
+            "clock": {"start": self._text(start)},
+            "engine": _wired(engine),
+            "organizations": [],
+            "behaviours": {"default": {"setupTime": setup_time, "analysisDelay": "20s"}},
+        }
+        if end is not None:
+            self._document["clock"]["end"] = self._text(end)
+        if slots is not None:
+            self._add_organization("Acme", slots, {})
+
+    # -- who calls, and whom ----------------------------------------------------------------------
+
+    def organization(self, name: str, slots: int, **keys: object) -> Sketch:
+        """Another organization; campaigns and actions that follow are its own."""
+        sketch = self._copy()
+        sketch._add_organization(name, slots, keys)
+        return sketch
+
+    def having(self, **keys: object) -> Sketch:
+        """With further keys of the organization: `caller_ids`, `agents`, `calling_allowed`, …"""
+        sketch = self._copy()
+        sketch._organization.update(_wired(keys))
+        return sketch
+
+    def campaign(
+        self,
+        name: str,
+        *people: str | Mapping[str, object],
+        recipients: object = None,
+        requested: When | None = 0,
+        agent: str = "Agent",
+        **body: object,
+    ) -> Sketch:
+        """A campaign that calls `people`: each a script, such as `busy 1s; answered 5s 90s`, or a
+        recipient as in the file.
+
+        `recipients` is for the file's other ways of naming them (`{"count": 200}`). `requested` is
+        the instant of the schedule request; None leaves the campaign DRAFT. `body` is the request:
+        `start`, `end` and `windows` in Thai time, `retry_interval` as a duration or ms,
+        `max_attempts` and so on. It starts at once and has the interface's windows otherwise.
+        """
+        sketch = self._copy()
+        listed = [_recipient(index, person) for index, person in enumerate(people)]
+        written = {"name": name, "agent": agent, "recipients": recipients or listed}
+        if requested is not None:
+            written |= {"scheduledAt": self._text(requested), "schedule": self._request(body)}
+        sketch._organization["campaigns"].append(written)
+        agents = sketch._organization["agents"]
+        if agent not in [known["name"] for known in agents]:
+            agents.append({"name": agent})
+        return sketch
+
+    def behaviour(self, name: str, **keys: object) -> Sketch:
+        """A behaviour, or further keys of one: `setup_time`, `outcomes`, `talk_time`, …"""
+        sketch = self._copy()
+        sketch._document["behaviours"].setdefault(name, {}).update(_wired(keys))
+        return sketch
+
+    # -- what somebody does while it runs ---------------------------------------------------------
+
+    def at(self, when: When, action: str, what: object = None, **keys: object) -> Sketch:
+        """At an instant somebody does something: an action of the file's timeline.
+
+        `what` is the campaign (`pause`, `resume`, `cancel`, `delete`, `schedule`, `reanalyze`), the
+        value (`setConcurrency`, `setCallingAllowed`), the behaviour (`setBehaviour`) or the URL.
+        For `schedule` the keywords are the request's, as in `campaign`; else they are further keys.
+        """
+        sketch = self._copy()
+        written: dict[str, object] = {"at": self._text(when), "action": action}
+        if action == "schedule":
+            written |= {"campaign": what, "body": self._request(keys)}
+        else:
+            written |= {_VALUE_OF.get(action, "campaign"): what} | _wired(keys)
+        if action == "setBehaviour":
+            written.setdefault("agent", "Agent")
+        sketch._organization.setdefault("timeline", []).append(written)
+        return sketch
+
+    # -- what comes of it -------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """The scenario as the text of a file."""
+        return json.dumps(self._document, indent=2, ensure_ascii=False)
+
+    def scenario(self, overrides: Sequence[str] = ()) -> Scenario:
+        """The scenario, read and checked as a file's; raises ScenarioError with all problems."""
+        from dialsim.scenario.loading import loads
+
+        return loads(self.text, name="<sketch>", overrides=overrides)
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def _copy(self) -> Sketch:
+        sketch = Sketch.__new__(Sketch)
+        sketch._start = self._start
+        sketch._document = deepcopy(self._document)
+        return sketch
+
+    @property
+    def _organization(self) -> dict[str, Any]:
+        if not self._document["organizations"]:
+            raise DialsimError("the sketch has no organization yet: Sketch(slots=1) gives it one")
+        newest: dict[str, Any] = self._document["organizations"][-1]
+        return newest
+
+    def _add_organization(self, name: str, slots: int, keys: Mapping[str, object]) -> None:
+        written = {
+            "name": name,
+            "maxConcurrentCalls": slots,
+            "callerIds": list(NUMBERS),
+            "agents": [{"name": "Agent"}],
+            "campaigns": [],
+        }
+        self._document["organizations"].append(written | _wired(keys))
+
+    def _text(self, when: When) -> str:
+        return format_instant(instant_of(when, self._start))
+
+    def _request(self, keys: Mapping[str, object]) -> dict[str, object]:
+        """The body of a schedule request."""
+        body: dict[str, object] = {"startDateTime": self._text(0)}
+        for key, value in keys.items():
+            match key, value:
+                case "start" | "end", str() | float() | int():
+                    body[f"{key}DateTime"] = self._text(value)
+                case "start" | "end", _:
+                    body[f"{key}DateTime"] = value
+                case "windows", str():
+                    body["timeWindows"] = time_windows(value)
+                case "retry_interval", str():
+                    body["retryInterval"] = _milliseconds(value)
+                case _:
+                    body |= _wired({key: value})
+        return body
+
+
+def _recipient(index: int, person: str | Mapping[str, object]) -> dict[str, object]:
+    known = {"script": person} if isinstance(person, str) else person
+    return {"tel": f"08{index:08d}", **known}
+
+
+def _milliseconds(duration: str) -> int:
+    from dialsim.scenario.units import parse_duration
+
+    try:
+        return parse_duration(duration)
+    except ValueError as error:
+        raise DialsimError(f"retry_interval {error}") from None
+
+
+def _wired(keys: Mapping[str, object]) -> dict[str, Any]:
+    """Keyword arguments under the names of the file: `queue_timeout` is `queueTimeout`."""
+    return {_wire_name(key): value for key, value in keys.items()}
+
+
+def _wire_name(key: str) -> str:
+    first, *others = key.split("_")
+    return first + "".join(word.capitalize() for word in others)
