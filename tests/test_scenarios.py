@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,9 @@ def test_an_unlimited_queue_churns_and_a_short_one_does_not() -> None:
     assert churning.queue_timeouts > 500
     assert short.queue_timeouts == 0
     assert churning.people_reached == short.people_reached, "the same people in the same mood"
+    assert churning.finish is not None
+    assert short.finish is not None
+    assert churning.finish - short.finish > timedelta(hours=1)
 
 
 def test_an_early_end_expires_people() -> None:

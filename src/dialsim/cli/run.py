@@ -10,8 +10,9 @@ from dialsim.cli.options import format_option, scenario_argument, seed_option, s
 
 
 @click.command(
+    short_help="Simulate a scenario: when is it done, whom does it reach?",
     epilog="Example: dialsim run scenarios/first-campaign.yaml --out out/first "
-    "--set organizations.Acme.maxConcurrentCalls=30"
+    "--set organizations.Acme.maxConcurrentCalls=30",
 )
 @scenario_argument
 @click.option(

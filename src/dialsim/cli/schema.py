@@ -5,7 +5,10 @@ from __future__ import annotations
 import click
 
 
-@click.command(epilog="Example: dialsim schema > scenario.schema.json")
+@click.command(
+    short_help="Print the JSON Schema of scenario files.",
+    epilog="Example: dialsim schema > scenario.schema.json",
+)
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors to complete and check them.
 

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from dialsim.scenario.models import Scenario
 
 
-@click.command(epilog="Example: dialsim validate scenarios/first-campaign.yaml")
+@click.command(
+    short_help="Check a scenario file without running it.",
+    epilog="Example: dialsim validate scenarios/first-campaign.yaml",
+)
 @scenario_argument
 @set_option
 @format_option
