@@ -66,16 +66,25 @@ organizations:
             segment: vip
             agentParams: {amount: 12.5}
             script: noAnswer 25s; answered 5s 90s silent
+            history:
+              callAttempt: 1
+              latestCallStatus: BUSY
+              lastEndedAt: 2026-01-05T00:59:59.999Z
+              lastCallerId: "021000002"
             id: 7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a13
     timeline:
       - {at: 2026-01-05T05:00:00Z, action: pause, campaign: January}
       - {at: 2026-01-05T06:00:00Z, action: resume, campaign: January}
       - {at: 2026-01-05T07:00:00Z, action: setConcurrency, value: 30}
       - {at: 2026-01-05T07:00:00Z, action: setBehaviour, agent: Reminder, behaviour: holiday}
+      - {at: 2026-01-05T07:00:00Z, action: setCallingAllowed, value: true}
+      - {at: 2026-01-05T07:30:00Z, action: setWebhookUrl, url: https://example.test/hook/other}
       - at: 2026-01-05T08:00:00Z
         action: schedule
         campaign: Scripted
-        body: {startDateTime: 2026-01-05}
+        body: {startDateTime: 2026-01-05, removeDuplicates: true}
+      - {at: 2026-01-05T09:00:00Z, action: reanalyze, campaign: January, share: 0.5}
+      - {at: 2026-01-05T09:30:00Z, action: setWebhookUrl, url: null}
       - {at: 2026-01-06T05:00:00Z, action: cancel, campaign: January}
       - {at: 2026-01-06T06:00:00Z, action: delete, campaign: January}
 behaviours:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dialsim.interface.status import CallStatus
+from dialsim.scenario.history import Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
 from dialsim.scenario.problems import ScenarioError
@@ -88,3 +90,26 @@ def test_the_place_of_a_cell_counts_quotes_and_lines(folder: Path) -> None:
         read(folder, 'tel,customerName,agentParams.amount\n1,"a\n""b"", c",x\n2,,y\n')
     places = [(problem.line, problem.column) for problem in raised.value.problems]
     assert places == [(3, 11), (4, 4)]
+
+
+def test_histories_are_read_and_rows_without_one_have_none(folder: Path) -> None:
+    crowd = read(
+        folder,
+        "history.lastCallerId,tel,history.lastEndedAt,history.callAttempt,history.latestCallStatus\n"
+        "021000001,1,2026-01-05T09:00:00+07:00,3,NO_ANSWER\n"
+        ",2,,,\n"
+        ",3,,0,SCHEDULED\n"
+        ",4,2026-01-05T01:00:00Z,,CANCELLED\n",
+    )
+    assert crowd.history == {
+        0: Past(3, CallStatus.NO_ANSWER, 1_767_578_400_000, "021000001"),
+        3: Past(0, CallStatus.CANCELLED, 1_767_574_800_000),
+    }
+
+
+def test_a_hundred_thousand_histories_are_all_there(folder: Path) -> None:
+    rows = "".join(f"08{i:08d},1,BUSY,2026-01-04T05:00:{i % 60:02d}Z\n" for i in range(100_000))
+    header = "tel,history.callAttempt,history.latestCallStatus,history.lastEndedAt\n"
+    history = read(folder, header + rows).history
+    assert len(history) == 100_000
+    assert history[99_999].last_ended_at % 60_000 == 39_000

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,12 @@ def test_every_key_of_the_format_is_read() -> None:
     assert organization.campaigns[0].scheduled_at == START + HOUR // 2
     assert organization.campaigns[1].schedule is None
     assert [action.action for action in organization.timeline] == [
-        *("pause", "resume", "setConcurrency", "setBehaviour", "schedule", "cancel", "delete")
+        *("pause", "resume", "setConcurrency", "setBehaviour", "setCallingAllowed"),
+        *("setWebhookUrl", "schedule", "reanalyze", "setWebhookUrl", "cancel", "delete"),
     ]
-    body = organization.timeline[4].body
+    body = organization.timeline[6].body
     assert body is not None
+    assert body.remove_duplicates
     assert body.start_date_time == START - HOUR
     odds = scenario.behaviours["default"].answered_odds
     assert odds.by_hour == {9: 0.8, 12: 0.7, 18: 1.4}
@@ -130,12 +133,29 @@ def test_a_plain_duration_is_a_constant_and_a_measured_column_is_empirical(tmp_p
     assert talk_time.values == (30_000, 60_000)  # type: ignore[union-attr]
 
 
-def test_keys_that_are_not_simulated_yet_are_told_once() -> None:
-    (warning,) = loads(FULL).warnings
-    assert warning == (
-        "Read and checked, but not simulated yet: webhook, retention, analysis, analysisDelay, "
-        "rates, lateResultDelay, webhookDelay are without effect."
+def test_a_scenario_that_uses_every_key_is_loaded_without_remarks() -> None:
+    assert loads(FULL).warnings == ()
+
+
+def test_a_reanalyze_without_a_share_is_of_all_calls() -> None:
+    action = "{at: 2026-01-05T05:00:00Z, action: reanalyze, campaign: January}"
+    (read,) = loads(f"{SMALL}    timeline: [{action}]\n").organizations[0].timeline
+    assert read.share == 1.0
+
+
+def test_a_url_of_null_is_a_url_taken_away_and_not_one_left_out() -> None:
+    action = "{at: 2026-01-05T05:00:00Z, action: setWebhookUrl, url: null}"
+    (read,) = loads(f"{SMALL}    timeline: [{action}]\n").organizations[0].timeline
+    assert (read.action, read.url) == ("setWebhookUrl", None)
+
+
+def test_the_value_of_an_action_is_of_the_actions_type() -> None:
+    actions = ", ".join(
+        f"{{at: 2026-01-05T05:00:00Z, action: {action}, value: {value}}}"
+        for action, value in [("setConcurrency", "2.0"), ("setCallingAllowed", "false")]
     )
+    read = loads(f"{SMALL}    timeline: [{actions}]\n").organizations[0].timeline
+    assert [(type(action.value), action.value) for action in read] == [(int, 2), (bool, False)]
 
 
 def test_the_same_number_twice_is_kept_with_a_warning() -> None:
@@ -227,7 +247,7 @@ def test_whatever_is_wrong_it_is_told_in_plain_words(seed: int, wrong: int) -> N
         if chance.random() < 0.2:
             container.pop(key)
         else:
-            container[key] = chance.choice(BAD_VALUES)
+            container[key] = deepcopy(chance.choice(BAD_VALUES))
     problems: tuple[Problem, ...] = ()
     try:
         loads(json.dumps(document).replace("NaN", ".nan").replace("Infinity", ".inf"))

@@ -7,6 +7,7 @@ import pytest
 
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import GeneratedRecipients
+from dialsim.scenario.history import Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
 from dialsim.scenario.scripts import Step, parse_script
@@ -107,3 +108,51 @@ def test_a_script_reads_step_by_step() -> None:
         Step(CallStatus.FAILED, 0),
         Step(CallStatus.COMPLETED, 5000, 90_000, "agentError"),
     )
+
+
+def listed(*people_: str) -> People:
+    text = SMALL.replace("{count: 10}", f"[{', '.join(people_)}]")
+    clocked = "clock: {start: 2026-01-05T02:00:00Z}\n" + text
+    return people(loads(clocked).organizations[0].campaigns[0].recipients, 1, 0, 0)
+
+
+ENDED = "lastEndedAt: 2026-01-05T02:00:00Z"
+ENDED_MS = 1_767_578_400_000
+
+
+def test_a_history_is_kept_by_recipient() -> None:
+    crowd = listed(
+        '{tel: "1"}',
+        f'{{tel: "2", history: {{callAttempt: 2, latestCallStatus: BUSY, {ENDED}}}}}',
+        f'{{tel: "3", history: {{latestCallStatus: CANCELLED, {ENDED}, lastCallerId: "9"}}}}',
+    )
+    assert crowd.history == {
+        1: Past(2, CallStatus.BUSY, ENDED_MS),
+        2: Past(0, CallStatus.CANCELLED, ENDED_MS, "9"),
+    }
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        "null",
+        "{}",
+        "{callAttempt: 0, latestCallStatus: null}",
+        "{callAttempt: 0, latestCallStatus: SCHEDULED, lastEndedAt: null}",
+        "{latestCallStatus: EXPIRED}",
+    ],
+)
+def test_who_had_no_call_has_no_history(history: str) -> None:
+    assert listed(f'{{tel: "1", history: {history}}}').history == {}
+
+
+def test_somebody_whose_next_call_was_waiting_goes_on_from_the_last_that_ended() -> None:
+    history = f"{{callAttempt: 1, latestCallStatus: SCHEDULED, {ENDED}}}"
+    (past,) = listed(f'{{tel: "1", history: {history}}}').history.values()
+    assert (past.call_attempt, past.last_ended_at, past.reached) == (1, ENDED_MS, False)
+
+
+@pytest.mark.parametrize("status", list(CallStatus))
+def test_r3_reached_by_history_is_who_answered_whatever_the_analysis(status: CallStatus) -> None:
+    answered = status in (CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED)
+    assert Past(1, status, 0).reached == answered

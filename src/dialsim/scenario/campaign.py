@@ -18,6 +18,7 @@ from dialsim.scenario.fields import (
     broken,
     wrong,
 )
+from dialsim.scenario.history import History
 from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.scripts import parse_script
 from dialsim.scenario.units import Instant
@@ -49,6 +50,10 @@ class Recipient(Model):
         default_factory=dict,
         description="What the agent's paramsSchema asks for.",
         examples=[{"amount": 100}],
+    )
+    history: History | None = Field(
+        default=None,
+        description="What happened before the scenario begins: a forecast from the middle.",
     )
     script: Annotated[Text, BeforeValidator(_script)] | None = Field(
         default=None,

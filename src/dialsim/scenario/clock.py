@@ -28,12 +28,35 @@ def start_of(root: Cursor, problems: Problems) -> int:
 
 
 def check_order(root: Cursor, start: int, problems: Problems) -> None:
-    """Note the instants of the document that lie before its clock's start."""
+    """Note the instants of the document that lie on the wrong side of its clock's start.
+
+    Nothing is asked for before it, and a history ends by then; `start` is 0 if unknown.
+    """
     for cursor in _instants(root):
         instant = _read(cursor, parse_offset_instant)
         if instant is not None and instant < start:
-            shown = format_instant(start).replace(".000Z", "Z")
-            problems.add(cursor, f"must not be before clock.start, {shown}")
+            problems.add(cursor, f"must not be before clock.start, {_shown(start)}")
+    for cursor in _histories(root):
+        instant = _read(cursor.at("lastEndedAt"), parse_offset_instant)
+        if instant is not None and instant > start > 0:
+            problems.add(cursor.at("lastEndedAt"), not_after(start))
+
+
+def not_after(start: int) -> str:
+    """What a history that goes on after clock.start (ms) is told."""
+    return f"must not be after clock.start, {_shown(start)}"
+
+
+def _shown(instant: int) -> str:
+    return format_instant(instant).replace(".000Z", "Z")
+
+
+def _histories(root: Cursor) -> Iterator[Cursor]:
+    for organization in root.at("organizations").items():
+        for campaign in organization.at("campaigns").items():
+            for person in campaign.at("recipients").items():
+                if person.at("history").exists:
+                    yield person.at("history")
 
 
 def _instants(root: Cursor) -> Iterator[Cursor]:

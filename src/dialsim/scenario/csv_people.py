@@ -11,7 +11,8 @@ from pathlib import Path
 
 from dialsim.interface.agent import ParamSchema
 from dialsim.interface.identifiers import is_uuid
-from dialsim.scenario.csv_source import CsvSource
+from dialsim.scenario.csv_history import HISTORY_COLUMNS, read_history
+from dialsim.scenario.csv_source import CsvSource, quoted
 from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, ParamValue
 from dialsim.scenario.people_table import Codes, PeopleTable
 from dialsim.scenario.problems import Problem, Problems
@@ -26,13 +27,17 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def read_people(
-    folder: Path, file: str, schema: Mapping[str, ParamSchema], problems: Problems
+    folder: Path,
+    file: str,
+    schema: Mapping[str, ParamSchema],
+    start: int,
+    problems: Problems,
 ) -> PeopleTable:
     """Read the recipients of a CSV relative to `folder`, noting all that is wrong with it.
 
     `schema` is the agent's paramsSchema: it says which columns `agentParams.…` must be there and
-    what they hold; an empty cell is a parameter left out. Raises ScenarioError where the file
-    can't be read as a CSV at all.
+    what they hold; an empty cell is a parameter left out. `start` is clock.start in ms, 0 if
+    unknown. Raises ScenarioError where the file can't be read as a CSV at all.
     """
     source = CsvSource.read(folder, file, problems)
     _check_header(source, schema, problems)
@@ -41,6 +46,7 @@ def read_people(
         tels=[""] * rows, names=[None] * rows, ids=[None] * rows, digest=source.digest
     )
     table.segments.codes = table.scripts.codes = [-1] * rows
+    table.history = read_history(source, start, problems)
     for index, name in enumerate(source.header):
         cells = _Cells(source, index, problems)
         if name.startswith(PARAM):
@@ -63,11 +69,9 @@ def _check_header(source: CsvSource, schema: Mapping[str, ParamSchema], problems
     if len(source.header) == 1 and re.search(r"[;\t]", source.header[0]):
         source.note(problems, 1, 0, "", "columns are separated by commas, not by ; or tabs")
         return
-    known = [*COLUMNS, *(PARAM + name for name in schema)]
+    known = [*COLUMNS, *HISTORY_COLUMNS, *(PARAM + name for name in schema)]
     for index, name in enumerate(source.header):
-        if name.startswith("history."):
-            source.note(problems, 1, index, name, f"{name} is not supported yet")
-        elif name and name not in known and not name.startswith(PARAM):
+        if name and name not in known and not name.startswith(PARAM):
             near = [PARAM + name] if name in schema else get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; columns are {', '.join(known)}"
             source.note(problems, 1, index, name, f"{name} is not a known column{hint}")
@@ -95,14 +99,14 @@ class _Cells:
     def tels(self) -> list[str]:
         for row, cell in enumerate(self._cells):
             if not _PHONE.fullmatch(cell):
-                says = f"{PHONE_TEXT}, not {_quoted(cell)}" if cell else "must not be empty"
+                says = f"{PHONE_TEXT}, not {quoted(cell)}" if cell else "must not be empty"
                 self._wrong(row, says)
         return list(self._cells)
 
     def ids(self) -> list[str | None]:
         for row, cell in enumerate(self._cells):
             if cell and not is_uuid(cell):
-                self._wrong(row, f"must be a UUID, not {_quoted(cell)}")
+                self._wrong(row, f"must be a UUID, not {quoted(cell)}")
         return self.optional()
 
     def codes(self) -> Codes:
@@ -133,7 +137,7 @@ class _Cells:
         for row, cell in enumerate(self._cells):
             value = read(cell) if cell else None
             if cell and value is None:
-                self._wrong(row, f"must be {wanted}, not {_quoted(cell)}")
+                self._wrong(row, f"must be {wanted}, not {quoted(cell)}")
             values.append(value)
         return values
 
@@ -156,7 +160,3 @@ def _number(cell: str) -> ParamValue | None:
 
 def _boolean(cell: str) -> ParamValue | None:
     return {"true": True, "false": False}.get(cell.lower())
-
-
-def _quoted(cell: str) -> str:
-    return f'"{cell if len(cell) <= 40 else cell[:37] + "..."}"'

@@ -105,5 +105,10 @@ class CsvSource:
         return line, column
 
 
+def quoted(cell: str) -> str:
+    """A cell as an error shows it."""
+    return f'"{cell if len(cell) <= 40 else cell[:37] + "..."}"'
+
+
 def _count(cells: Sequence[str]) -> str:
     return "1 cell" if len(cells) == 1 else f"{len(cells)} cells"

@@ -72,7 +72,7 @@ def _read(text: str, name: str, folder: Path, overrides: Sequence[str]) -> Scena
         problems.fail(told(root.place, (), str(error)))
     check_ids(scenario, root, problems)
     problems.raise_if_any()
-    return scenario.loaded(None, remarks_on(scenario, root))
+    return scenario.loaded(None, remarks_on(scenario))
 
 
 def _values(root: Cursor, folder: Path, problems: Problems) -> Any:
@@ -83,12 +83,12 @@ def _values(root: Cursor, folder: Path, problems: Problems) -> Any:
     values: Any = root.value
     for body, request in read_schedules(root, problems):
         put(values, body.path, request)
-    for recipients, people in read_recipients(root, folder, problems):
+    start = start_of(root, problems)
+    check_order(root, start, problems)
+    for recipients, people in read_recipients(root, folder, start, problems):
         put(values, recipients.path, people)
     for measured, distribution in read_measurements(root, folder, problems):
         put(values, measured.path, distribution)
-    start = start_of(root, problems)
-    check_order(root, start, problems)
     clock, behaviours = values.get("clock") or {}, values.get("behaviours") or {}
     if isinstance(clock, dict):
         values["clock"] = {**clock, "start": clock.get("start") or format_instant(start)}

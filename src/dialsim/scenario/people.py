@@ -107,6 +107,7 @@ class ListedPeople(People):
         if table.scripts.texts:
             self.scripts = tuple(map(parse_script, table.scripts.texts))
             self.script = np.array(table.scripts.codes, dtype=np.int32)
+        self.history = table.history
 
     @override
     def tels(self) -> list[str]:
@@ -143,6 +144,8 @@ def tabled(recipients: Sequence[Recipient]) -> PeopleTable:
         table.ids.append(person.id)
         table.segments.append(person.segment)
         table.scripts.append(person.script)
+        if person.history is not None and (past := person.history.past) is not None:
+            table.history[index] = past
         for name, value in person.agent_params.items():
             if name not in table.params:
                 table.params[name] = [None] * len(recipients)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dialsim.scenario.fields import ParamValue
+from dialsim.scenario.history import Past
 
 
 class Codes:
@@ -23,8 +24,8 @@ class Codes:
 class PeopleTable:
     """Recipients as columns of equal length, in upload order.
 
-    `params` has a column per parameter, None where a recipient lacks it. `digest` is the SHA-256
-    of the file they come from, empty for a list.
+    `params` has a column per parameter, None where a recipient lacks it. `history` has an entry
+    per recipient who has one. `digest` is the SHA-256 of the file they come from, empty for a list.
     """
 
     tels: list[str] = field(default_factory=list)
@@ -33,4 +34,5 @@ class PeopleTable:
     segments: Codes = field(default_factory=Codes)
     scripts: Codes = field(default_factory=Codes)
     params: dict[str, list[ParamValue | None]] = field(default_factory=dict)
+    history: dict[int, Past] = field(default_factory=dict)
     digest: bytes = b""

@@ -23,12 +23,13 @@ _SCHEMA = TypeAdapter(dict[str, ParamSchema])
 
 
 def read_recipients(
-    root: Cursor, folder: Path, problems: Problems
+    root: Cursor, folder: Path, start: int, problems: Problems
 ) -> Iterator[tuple[Cursor, RecipientsFile]]:
     """Each recipients block of a document that names a CSV, with what is in the file.
 
-    `folder` is where relative file names start. Parameters of recipients in the document itself
-    are checked against their agents' paramsSchema on the way.
+    `folder` is where relative file names start, `start` is clock.start in ms, 0 if unknown.
+    Parameters of recipients in the document itself are checked against their agents' paramsSchema
+    on the way.
     """
     for organization in root.at("organizations").items():
         schemas = dict(_schemas(organization))
@@ -37,7 +38,7 @@ def read_recipients(
             recipients = campaign.at("recipients")
             file = recipients.at("file").text
             if file is not None and len(list(recipients.entries())) == 1:
-                table = _read_file(recipients, folder, file, schema, problems)
+                table = _read_file(recipients, folder, file, schema, start, problems)
                 yield recipients, RecipientsFile.read(file, table)
             for person in recipients.items():
                 _check_params(person, schema, problems)
@@ -56,10 +57,15 @@ def _schemas(organization: Cursor) -> Iterator[tuple[str, ParamsSchema]]:
 
 
 def _read_file(
-    recipients: Cursor, folder: Path, file: str, schema: ParamsSchema, problems: Problems
+    recipients: Cursor,
+    folder: Path,
+    file: str,
+    schema: ParamsSchema,
+    start: int,
+    problems: Problems,
 ) -> PeopleTable:
     try:
-        return read_people(folder, file, schema, problems)
+        return read_people(folder, file, schema, start, problems)
     except ScenarioError as error:
         problems.refer(recipients.at("file"), error)
         return PeopleTable()

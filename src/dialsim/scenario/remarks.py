@@ -8,38 +8,11 @@ from collections.abc import Iterator, Sequence
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.models import Scenario
 from dialsim.scenario.organization import Organization
-from dialsim.scenario.tree import Cursor
-
-_NOT_SIMULATED = {
-    "organizations": ("webhook", "retention"),
-    "agents": ("analysis",),
-    "behaviours": ("analysisDelay", "rates", "lateResultDelay"),
-    "engine": ("webhookDelay",),
-}
 
 
-def remarks_on(scenario: Scenario, root: Cursor) -> tuple[str, ...]:
-    """Plain sentences on a good scenario and the document it was read from."""
-    return (*_not_simulated(root), *_on_organizations(scenario))
-
-
-def _not_simulated(root: Cursor) -> Iterator[str]:
-    organizations = list(root.at("organizations").items())
-    blocks = {
-        "organizations": organizations,
-        "agents": [agent for org in organizations for agent in org.at("agents").items()],
-        "behaviours": [behaviour for _, behaviour in root.at("behaviours").entries()],
-        "engine": [root.at("engine")],
-    }
-    keys = [
-        key
-        for noun, known in _NOT_SIMULATED.items()
-        for key in known
-        if any(block.at(key).exists for block in blocks[noun])
-    ]
-    if keys:
-        verb = "is" if len(keys) == 1 else "are"
-        yield f"Read and checked, but not simulated yet: {', '.join(keys)} {verb} without effect."
+def remarks_on(scenario: Scenario) -> tuple[str, ...]:
+    """Plain sentences on a good scenario."""
+    return tuple(_on_organizations(scenario))
 
 
 def _on_organizations(scenario: Scenario) -> Iterator[str]:

@@ -78,10 +78,6 @@ def _read(
         for fault in rejected.faults:
             problems.note(_problem(fault, body, root))
         return None
-    if request.remove_duplicates:
-        says = "is not supported yet; leave it out or write false"
-        problems.add(body.at("removeDuplicates"), says)
-        return None
     return request
 
 

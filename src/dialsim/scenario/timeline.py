@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.scenario.fields import Limit, Model, Text, broken
+from dialsim.scenario.fields import Limit, Model, Share, Switch, Text, Url, wrong
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.tree import Cursor
 from dialsim.scenario.units import Instant
 
 Action = Literal[
-    "pause", "resume", "cancel", "delete", "schedule", "setConcurrency", "setBehaviour"
+    "pause",
+    "resume",
+    "cancel",
+    "delete",
+    "schedule",
+    "reanalyze",
+    "setConcurrency",
+    "setBehaviour",
+    "setWebhookUrl",
+    "setCallingAllowed",
 ]
 ACTIONS: Mapping[str, tuple[str, ...]] = {
     "pause": ("campaign",),
@@ -22,13 +31,17 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "cancel": ("campaign",),
     "delete": ("campaign",),
     "schedule": ("campaign", "body"),
+    "reanalyze": ("campaign", "share"),
     "setConcurrency": ("value",),
     "setBehaviour": ("agent", "behaviour"),
+    "setWebhookUrl": ("url",),
+    "setCallingAllowed": ("value",),
 }
-"""The actions, each with the fields it needs beside `at` and `action`."""
+"""The actions, each with the fields it takes beside `at` and `action`."""
 
-NOT_YET = ("reanalyze", "setWebhookUrl", "setCallingAllowed")
-"""Actions of the format that this version does not simulate."""
+_OPTIONAL = ("share",)
+_MAY_BE_NULL = ("url",)
+_SWITCHES = ("setCallingAllowed",)
 
 
 def _one_form_per_action(schema: dict[str, Any]) -> None:
@@ -36,11 +49,11 @@ def _one_form_per_action(schema: dict[str, Any]) -> None:
     forms = [
         {
             "properties": {"at": fields["at"], "action": {"const": action}}
-            | {name: _needed(fields[name]) for name in needs},
-            "required": ["at", "action", *needs],
+            | {name: _form(fields[name], name, action) for name in takes},
+            "required": ["at", "action", *(name for name in takes if name not in _OPTIONAL)],
             "additionalProperties": False,
         }
-        for action, needs in ACTIONS.items()
+        for action, takes in ACTIONS.items()
     ]
     schema.clear()
     schema |= {
@@ -51,23 +64,45 @@ def _one_form_per_action(schema: dict[str, Any]) -> None:
     }
 
 
-def _needed(field: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an optional field where it is not optional."""
+def _form(field: dict[str, Any], name: str, action: str) -> dict[str, Any]:
+    """The schema of a field where an action takes it: not null, and of its one type there."""
+    if "anyOf" not in field or name in _MAY_BE_NULL:
+        return field
     form, _null = field["anyOf"]
-    return {**form, "description": field["description"], "examples": field.get("examples", [])}
+    about = _VALUES.get(action) or {
+        "description": field["description"],
+        "examples": field.get("examples", []),
+    }
+    if name == "value":
+        limit, switch = form["oneOf"]
+        form = switch if action in _SWITCHES else limit
+    return {**form, **about}
+
+
+_VALUES: Mapping[str, dict[str, Any]] = {
+    "setConcurrency": {"description": "The new maxConcurrentCalls.", "examples": [30]},
+    "setCallingAllowed": {
+        "description": "Whether schedule requests are accepted from then on.",
+        "examples": [False],
+    },
+}
 
 
 class TimelineAction(Model, json_schema_extra=_one_form_per_action):
-    """One action; it has exactly the fields that `ACTIONS` names, the others are None."""
+    """One action; it has the fields that `ACTIONS` names, the others are as if left out."""
 
     at: Instant = Field(description="When it is done.", examples=["2026-01-05T05:00:00Z"])
     action: Action = Field(description="What is done.", examples=["pause"])
     campaign: Text | None = Field(
         default=None, description="Name of the campaign.", examples=["January"]
     )
-    value: Limit | None = Field(
-        default=None, description="The new maxConcurrentCalls.", examples=[30]
-    )
+    value: (
+        Annotated[
+            Annotated[Limit, Tag("<limit>")] | Annotated[Switch, Tag("<switch>")],
+            Discriminator(lambda value: "<switch>" if isinstance(value, bool) else "<limit>"),
+        ]
+        | None
+    ) = None
     body: ScheduleRequest | None = Field(default=None, description="The schedule request's body.")
     agent: Text | None = Field(
         default=None, description="Name of the agent.", examples=["Reminder"]
@@ -77,27 +112,40 @@ class TimelineAction(Model, json_schema_extra=_one_form_per_action):
         description="Name of the behaviour that holds for it from then on.",
         examples=["holiday"],
     )
+    share: Share = Field(
+        default=1.0,
+        description="The share of the campaign's delivered calls that is analyzed again.",
+        examples=[0.5],
+    )
+    url: Url | None = Field(
+        default=None,
+        description="Where results are sent from the next one on; null for nowhere.",
+        examples=["https://example.test/hook/secret"],
+    )
 
-    @model_validator(mode="before")
+    @field_validator("value", mode="before")
     @classmethod
-    def _is_supported(cls, block: Any) -> Any:
-        action = block.get("action") if isinstance(block, dict) else None
-        if action in NOT_YET:
-            known = ", ".join(ACTIONS)
-            raise broken(f'"{action}" is not supported yet; the actions are {known}', "action")
-        return block
+    def _is_of_the_actions_type(cls, value: object, info: ValidationInfo) -> object:
+        switched = info.data.get("action") in _SWITCHES
+        if switched and not isinstance(value, bool):
+            raise wrong("must be true or false")
+        if not switched and isinstance(value, bool):
+            raise wrong("must be a whole number")
+        return value
 
 
 def check_fields(action: Cursor, problems: Problems) -> None:
     """Note which fields an action lacks or doesn't take; the fields' values are not looked at."""
     name = action.at("action").text
-    needs = ACTIONS.get(name or "")
-    if needs is None:
+    takes = ACTIONS.get(name or "")
+    if takes is None:
         return
-    for field in needs:
-        if not action.at(field).exists:
-            problems.add(action, f"needs {field}: {name} takes {', '.join(needs)}")
+    for field in takes:
+        given = action.at(field)
+        there = given.node is not None if field in _MAY_BE_NULL else given.exists
+        if not there and field not in _OPTIONAL:
+            problems.add(action, f"needs {field}: {name} takes {', '.join(takes)}")
     for key, given in action.entries():
         known = key in TimelineAction.model_fields and key not in {"at", "action"}
-        if known and key not in needs and given.exists:
-            problems.add(given, f"is no field of {name}, which takes {', '.join(needs)}")
+        if known and key not in takes and given.exists:
+            problems.add(given, f"is no field of {name}, which takes {', '.join(takes)}")

@@ -31,8 +31,8 @@ _BOUNDS = {
     "greater_than_equal": ("must not be less than", "ge"),
     "less_than_equal": ("must not be greater than", "le"),
 }
+_CHOICES = ("literal_error", "enum")
 _ALTERNATIVE = re.compile(r"<[a-z]+>")
-_NOT_YET = {"history"}
 _LONGEST_SHOWN = 40
 
 
@@ -82,7 +82,7 @@ def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
     if kind in _BOUNDS:
         relation, bound = _BOUNDS[kind]
         return f"{relation} {context[bound]}"
-    if kind == "literal_error":
+    if kind in _CHOICES:
         return _none_of(context["expected"], culprit)
     says: str = context.get("says") or _KINDS.get(kind, details["msg"])
     return says if kind == "broken" else unlike(says, culprit)
@@ -90,8 +90,6 @@ def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
 
 def _unknown_key(culprit: Cursor, root: Cursor) -> str:
     key = str(culprit.path[-1])
-    if key in _NOT_YET:
-        return "is not supported yet"
     if key == "<<":
         return "is a merge key, which YAML 1.2 does not have: write the keys out"
     return f"is not a known key{suggestion(culprit.path, root)}"
