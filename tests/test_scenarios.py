@@ -77,3 +77,26 @@ def test_vips_answer_more_readily() -> None:
     recipients = dialsim.run(dialsim.load(FOLDER / "people-from-a-file.yaml")).recipients
     reached = (recipients["state"] == "reached").groupby(recipients["segment"], observed=True)
     assert reached.mean()["vip"] > reached.mean()["mass"]
+
+
+def test_an_outage_loses_what_falls_into_it_and_errors_alone_lose_nothing() -> None:
+    none = "organizations.Acme.webhook.receiver.outages=[]"
+    outage = figures("webhook-outage.yaml")["Results wanted"].webhooks
+    without = figures("webhook-outage.yaml", none)["Results wanted"].webhooks
+    assert outage.results == without.results
+    assert without.lost == 0
+    assert without.after_retries > 0
+    assert outage.lost > 300
+
+
+def test_re_analyses_of_old_calls_come_without_personal_data() -> None:
+    webhooks = dialsim.run(dialsim.load(FOLDER / "retention.yaml")).webhooks
+    again = webhooks[webhooks.result == 1]
+    assert len(again) > 50
+    for payload in (body["payload"] for body in again.body):
+        assert payload["isReAnalysis"]
+        assert payload["recipient"]["customerName"] == ""
+        assert payload["recipient"]["agentParams"] == {"amount": None, "metadata__batch": "2026-01"}
+        assert payload["recordUrl"] is None
+        assert payload["transcriptFileUrl"] is None
+        assert payload["callResult"]["version"] == "v2"

@@ -234,7 +234,7 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "pending": _webhooks("pending"),
         "without URL": _webhooks("without_url"),
     },
-    "Webhooks at the receiver": {
+    "At the receiver": {
         "duplicated": _webhooks("duplicated"),
         "out of order": _webhooks("out_of_order"),
         "mean delay": _delay("delay_mean_seconds"),
