@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dialsim.interface.errors import DialsimError
@@ -174,7 +175,7 @@ class Sketch:
         body: dict[str, object] = {"startDateTime": self._text(0)}
         for key, value in keys.items():
             match key, value:
-                case "start" | "end", str() | float() | int():
+                case "start" | "end", str() | datetime() | float() | int():
                     body[f"{key}DateTime"] = self._text(value)
                 case "start" | "end", _:
                     body[f"{key}DateTime"] = value

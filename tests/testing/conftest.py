@@ -1,0 +1,44 @@
+"""pytest inside pytest: a folder with tests that use the plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import dialsim
+from dialsim.testing import Sketch, assert_no_violations, assert_sequence, trace_text
+
+Outcome = pytest.RunResult
+Inner = Callable[..., Outcome]
+
+
+@pytest.fixture
+def plugged() -> list[str]:
+    """What makes pytest load the plugin where it can't find it by itself: run from src/."""
+    found = entry_points(group="pytest11", name="dialsim")
+    return [] if found else ["-p", "dialsim.testing.plugin"]
+
+
+@pytest.fixture
+def inner(pytester: pytest.Pytester, plugged: list[str]) -> Inner:
+    """Run pytest in a folder of its own: `inner("--dialsim-seeds", "3")`."""
+    return lambda *arguments: pytester.runpytest_inprocess(*plugged, *arguments)
+
+
+@pytest.fixture
+def outer_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes find dialsim where this one did, from whatever folder."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(dialsim.__file__).parents[1]))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _everything_imported() -> None:
+    """Import what runs need for good: pytester forgets its own imports, numpy comes only once."""
+    result = dialsim.run(Sketch(1).campaign("A", "busy 0s").scenario())
+    assert_sequence(result, 0, "SCHEDULED QUEUED INITIATED BUSY")
+    assert_no_violations(result)
+    assert trace_text(result)
+    assert result.summary.to_json()

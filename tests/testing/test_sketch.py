@@ -1,0 +1,163 @@
+"""Sketches of scenarios, and the instants and windows in them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import dialsim
+from dialsim.interface.instants import parse_instant
+from dialsim.testing import Sketch, at
+from dialsim.testing.thai_clock import stamp
+from dialsim.testing.timetable import time_windows
+
+MONDAY_9 = datetime(2026, 1, 5, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "later"),
+    [
+        ("Mon 09:00", timedelta()),
+        ("Mon 00:00", -timedelta(hours=9)),
+        ("Tue 09:00:30", timedelta(days=1, seconds=30)),
+        ("Sun 18:59:59.999", timedelta(days=6, hours=9, minutes=59, seconds=59, milliseconds=999)),
+        ("Mon 09:00:00.5", timedelta(milliseconds=500)),
+        ("Mon 12 Jan 2026 09:00", timedelta(days=7)),
+        ("12 Jan 2026 09:00", timedelta(days=7)),
+    ],
+)
+def test_at_reads_thai_time(text: str, later: timedelta) -> None:
+    assert at(text) == MONDAY_9 + later
+    assert at(text).utcoffset() == timedelta(hours=7)
+
+
+@pytest.mark.parametrize("instant", [0, 1_767_578_400_001, 253_402_300_799_999 - 7 * 3_600_000])
+def test_at_reads_what_traces_print(instant: int) -> None:
+    assert at(stamp(instant)) == datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=instant)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("09:00", "no instant of Thai time"),
+        ("Mon", "no instant of Thai time"),
+        ("Mon 9:00", "no instant of Thai time"),
+        ("Mon09:00:00.1234", "no instant of Thai time"),
+        ("Mon 24:00", "hour must be in"),
+        ("Mon 30 Feb 2026 09:00", "day"),
+        ("Tue 5 Jan 2026 09:00", "is a Mon, not a Tue"),
+    ],
+)
+def test_at_says_what_is_wrong(text: str, error: str) -> None:
+    with pytest.raises(dialsim.DialsimError, match=error):
+        at(text)
+
+
+def test_windows_are_written_by_days_and_ranges() -> None:
+    found = time_windows("Mon-Tue 09:00-12:00 13:00-17:00, Sun 10:00-11:00")
+    morning, afternoon = ({"start": "09:00", "end": "12:00"}, {"start": "13:00", "end": "17:00"})
+    assert found == [
+        {"dayOfWeek": 1, "time": [morning, afternoon]},
+        {"dayOfWeek": 2, "time": [morning, afternoon]},
+        {"dayOfWeek": 7, "time": [{"start": "10:00", "end": "11:00"}]},
+    ]
+    assert [item["dayOfWeek"] for item in time_windows("09:00-10:00")] == [1, 2, 3, 4, 5, 6, 7]
+    assert [item["dayOfWeek"] for item in time_windows("Sat-Mon 09:00-10:00")] == [6, 7, 1]
+
+
+@pytest.mark.parametrize("text", ["", "Mon", "Mon 09:00", "Mo 09:00-10:00", "Mon-Foo 09:00-10:00"])
+def test_what_are_no_windows_is_said(text: str) -> None:
+    with pytest.raises(dialsim.DialsimError, match="no (windows|days)"):
+        time_windows(text)
+
+
+def test_a_sketch_is_a_scenario_like_a_files() -> None:
+    sketch = (
+        Sketch(3, start="Tue 10:00", end=3600, seed=4, queue_timeout="5m", calls_per_second=2)
+        .having(calling_allowed=False)
+        .campaign(
+            "January",
+            "busy 1s",
+            {"tel": "0811111111", "customerName": "Somsri"},
+            start=60,
+            end="Wed 12:00",
+            windows="Mon-Fri 09:00-12:00",
+            requested="Tue 10:00:30",
+            max_attempts=3,
+            retry_interval="10m",
+        )
+        .organization("Bravo", slots=1, caller_ids=["029999999"])
+        .campaign("Draft", recipients={"count": 7}, requested=None, agent="Other")
+        .behaviour("holiday", outcomes={"noAnswer": 1})
+        .at(90, "setConcurrency", 2)
+        .at("Tue 10:10", "schedule", "Draft", start=at("Tue 10:20"), max_attempts=1)
+        .at("Tue 10:30", "setBehaviour", "holiday", agent="Other")
+    )
+    scenario = sketch.scenario()
+    acme, bravo = scenario.organizations
+    ten = parse_instant("2026-01-06T03:00:00Z")
+    assert (scenario.clock.start, scenario.clock.end, scenario.seed) == (ten, ten + 3_600_000, 4)
+    assert (scenario.engine.queue_timeout, scenario.engine.calls_per_second) == (300_000, 2)
+    assert (acme.max_concurrent_calls, acme.calling_allowed) == (3, False)
+    request = acme.campaigns[0].schedule
+    assert request is not None
+    assert acme.campaigns[0].scheduled_at == ten + 30_000
+    assert request.start_date_time == ten + 60_000
+    assert request.end_date_time == parse_instant("2026-01-07T05:00:00Z")
+    assert (request.max_attempts, request.retry_interval) == (3, 600_000)
+    assert len(request.time_windows) == 5
+    assert bravo.caller_ids == ("029999999",)
+    assert [agent.name for agent in bravo.agents] == ["Agent", "Other"]
+    assert bravo.campaigns[0].schedule is None
+    limit, asked, holiday = bravo.timeline
+    assert (limit.at, limit.value) == (ten + 90_000, 2)
+    assert asked.body is not None
+    assert asked.body.start_date_time == ten + 20 * 60_000
+    assert (holiday.agent, holiday.behaviour) == ("Other", "holiday")
+
+
+def test_every_action_of_the_timeline_can_be_sketched() -> None:
+    sketch = Sketch(1).behaviour("b").campaign("A", "busy 0s")
+    told = {"pause": "A", "resume": "A", "cancel": "A", "delete": "A", "schedule": "A"}
+    told |= {"setBehaviour": "b", "setWebhookUrl": "https://example.test/hook"}
+    for action, what in told.items():
+        sketch = sketch.at(1, action, what)
+    sketch = sketch.at(1, "setCallingAllowed", True).at(1, "setConcurrency", 2)
+    sketch = sketch.at(1, "reanalyze", "A", share=0.5)
+    done = [action.action for action in sketch.scenario().organizations[0].timeline]
+    assert done == [*told, "setCallingAllowed", "setConcurrency", "reanalyze"]
+
+
+def test_a_sketch_is_never_changed() -> None:
+    base = Sketch(1).campaign("A", "busy 0s")
+    before = base.text
+    more = base.at(1, "pause", "A").campaign("B").having(caller_ids=["021111111"])
+    more.behaviour("x").organization("Bravo", 1)
+    assert base.text == before != more.text
+
+
+def test_a_sketch_has_no_chance_in_it() -> None:
+    sketch = Sketch(1).campaign("A", "busy 1s; answered 3s 9s", "noAnswer 7s", max_attempts=2)
+    texts = {dialsim.run(sketch.scenario(), seed=seed).sequences.str.cat() for seed in range(5)}
+    assert len(texts) == 1
+
+
+def test_mistakes_show_as_in_a_file() -> None:
+    wrong = Sketch(1, queue_time="5m").campaign("A", "busy", max_attempts=0)
+    with pytest.raises(dialsim.ScenarioError) as caught:
+        wrong.scenario()
+    text = str(caught.value)
+    assert "<sketch>:" in text
+    assert "queueTime" in text
+    assert "organizations.0.campaigns.0.schedule.maxAttempts must not be less than 1" in text
+    assert "organizations.0.campaigns.0.recipients.0.script" in text
+
+
+def test_what_a_sketch_cannot_be_is_said() -> None:
+    with pytest.raises(dialsim.DialsimError, match="no organization yet"):
+        Sketch().campaign("A")
+    with pytest.raises(dialsim.DialsimError, match="retry_interval needs a unit"):
+        Sketch(1).campaign("A", retry_interval="5")
+    with pytest.raises(dialsim.DialsimError, match="has no time zone"):
+        Sketch(1, start=datetime(2026, 1, 5, 9))  # noqa: DTZ001
