@@ -37,6 +37,11 @@ def first_reading(scenario: Scenario) -> Reading:
             (row.at, *name(names, row.organization, row.campaign), *row[3:])
             for row in trace.refused
         ],
+        removed={
+            (*name(names, *place), recipient)
+            for place, request in trace.requests.items()
+            for recipient in request.removed
+        },
     )
 
 
@@ -70,6 +75,7 @@ def assert_both_agree(scenario: Scenario, whence: str) -> None:
         if found != wanted:
             pytest.fail(f"{whence}: {table} differ\n{difference(found, wanted)}", pytrace=False)
     assert engine.stalled == oracle.stalled, whence
+    assert engine.removed == oracle.removed, whence
 
 
 def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:

@@ -119,6 +119,7 @@ class Schedule:
     windows: Windows
     max_attempts: int
     retry_interval: int
+    remove_duplicates: bool
 
     @staticmethod
     def of(body: dict[str, Any]) -> Schedule:
@@ -131,6 +132,26 @@ class Schedule:
             windows=Windows(body.get("timeWindows")),
             max_attempts=attempts,
             retry_interval=interval if interval is not None else HOUR if attempts > 1 else 0,
+            remove_duplicates=bool(body.get("removeDuplicates")),
+        )
+
+
+@dataclass
+class Past:
+    """What a recipient's history says, where a call was made and ended."""
+
+    attempts: int
+    answered: bool
+    ended_at: int
+
+    @staticmethod
+    def of(history: dict[str, Any] | None) -> Past | None:
+        if not history or not history.get("lastEndedAt"):
+            return None
+        return Past(
+            attempts=history.get("callAttempt", 0),
+            answered=history["latestCallStatus"] in ("COMPLETED", "ANALYSIS_FAILED"),
+            ended_at=instant(history["lastEndedAt"]),
         )
 
 

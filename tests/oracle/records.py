@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from oracle.given import Schedule, Step
+from oracle.given import Past, Schedule, Step
 
 Transition = tuple[int, str, str, int, int, str | None, str, str | None, str]
 CampaignRow = tuple[int, str, str, str, str, str]
@@ -35,13 +35,19 @@ class Call:
 
 @dataclass(eq=False)
 class Person:
-    """One recipient: `attempts` counts as P5 does; `retry_due` is that of a retry to come (R2)."""
+    """One recipient: `attempts` counts as P5 does; `retry_due` is that of a retry to come (R2).
+
+    `answered_until` is the end of the conversation, in the scenario or before it began (D3).
+    """
 
     campaign: Campaign
     index: int
+    tel: str
     script: list[Step]
+    past: Past | None = None
     attempts: int = 0
     reached: bool = False
+    answered_until: int | None = None
     retry_due: int | None = None
     calls: list[Call] = field(default_factory=list)
 
@@ -99,6 +105,7 @@ class Organization:
     limit: int
     allowed: bool
     setup: dict[str, int]
+    duplicate_window: int
     campaigns: list[Campaign] = field(default_factory=list)
     released_last: int = -1  # position of a campaign
     dialled_last: int | None = None  # instant
@@ -113,13 +120,15 @@ class Reading:
 
     A transition is (at, organization, campaign, recipient, call, from, to, phase, cause), a
     campaign's row (at, organization, campaign, from, to, cause), a refusal (at, organization,
-    campaign, action, code, message); `stalled` holds (organization, campaign) (T5).
+    campaign, action, code, message); `stalled` holds (organization, campaign) (T5), `removed`
+    (organization, campaign, recipient) (D3).
     """
 
     transitions: list[Transition]
     campaigns: list[CampaignRow]
     stalled: set[tuple[str, str]]
     refused: list[Refused]
+    removed: set[tuple[str, str, int]]
 
 
 class Book:
@@ -128,6 +137,7 @@ class Book:
     def __init__(self) -> None:
         self.organizations: list[Organization] = []
         self.refused: list[Refused] = []
+        self.removed: set[tuple[str, str, int]] = set()
         self._transitions: list[tuple[tuple[int, ...], Transition]] = []
         self._campaign_rows: list[tuple[tuple[int, ...], CampaignRow]] = []
 
@@ -170,4 +180,5 @@ class Book:
             campaigns=[row for _, row in sorted(self._campaign_rows)],
             stalled={(campaign.organization.name, campaign.name) for campaign in left},
             refused=self.refused,
+            removed=self.removed,
         )

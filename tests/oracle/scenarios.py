@@ -18,6 +18,7 @@ from oracle.given import HOUR, MINUTE, SECOND, clock_start, instant
 from oracle.second_reading import second_reading
 
 MONDAY = instant("2026-01-04T17:00:00Z")  # 2026-01-05, midnight in Thailand
+ENDED = ("COMPLETED", "ANALYSIS_FAILED", "NO_ANSWER", "NO_ANSWER", "BUSY", "FAILED")
 NUMBERS = ["021000001", "021000002", "021000003"]
 Scenario = dict[str, Any]
 
@@ -63,7 +64,7 @@ class Draft:
     def scenario(self) -> Scenario:
         organizations = [self.organization(o) for o in range(self.rng.choice((1, 1, 1, 2)))]
         setup = self.rng.choice((self.span(1, 2), self.span(1, 1), "1ms", "3s"))
-        return {
+        scenario = {
             "version": 1,
             "name": "Nasty",
             "seed": 1,
@@ -72,6 +73,51 @@ class Draft:
             "organizations": organizations,
             "behaviours": {"default": {"setupTime": setup}, "slow": {"setupTime": self.span(2, 4)}},
         }
+        for organization in organizations:
+            if self.rng.random() < 0.5:
+                self.add_duplicates(organization)
+            if self.rng.random() < 0.4:
+                self.add_past(organization, clock_start(scenario))
+        return scenario
+
+    def add_past(self, organization: Scenario, start: int) -> None:
+        """Some people were called before it begins, and some campaigns go on where others stood."""
+        rng = self.rng
+        ago = (0, 1, self.unit, 299_999, 300_000, 300_000 + self.unit, 600_000, HOUR)
+        for campaign in organization["campaigns"]:
+            share = rng.choice((0, 0.3, 0.7, 1))
+            for recipient in campaign["recipients"]:
+                if rng.random() >= share:
+                    continue
+                status = rng.choice((*ENDED, *ENDED, "CANCELLED", "SCHEDULED"))
+                counted = status not in ("CANCELLED", "SCHEDULED")
+                recipient["history"] = {
+                    "callAttempt": rng.choice((1, 1, 2, 3) if counted else (0, 0, 1, 2)),
+                    "latestCallStatus": status,
+                    "lastEndedAt": iso(start - rng.choice(ago)),
+                    "lastCallerId": rng.choice(NUMBERS),
+                }
+
+    def add_duplicates(self, organization: Scenario) -> None:
+        """Campaigns share numbers, and some requests drop those already reached."""
+        rng = self.rng
+        window = rng.choice((self.unit, 20 * self.unit, HOUR, 30 * 24 * HOUR, 30 * 24 * HOUR))
+        organization["duplicateCallAlert"] = {"window": f"{window}ms"}
+        for position, campaign in enumerate(organization["campaigns"]):
+            for index, recipient in enumerate(campaign["recipients"]):
+                shared = position == 0 or rng.random() < 0.7
+                recipient["tel"] = f"0800{index:06d}" if shared else f"08{position + 1}{index:07d}"
+        first, last = organization["campaigns"][0], organization["campaigns"][-1]
+        if "schedule" in last and first is not last:  # asked for while the others call
+            last["agent"] = first["agent"]
+            at = iso(self.start + rng.choice((1, 10, 30, 100, 300)) * self.unit)
+            request = {"at": at, "action": "schedule", "campaign": last["name"]}
+            organization["timeline"].append(request | {"body": last.pop("schedule")})
+            last.pop("scheduledAt", None)
+        for entry in (*organization["campaigns"], *organization["timeline"]):
+            body = entry.get("schedule") or entry.get("body")
+            if body is not None and rng.random() < 0.8:
+                body["removeDuplicates"] = True
 
     def clock(self, organizations: list[Scenario]) -> Scenario:
         """Left out at times, where the file's requests alone say when it begins."""
@@ -228,12 +274,17 @@ class Trouble:
         at, campaign = self.moment("dialled")
         later = max(at, rng.choice((at, at + 1, at + SECOND, self.moment()[0], self.moment()[0])))
         kinds = ("pause",) * 6 + ("setConcurrency",) * 5 + ("setBehaviour", "resume", "cancel")
-        kind = rng.choice((*kinds, "cancel", "delete", "schedule"))
+        rare = ("setCallingAllowed", "setWebhookUrl", "reanalyze")
+        kind = rng.choice((*kinds, "cancel", "delete", "delete", "schedule", rng.choice(rare)))
         first: Scenario = {"at": iso(at), "action": kind}
         second: Scenario = {"at": iso(later), "action": kind}
         if kind == "setConcurrency":
             first["value"] = rng.choice((0, 0, 0, 1, 1, 2, 4))
             second["value"] = rng.choice((1, 1, 2, 3))
+        elif kind == "setCallingAllowed":
+            first["value"], second["value"] = False, True
+        elif kind == "setWebhookUrl":
+            first["url"], second["url"] = "https://example.test/hook", None
         elif kind == "setBehaviour":
             first |= {"agent": rng.choice(("Reminder", "Survey")), "behaviour": "slow"}
             second |= {"agent": first["agent"], "behaviour": "default"}
@@ -241,10 +292,25 @@ class Trouble:
             first["campaign"] = second["campaign"] = campaign
             common = {"pause": "resume", "resume": "pause", "schedule": "cancel"}
             second["action"] = common.get(kind, rng.choice(("cancel", "delete")))
+            if kind == "reanalyze":
+                first["share"] = rng.choice((0, 0.5, 1))
             if kind == "schedule":
                 first["body"] = {"startDateTime": iso(at), "retryInterval": 300_000}
         often = 0.85 if kind in ("pause", "setConcurrency") else 0.4
         self.organization["timeline"] += [first, second] if rng.random() < often else [first]
+
+    def move_request(self) -> None:
+        """A request that drops duplicates comes as the window behind some end closes, or nearly."""
+        rng, asked = self.rng, [a for a in self.organization["timeline"] if "body" in a]
+        asked = [a for a in asked if a["body"].get("removeDuplicates")]
+        if not asked:
+            return
+        (ended, _), (later, _) = self.moment("ended"), self.moment()
+        action = rng.choice(asked)
+        action["at"] = iso(max(ended, later))
+        if later > ended:
+            window = max(1, later - ended + rng.choice((-1, 0, 0, 1)))
+            self.organization["duplicateCallAlert"]["window"] = f"{window}ms"
 
     def add_end(self) -> None:
         """An endDateTime for a campaign that has none or another."""
@@ -271,6 +337,8 @@ def add_trouble(rng: random.Random, scenario: Scenario) -> None:
             trouble.add_action()
         if rng.random() < 0.4:
             trouble.add_end()
+        if rng.random() < 0.5:
+            trouble.move_request()
         if rng.random() < 0.2:
             rng.shuffle(organization["timeline"])  # a file need not be in order of time
         if rng.random() < 0.06:

@@ -1,4 +1,4 @@
-"""The rules T, C, Q, P and R of the rule book, read naively.
+"""The rules T, C, Q, P, R and D3 of the rule book, read naively.
 
 At every instant at which something might happen everything is scanned, step by step as in T4.
 Nothing is kept sorted, no event is planned ahead: what a call or a campaign does next is found by
@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from oracle.given import Action, Engine, Schedule, actions, clock_start, duration, instant, script
+from oracle.given import (
+    Action,
+    Engine,
+    Past,
+    Schedule,
+    actions,
+    clock_start,
+    duration,
+    instant,
+    script,
+)
 from oracle.records import Book, Call, Campaign, Organization, Person, Reading
 
 MOST_INSTANTS = 2_000_000  # more than any scenario meant for this reading has
@@ -47,11 +57,16 @@ class Run(Book):
     def _organization(self, position: int, given: dict[str, Any]) -> Organization:
         setup = {a["name"]: self.setups[a.get("behaviour", "default")] for a in given["agents"]}
         limit, allowed = given["maxConcurrentCalls"], given.get("callingAllowed", True)
-        organization = Organization(position, given["name"], limit, allowed, setup)
+        window = duration(given.get("duplicateCallAlert", {}).get("window", 0))
+        organization = Organization(position, given["name"], limit, allowed, setup, window)
         for c, entry in enumerate(given["campaigns"]):
             campaign = Campaign(organization, c, entry["name"], entry["agent"])
             for index, recipient in enumerate(entry["recipients"]):
-                campaign.people.append(Person(campaign, index, script(recipient["script"])))
+                past, steps = Past.of(recipient.get("history")), script(recipient["script"])
+                person = Person(campaign, index, recipient["tel"], steps, past)
+                if past is not None and past.answered:
+                    person.answered_until = past.ended_at
+                campaign.people.append(person)
             organization.campaigns.append(campaign)
         return organization
 
@@ -119,13 +134,17 @@ class Run(Book):
             organization = self.organizations[action.organization]
             if action.name == "setConcurrency":
                 organization.limit = action.given["value"]
+            elif action.name == "setCallingAllowed":
+                organization.allowed = action.given["value"]
+            elif action.name == "setWebhookUrl":
+                pass  # W6: no call is the other for it
             elif action.name == "setBehaviour":
                 organization.setup[action.given["agent"]] = self.setups[action.given["behaviour"]]
             else:
                 self._ask(action, organization.campaigns[action.campaign or 0], now)
 
     def _ask(self, action: Action, campaign: Campaign, now: int) -> None:
-        refusal = self._refusal(action, campaign)
+        refusal = self._refusal(action, campaign, now)
         if refusal is not None:
             names = (campaign.organization.name, campaign.name)
             self.refused.append((now, *names, action.name, *refusal))
@@ -147,35 +166,72 @@ class Run(Book):
             self.turn(campaign, campaign.status if campaign.final else "CANCELLED", "delete", now)
             campaign.deleted = True
 
-    @staticmethod
-    def _refusal(action: Action, campaign: Campaign) -> tuple[str, str] | None:
+    def _refusal(self, action: Action, campaign: Campaign, now: int) -> tuple[str, str] | None:
         """Code and message, or None: the checks in the interface's order (C9)."""
         status = campaign.status
         if campaign.deleted:  # C8
             return "CAMPAIGN_NOT_FOUND", "Campaign not found"
         if action.name == "schedule":
-            if status != "DRAFT":
-                text = f"Campaign has already been started (current status: {status})"
-                return "CAMPAIGN_ALREADY_STARTED", text
-            if not campaign.organization.allowed:
-                return "CALLING_NOT_ALLOWED", "Your organization is not allowed to make calls."
-            return None
+            return self._refusal_of_request(campaign, action.given["body"], now)
         allowed = {
             "pause": ("SCHEDULED", "RUNNING", "PAUSED"),
             "resume": ("PAUSED",),
             "cancel": ("DRAFT", "SCHEDULED", "RUNNING", "PAUSED"),
             "delete": (status,),
+            "reanalyze": (status,),
         }
         if status not in allowed[action.name]:
             return "INVALID_CAMPAIGN_STATE", f"Cannot {action.name} a {status} campaign"
+        return None
+
+    def _refusal_of_request(
+        self, campaign: Campaign, body: dict[str, Any], now: int
+    ) -> tuple[str, str] | None:
+        if campaign.status != "DRAFT":
+            text = f"Campaign has already been started (current status: {campaign.status})"
+            return "CAMPAIGN_ALREADY_STARTED", text
+        if not campaign.organization.allowed:
+            return "CALLING_NOT_ALLOWED", "Your organization is not allowed to make calls."
+        left = [person for person in campaign.people if not self._is_duplicate(person, now)]
+        if body.get("removeDuplicates") and not left:  # D3
+            text = "All recipients are duplicates within the configured window"
+            return "VALIDATION_FAILED", text
         return None
 
     def _schedule(self, campaign: Campaign, body: dict[str, Any], now: int) -> None:  # C1
         campaign.schedule = Schedule.of(body)
         campaign.start_at = max(now, campaign.schedule.start)
         self.turn(campaign, "SCHEDULED", "schedule", now)
+        removes = campaign.schedule.remove_duplicates
         for person in campaign.people:
-            self.create(person, campaign.start_at, "scheduled", now)
+            if removes and self._is_duplicate(person, now):
+                self.removed.add((campaign.organization.name, campaign.name, person.index))
+                continue  # D3: off the list
+            if person.past is None:
+                self.create(person, campaign.start_at, "scheduled", now)
+            else:
+                self._go_on(person, person.past, campaign.schedule, now)
+
+    @staticmethod
+    def _go_on(person: Person, past: Past, schedule: Schedule, now: int) -> None:
+        """From where the history left this person: reached, all attempts made, or to be called."""
+        person.attempts, person.reached = past.attempts, past.answered
+        if not past.answered and past.attempts < schedule.max_attempts:
+            person.retry_due = max(now, past.ended_at + schedule.retry_interval)
+
+    @staticmethod
+    def _is_duplicate(person: Person, now: int) -> bool:  # D3
+        """Whether this agent reached this number, in any campaign, within the window."""
+        campaign = person.campaign
+        since = now - campaign.organization.duplicate_window
+        return any(
+            other.tel == person.tel
+            and other.answered_until is not None
+            and since <= other.answered_until <= now
+            for theirs in campaign.organization.campaigns
+            if theirs.agent == campaign.agent
+            for other in theirs.people
+        )
 
     def _withdraw_all(self, campaign: Campaign, to: str, cause: str, now: int) -> bool:
         """Waiting calls end so and retries not yet due are dropped; whether there were any."""
@@ -204,9 +260,9 @@ class Run(Book):
         for campaign in self.campaigns():
             for call in campaign.calls("INITIATED"):
                 while call.status == "INITIATED" and call.moves_at <= now:
-                    self._go_on(call, now)
+                    self._proceed(call, now)
 
-    def _go_on(self, call: Call, now: int) -> None:
+    def _proceed(self, call: Call, now: int) -> None:
         step, person = call.step, call.person
         if call.phase == "dialling":
             call.moves_at = now + step.ring
@@ -219,6 +275,8 @@ class Run(Book):
             self.move(call, "INITIATED", "talking", "answered", now)
         else:
             person.attempts += 1  # P5
+            if step.end == "COMPLETED":
+                person.answered_until = now
             self.move(call, step.end, None, "ended", now)
             self._retry_after(person, now)
 

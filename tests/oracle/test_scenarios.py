@@ -23,12 +23,15 @@ def test_instants_looked_at_in_vain_change_nothing(seed: int) -> None:
 
 def test_the_random_scenarios_meet_every_kind_of_change() -> None:
     calls_met, campaigns_met, refused, stalled = set(), set(), set(), 0
-    for seed in range(150):
+    removed, gone_on = 0, 0
+    for seed in range(300):
         reading = second_reading(random_scenario(seed))
         calls_met |= {(row[5], row[6], row[8]) for row in reading.transitions}
         campaigns_met |= {row[3:] for row in reading.campaigns}
         refused |= {(row[3], row[4]) for row in reading.refused}
         stalled += len(reading.stalled)
+        removed += bool(reading.removed)
+        gone_on += any(row[4] == 1 and row[8] == "retry" for row in reading.transitions)
     waiting = ("SCHEDULED", "QUEUED", "INITIATED")
     withdrawn = {("CANCELLED", "cancelled"), ("CANCELLED", "deleted"), ("EXPIRED", "expired")}
     assert calls_met >= {(before, *after) for before in waiting for after in withdrawn}
@@ -36,3 +39,6 @@ def test_the_random_scenarios_meet_every_kind_of_change() -> None:
     assert len(campaigns_met) >= 20
     assert len(refused) >= 9
     assert stalled >= 10
+    assert ("schedule", "VALIDATION_FAILED") in refused, "nobody is left"
+    assert removed >= 12
+    assert gone_on >= 30

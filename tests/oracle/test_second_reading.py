@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oracle.paper import ZERO, at, calls, campaign, dials, life, lines, scenario, windows
+from oracle.scenarios import Scenario
 from oracle.second_reading import second_reading
 
 
@@ -355,3 +356,61 @@ def test_set_behaviour_holds_for_dials_from_then_on() -> None:
     reading = second_reading(scenario(a, timeline=slow))
     ended = [text for text in calls(reading) if "ended" in text]
     assert ended == ["2 0.1 INITIATED>BUSY ended", "7 1.1 INITIATED>BUSY ended"]
+
+
+def with_history(written: Scenario, *histories: tuple[int, str, float] | None) -> Scenario:
+    """A campaign whose people were called before: attempts, last status, when it ended."""
+    for person, history in zip(written["recipients"], histories, strict=True):
+        if history is not None:
+            attempts, status, ended = history
+            person["history"] = {
+                "callAttempt": attempts,
+                "latestCallStatus": status,
+                "lastEndedAt": at(ended),
+            }
+    return written
+
+
+def test_r2_a_history_goes_on_with_the_next_call_at_the_later_of_request_and_interval() -> None:
+    # Person 0 was reached, person 1 has had both attempts: nothing more for them. Person 2 is due
+    # at -100 + 300, person 3 at once: there 2 s setup, BUSY at 2, and that was the last attempt.
+    body = {"maxAttempts": 2, "retryInterval": 300_000}
+    histories = [(1, "COMPLETED", -9), (2, "BUSY", -9), (1, "FAILED", -100), (1, "BUSY", -400)]
+    a = with_history(campaign("A", "busy 0s", "busy 0s", "busy 0s", "busy 0s", **body), *histories)
+    reading = second_reading(scenario(a))
+    assert calls(reading) == lines("""
+        0 3.1 new>SCHEDULED retry
+        0 3.1 SCHEDULED>QUEUED released
+        0 3.1 QUEUED>dialling dialled
+        2 3.1 INITIATED>BUSY ended
+        200 2.1 new>SCHEDULED retry
+        200 2.1 SCHEDULED>QUEUED released
+        200 2.1 QUEUED>dialling dialled
+        202 2.1 INITIATED>BUSY ended""")
+    assert life(reading)[-1] == "202 A RUNNING>COMPLETED all_final"
+
+
+def test_d3_who_was_reached_within_the_window_is_off_the_list() -> None:
+    # Person 0 of A is reached from 2 to 9. At 19 that is 10 s ago, at the edge of the window;
+    # person 1, BUSY in A, is called again.
+    a, b = campaign("A", "answered 0s 7s", "busy 0s"), campaign("B", "busy 0s", "busy 0s")
+    b["scheduledAt"], b["schedule"]["removeDuplicates"] = at(19), True
+    written = scenario(a, b, limit=2)
+    written["organizations"][0]["duplicateCallAlert"] = {"window": "10s"}
+    reading = second_reading(written)
+    assert reading.removed == {("Acme", "B", 0)}
+    assert dials(reading) == ["0 A 0.1", "0 A 1.1", "19 B 1.1"]
+    b["scheduledAt"] = at(19.001)
+    assert second_reading(written).removed == set()
+
+
+def test_d3_nobody_left_is_refused_and_calling_must_be_allowed_first() -> None:
+    a, b = campaign("A", "answered 0s 7s"), campaign("B", "busy 0s")
+    b["scheduledAt"], b["schedule"]["removeDuplicates"] = at(19), True
+    written = scenario(a, b)
+    written["organizations"][0]["duplicateCallAlert"] = {"window": "1d"}
+    nobody = ("VALIDATION_FAILED", "All recipients are duplicates within the configured window")
+    assert [row[3:] for row in second_reading(written).refused] == [("schedule", *nobody)]
+    forbids = {"at": at(5), "action": "setCallingAllowed", "value": False}
+    written["organizations"][0]["timeline"] = [forbids]
+    assert [row[4] for row in second_reading(written).refused] == ["CALLING_NOT_ALLOWED"]
