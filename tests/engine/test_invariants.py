@@ -1,14 +1,14 @@
-"""What no trace may ever show, held on random scenarios with chance (see `violations`)."""
+"""What no trace may ever show, held on random scenarios with chance (see `dialsim.testing`)."""
 
 from __future__ import annotations
 
 import pytest
 
 from dialsim.engine.trace import CHANGES
+from dialsim.testing import assert_no_violations
 from engine.chancy import chancy_scenario
 from engine.paper import run
 from engine.rows import rows
-from engine.violations import assert_no_violations
 from oracle.scenarios import random_scenario
 
 

@@ -15,6 +15,7 @@ from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.interface.status import CampaignStatus
+from dialsim.testing import assert_no_violations
 from engine.chancy import chancy_scenario
 from engine.paper import (
     ZERO,
@@ -29,7 +30,6 @@ from engine.paper import (
     simulation,
 )
 from engine.rows import calls, dials, life, lines, rows, stalled, tables
-from engine.violations import assert_no_violations
 from oracle.scenarios import iso, random_scenario
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)
@@ -221,7 +221,7 @@ def test_the_commands_do_what_they_say() -> None:
         22 1.1 QUEUED>dialling dialled
         23 1.1 INITIATED>CANCELLED deleted""")
     assert live.status("A") is CampaignStatus.CANCELLED
-    assert_no_violations(live.trace)
+    assert_no_violations(live)
 
 
 def test_a_slow_behaviour_holds_from_the_next_dial_on() -> None:

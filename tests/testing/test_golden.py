@@ -166,7 +166,9 @@ def test_people_who_are_in_one_trace_alone_are_shown() -> None:
 def test_of_many_differences_the_first_are_shown_and_some_more_named() -> None:
     people = 30
     text = describe(differences(page(*["busy 3s"] * people), page(*["busy 4s"] * people)), "x.txt")
-    assert text.startswith("the run differs from x.txt in 31 places, first at Mon 5 Jan 2026 10:00:")
+    assert text.startswith(
+        "the run differs from x.txt in 31 places, first at Mon 5 Jan 2026 10:00:"
+    )
     assert "Acme/A recipient 3\n" in text
     assert "\nAcme/A recipient 4\n" not in text
     assert "… and in Acme/A recipient 4, Acme/A recipient 5," in text

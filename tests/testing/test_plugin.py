@@ -149,7 +149,9 @@ def test_the_seed_options_repeat_the_tests_that_run_scenarios(
     pytester.makepyfile(SEEDS)
     result = inner("-s", "-q", *arguments)
     result.assert_outcomes(passed=len(expected))
-    said = [line.lstrip(".") for line in result.outlines if line.lstrip(".").startswith(("own", "none"))]
+    said = [
+        line.lstrip(".") for line in result.outlines if line.lstrip(".").startswith(("own", "none"))
+    ]
     assert said == expected
 
 

@@ -68,7 +68,7 @@ def test_windows_are_written_by_days_and_ranges() -> None:
 
 @pytest.mark.parametrize("text", ["", "Mon", "Mon 09:00", "Mo 09:00-10:00", "Mon-Foo 09:00-10:00"])
 def test_what_are_no_windows_is_said(text: str) -> None:
-    with pytest.raises(dialsim.DialsimError, match="no (windows|days)"):
+    with pytest.raises(dialsim.DialsimError, match=r"no (windows|days)"):
         time_windows(text)
 
 
