@@ -157,3 +157,39 @@ def test_results_overtaken_by_newer_ones_of_the_same_person_are_counted() -> Non
     )
     assert overtaken > 10
     assert result.summary.webhooks.out_of_order == overtaken
+
+
+def test_w6_the_url_is_looked_up_when_each_result_is_sent() -> None:
+    # Two busy calls, five minutes apart; meanwhile the URL changes, or is there for the first time.
+    people = [{"tel": "0812345678", "script": "busy 1s"}]
+    for first, second in (("https://example.test/hook", None), (None, "https://example.test/new")):
+        given = scenario(people, {"latency": "200ms"})
+        acme = given["organizations"][0]
+        acme["campaigns"][0]["schedule"] |= {"maxAttempts": 2, "retryInterval": 300_000}
+        if first is None:
+            del acme["webhook"]
+        simulation = dialsim.Simulation(dialsim.loads(json.dumps(given)))
+        simulation.advance(minutes=1)
+        simulation.set_webhook_url(second)
+        table = Result(simulation.run()).webhooks
+        assert table.attempt.isna().tolist() == [first is None, second is None]
+        assert table.received.tolist() == [first is not None, second is not None]
+
+
+def test_a_url_set_on_the_instant_of_sending_holds_for_it() -> None:
+    given = scenario([{"tel": "0812345678", "script": "busy 1s"}], {"latency": "200ms"})
+    del given["organizations"][0]["webhook"]
+    action = {"action": "setWebhookUrl", "url": "https://example.test/hook"}
+    given["organizations"][0]["timeline"] = [{"at": "2026-01-05T02:00:03Z"} | action]
+    assert dialsim.run(dialsim.loads(json.dumps(given))).webhooks.received.tolist() == [True]
+
+
+def test_the_summary_has_the_figures_at_every_level_and_in_its_table() -> None:
+    result = run({"count": 50}, {"latency": "200ms", "errorRate": 0.5})
+    plain, frame = result.summary.to_dict(), result.summary.to_frame()
+    acme = plain["organizations"][0]
+    assert plain["webhooks"] == acme["webhooks"] == acme["campaigns"][0]["webhooks"]
+    assert plain["webhooks"]["results"] == 50
+    assert sum(plain["webhooks"][key] for key in ("at_first_try", "after_retries", "lost")) == 50
+    assert frame.webhooks_lost.tolist() == [plain["webhooks"]["lost"]] * 3
+    assert frame.analyses_conversations.tolist() == [0, 0, 0]
