@@ -172,7 +172,7 @@ class Summary(Figures):
         """
         import pandas as pd
 
-        frame = pd.DataFrame([*_rows(self)])
+        frame = pd.DataFrame([*figure_rows(self)])
         frame["finish"] = frame["finish"].astype(pd.DatetimeTZDtype("ms", "UTC"))
         frame["currency"] = frame["currency"].astype("str")
         return frame.astype(dict.fromkeys(_MAY_BE_NONE, "float64"))
@@ -183,7 +183,8 @@ class Summary(Figures):
         return summary_html(self)
 
 
-def _rows(summary: Summary) -> Iterator[dict[str, Any]]:
+def figure_rows(summary: Summary) -> Iterator[dict[str, Any]]:
+    """The rows of `Summary.to_frame`: scope, organization and campaign, then the figures."""
     yield {"scope": "run", "organization": None, "campaign": None} | _flat(summary)
     for owner in summary.organizations:
         place = {"scope": "organization", "organization": owner.name, "campaign": None}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.clock import check_order, start_of
 from dialsim.scenario.measurements import read_measurements
 from dialsim.scenario.models import Scenario
+from dialsim.scenario.origin import Origin
 from dialsim.scenario.overrides import apply
 from dialsim.scenario.problems import Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
@@ -34,8 +37,7 @@ def load(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Scenari
     """
     file = Path(path)
     text = decoded(read_bytes(file, str(path)), str(path))
-    scenario = _read(text, str(path), file.parent, overrides)
-    return scenario.loaded(file, scenario.warnings)
+    return _read(Origin(text, str(path), file.parent, file, tuple(overrides)))
 
 
 def loads(
@@ -50,18 +52,30 @@ def loads(
     `folder` is where the names of its CSVs start, by default the current one. Raises ScenarioError
     as `load` does.
     """
-    return _read(text, name, Path(folder or ""), overrides)
+    return _read(Origin(text, name, Path(folder or ""), None, tuple(overrides)))
 
 
-def _read(text: str, name: str, folder: Path, overrides: Sequence[str]) -> Scenario:
-    problems = Problems(name)
-    document = parse_yaml(text, name, problems)
+def with_overrides(scenario: Scenario, overrides: Sequence[str]) -> Scenario:
+    """The same scenario with values replaced by `PATH=VALUE`, after those it was loaded with.
+
+    It is read again from the text that it came from, and so are its CSVs. Raises ScenarioError as
+    `load` does, DialsimError for a scenario that `load` or `loads` didn't make.
+    """
+    origin = scenario.origin
+    if origin is None:
+        raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
+    return _read(replace(origin, overrides=(*origin.overrides, *overrides)))
+
+
+def _read(origin: Origin) -> Scenario:
+    problems = Problems(origin.name)
+    document = parse_yaml(origin.text, origin.name, problems)
     if not isinstance(document, Mapping):
         says = "a scenario is a mapping of keys, such as name and organizations"
         problems.fail(told(document.place, (), says))
-    apply(overrides, document, problems)
+    apply(origin.overrides, document, problems)
     root = Cursor.root(document)
-    values = _values(root, folder, problems)
+    values = _values(root, origin.folder, problems)
     check_references(root, problems)
     try:
         scenario = Scenario.model_validate(values, by_alias=True, by_name=False)
@@ -72,7 +86,7 @@ def _read(text: str, name: str, folder: Path, overrides: Sequence[str]) -> Scena
         problems.fail(told(root.place, (), str(error)))
     check_ids(scenario, root, problems)
     problems.raise_if_any()
-    return scenario.loaded(None, remarks_on(scenario))
+    return scenario.loaded(origin, remarks_on(scenario))
 
 
 def _values(root: Cursor, folder: Path, problems: Problems) -> Any:

@@ -21,6 +21,7 @@ from dialsim.scenario.campaign import (
 from dialsim.scenario.distribution import Distribution
 from dialsim.scenario.fields import Model, Text, Whole, wrong
 from dialsim.scenario.organization import Organization
+from dialsim.scenario.origin import Origin
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service
 from dialsim.scenario.timeline import TimelineAction
 
@@ -84,13 +85,18 @@ class Scenario(Model):
         default={"default": BUILT_IN},
         description="How people and lines behave, by name; agents refer to these names.",
     )
-    _source: Path | None = PrivateAttr(default=None)
+    _origin: Origin | None = PrivateAttr(default=None)
     _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def origin(self) -> Origin | None:
+        """The text it was read from, and how; None for a scenario made by hand."""
+        return self._origin
 
     @property
     def source(self) -> Path | None:
         """The file it was loaded from; None if it came as text."""
-        return self._source
+        return self._origin.file if self._origin else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -107,9 +113,9 @@ class Scenario(Model):
                     content.update(campaign.recipients.table.digest)
         return content.hexdigest()
 
-    def loaded(self, source: Path | None, warnings: tuple[str, ...]) -> Scenario:
+    def loaded(self, origin: Origin, warnings: tuple[str, ...]) -> Scenario:
         """The same scenario, with where it came from and what is to be said about it."""
         loaded = self.model_copy()
-        loaded._source = source
+        loaded._origin = origin
         loaded._warnings = warnings
         return loaded
