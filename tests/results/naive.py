@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 from dialsim.engine.trace import CHANGES, Change, Trace
+from dialsim.scenario.history import Past
 from oracle.given import DAY, THAI, Windows
 
 Row = tuple[int, int, int, int, int, Change, int]
@@ -65,7 +66,9 @@ def calls(trace: Trace) -> dict[tuple[int, int, int, int], NaiveCall]:
         elif change.cause == "dialled":
             dial = dials.get((o, c), 0)
             dials[o, c] = dial + 1
-            call.initiated_at, call.attempt = at, made.get((o, c, recipient), 0) + 1
+            past = history(trace, o, c, recipient)
+            before = made.get((o, c, recipient), 0) + (past.call_attempt if past else 0)
+            call.initiated_at, call.attempt = at, before + 1
             call.caller_id = trace.world.numbers[trace.calls[o][c].dial_numbers[dial]]
         elif change.cause == "ringing":
             call.ringing_at = at
@@ -84,24 +87,40 @@ def calls(trace: Trace) -> dict[tuple[int, int, int, int], NaiveCall]:
     return dict(sorted(found.items()))
 
 
+def history(trace: Trace, organization: int, campaign: int, recipient: int) -> Past | None:
+    """What a recipient brings along."""
+    block = trace.world.organizations[organization].campaigns[campaign]
+    return block.people.history.get(recipient)
+
+
+def removed(trace: Trace, organization: int, campaign: int, recipient: int) -> bool:
+    """Whether the request dropped a recipient as a duplicate (D3)."""
+    scheduled = trace.requests.get((organization, campaign))
+    return scheduled is not None and recipient in scheduled.removed
+
+
 def state(trace: Trace, position: tuple[int, int], recipient: int) -> str:
-    """What became of a recipient."""
+    """What became of a recipient who was not removed."""
     own = [call for place, call in calls(trace).items() if place[:3] == (*position, recipient)]
     statuses = [
         row.to_status.value
         for row in sorted(trace.campaigns, key=lambda row: row.at)
         if (row.organization, row.campaign) == position
     ]
-    if not own:
+    past = history(trace, *position, recipient)
+    if past and past.latest_call_status in ("COMPLETED", "ANALYSIS_FAILED"):
+        return "reached"
+    if position not in trace.requests:
         return "cancelled" if "CANCELLED" in statuses else "unscheduled"
-    request, last = trace.requests[position].request, own[-1]
-    not_retried = last.cause in ("ended", "queue_timeout")
+    request, last_cause = trace.requests[position].request, own[-1].cause if own else "ended"
+    made = sum(call.cause == "ended" for call in own) + (past.call_attempt if past else 0)
+    not_retried = last_cause in ("ended", "queue_timeout")
     ended = request.end_date_time is not None and request.end_date_time <= trace.end
     rules = [
         ("reached", any(call.call_started_at is not None for call in own)),
-        ("exhausted", sum(call.cause == "ended" for call in own) >= request.max_attempts),
-        ("expired", last.cause == "expired"),
-        ("cancelled", last.cause in ("cancelled", "deleted")),
+        ("exhausted", made >= request.max_attempts),
+        ("expired", last_cause == "expired"),
+        ("cancelled", last_cause in ("cancelled", "deleted")),
         ("cancelled", not_retried and "CANCELLED" in statuses),
         ("expired", not_retried and ended),
         ("stalled", position in trace.stalled),
@@ -221,16 +240,27 @@ class NaiveTime:
             after = self.calls.get((o, c, recipient, number + 1))
             if after is not None and at < after.created_at:
                 return True
-            attempts = sum(
-                other.cause == "ended"
-                for (*place, _), other in self.calls.items()
-                if place == [o, c, recipient]
-            )
             if (
                 after is None
                 and call.call_started_at is None
-                and attempts < self.request.max_attempts
+                and self.attempts(recipient) < self.request.max_attempts
                 and (until is None or ended < until)
             ):
                 return True
-        return False
+        block = self.trace.world.organizations[self.position[0]].campaigns[self.position[1]]
+        return any(
+            at < self.calls[*self.position, recipient, 1].created_at
+            if (*self.position, recipient, 1) in self.calls
+            else until is None or self.edges[0] < until
+            for recipient, past in block.people.history.items()
+            if not past.reached
+            and past.call_attempt < self.request.max_attempts
+            and not removed(self.trace, *self.position, recipient)
+        )
+
+    def attempts(self, recipient: int) -> int:
+        """How many attempts a recipient has had, before the scenario and in it."""
+        past = history(self.trace, *self.position, recipient)
+        place = (*self.position, recipient)
+        here = sum(call.cause == "ended" for key, call in self.calls.items() if key[:3] == place)
+        return here + (past.call_attempt if past else 0)

@@ -103,20 +103,27 @@ def test_every_recipient_is_in_the_one_state_that_its_calls_lead_to(seed: int) -
         for o, block in enumerate(trace.world.organizations)
         for c, campaign in enumerate(block.campaigns)
         for recipient in range(campaign.people.count)
+        if not naive.removed(trace, o, c, recipient)
     ]
+    pasts = {place: naive.history(trace, *place) for place in places}
     calls: dict[tuple[int, int, int], list[naive.NaiveCall]] = {place: [] for place in places}
     for (*place, _), call in naive.calls(trace).items():
         calls[tuple(place)].append(call)
+    assert [*people.recipient] == [recipient for *_, recipient in places]
     assert plain(people.state) == [naive.state(trace, (o, c), r) for o, c, r in places]
     assert plain(people.latest_call_status) == [
-        calls[place][-1].status if calls[place] else None for place in places
+        calls[place][-1].status if calls[place] else past and past.latest_call_status
+        for place, past in pasts.items()
     ]
     assert plain(people.call_attempt) == [
-        sum(call.cause == "ended" for call in calls[place]) for place in places
+        sum(call.cause == "ended" for call in calls[place]) + (past.call_attempt if past else 0)
+        for place, past in pasts.items()
     ]
     assert ms(people.reached_at) == [
-        next((call.call_started_at for call in calls[place] if call.call_started_at), None)
-        for place in places
+        past.last_ended_at
+        if past and past.reached
+        else next((call.call_started_at for call in calls[place] if call.call_started_at), None)
+        for place, past in pasts.items()
     ]
 
 

@@ -21,15 +21,17 @@ Position = tuple[int, int]
 class CampaignLife:
     """What became of one campaign; instants in ms, None for what did not happen.
 
-    `start` is the effective startAt (F3), `finish` the instant of the first final status, `end`
-    the finish or else the last instant of the run. `open` and `paused` are the spans, inside
-    [start, end), in which its calling windows were open and in which it was PAUSED.
+    `people` counts the recipients uploaded, `removed` are those of them (positions from 0) whom the
+    request dropped (D3). `start` is the effective startAt (F3), `finish` the instant of the first
+    final status, `end` the finish or else the last instant of the run. `open` and `paused` are the
+    spans, inside [start, end), in which its calling windows were open and in which it was PAUSED.
     """
 
     position: Position
     name: str
     organization: str
     people: int
+    removed: tuple[int, ...]
     status: CampaignStatus
     request: ScheduleRequest | None
     start: int | None
@@ -74,6 +76,7 @@ def _life(trace: Trace, position: Position, changes: list[CampaignChange]) -> Ca
         name=campaign.name,
         organization=organization.name,
         people=campaign.people.count,
+        removed=() if effective is None else effective.removed,
         status=changes[-1].to_status if changes else CampaignStatus.DRAFT,
         request=None if effective is None else effective.request,
         start=start,

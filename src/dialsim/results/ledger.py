@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, Trace
 from dialsim.interface.status import CallStatus
+from dialsim.scenario.history import REACHED
 from dialsim.scenario.people import People
 
 NEVER = int(np.iinfo(np.int64).min)
@@ -21,6 +22,7 @@ NEVER = int(np.iinfo(np.int64).min)
 
 CALL_STATUSES = tuple(CallStatus)
 
+_REACHED = [CALL_STATUSES.index(status) for status in REACHED]
 _UNDER_WAY = CallStatus.INITIATED
 _WAITING = (CallStatus.SCHEDULED, CallStatus.QUEUED)
 
@@ -60,8 +62,9 @@ class Ledger:
     `CHANGES` (they differ where an analysis failed, A4); `attempt`, int32, 0 if never dialled;
     `number`, `voice` and `behaviour`, indexes into `World.numbers`, `voice_keys` and `behaviours`,
     -1 if none. A dial that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row
-    of the log, `row_call` is the index of its call. Per recipient, `past_attempts` counts the
-    attempts of their history, before the scenario begins (int32).
+    of the log, `row_call` is the index of its call. Per recipient, from their history before the
+    scenario begins: `past_attempts`, the attempts counted (int32), `past_status`, how the last call
+    ended, an index into `CALL_STATUSES`, -1 for who has none, and `past_ended_at`, when (ms).
     """
 
     organization: int
@@ -71,6 +74,8 @@ class Ledger:
     row_call: NDArray[np.int32]
     first: NDArray[np.int64]
     past_attempts: NDArray[np.int32]
+    past_status: NDArray[np.int8]
+    past_ended_at: NDArray[np.int64]
     recipient: NDArray[np.int32]
     call: NDArray[np.int32]
     created_at: NDArray[np.int64]
@@ -103,7 +108,17 @@ class Ledger:
         talked = (self.started_at != NEVER) & (self.ended_at != NEVER)
         return np.where(talked, self.ended_at - self.started_at, 0)
 
-    def of_newest(self, per_call: NDArray[Any], otherwise: int) -> NDArray[Any]:
+    @property
+    def past_reached(self) -> NDArray[np.bool_]:
+        """Which recipients were reached before the scenario begins (R3)."""
+        return np.isin(self.past_status, _REACHED)
+
+    @property
+    def attempts(self) -> NDArray[np.int64]:
+        """How many attempts each recipient has had, those of the history included (P5)."""
+        return self.past_attempts + self.per_person(self.counted)
+
+    def of_newest(self, per_call: NDArray[Any], otherwise: int | NDArray[Any]) -> NDArray[Any]:
         """A column of the calls, of each recipient's newest; `otherwise` for who has no call."""
         has_calls = self.first[1:] > self.first[:-1]
         values = np.full(self.people, otherwise, dtype=per_call.dtype)
@@ -137,7 +152,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
     """Read the log of one campaign, given by its positions in the scenario."""
     log = trace.calls[organization][campaign]
     block = trace.world.organizations[organization].campaigns[campaign]
-    people, past = block.people.count, _past_attempts(block.people)
+    people, past = block.people.count, _past(block.people)
     rows = log.rows()
     creations = rows.recipient[CREATES[rows.kind]]
     first = np.zeros(people + 1, dtype=np.int64)
@@ -160,7 +175,9 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         rows=rows,
         row_call=of_row,
         first=first,
-        past_attempts=past,
+        past_attempts=past[0],
+        past_status=past[1],
+        past_ended_at=past[2],
         recipient=recipient,
         call=(np.arange(len(recipient)) - first[recipient] + 1).astype(np.int32),
         created_at=reading.instant(CREATES[rows.kind]),
@@ -173,7 +190,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         last_kind=last_kind,
         final_kind=last_kind,
         attempt=np.where(
-            dialled, _attempts(ENDS[last_kind], first, recipient) + past[recipient], 0
+            dialled, _attempts(ENDS[last_kind], first, recipient) + past[0][recipient], 0
         ),
         number=number,
         voice=voice,
@@ -181,11 +198,16 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
     )
 
 
-def _past_attempts(people: People) -> NDArray[np.int32]:
-    past = np.zeros(people.count, dtype=np.int32)
-    for recipient, before in people.history.items():
-        past[recipient] = before.call_attempt
-    return past
+def _past(people: People) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.int64]]:
+    """The columns `past_attempts`, `past_status` and `past_ended_at`."""
+    attempts = np.zeros(people.count, dtype=np.int32)
+    status = np.full(people.count, -1, dtype=np.int8)
+    ended_at = np.full(people.count, NEVER, dtype=np.int64)
+    for recipient, past in people.history.items():
+        attempts[recipient] = past.call_attempt
+        status[recipient] = CALL_STATUSES.index(past.latest_call_status)
+        ended_at[recipient] = past.last_ended_at
+    return attempts, status, ended_at
 
 
 def _attempts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 
@@ -23,7 +23,8 @@ class PersonState(StrEnum):
     - cancelled: the campaign was cancelled or deleted first (C6, C8);
     - stalled: still to be called, but nothing could ever happen again (T5);
     - pending: still to be called, or in a call, when clock.end cut the run;
-    - unscheduled: the campaign was never scheduled.
+    - unscheduled: the campaign was never scheduled;
+    - removed: dropped by the request as a duplicate (D3). Tables and figures leave these out.
     """
 
     REACHED = "reached"
@@ -33,6 +34,7 @@ class PersonState(StrEnum):
     STALLED = "stalled"
     PENDING = "pending"
     UNSCHEDULED = "unscheduled"
+    REMOVED = "removed"
 
 
 PERSON_STATES = tuple(PersonState)
@@ -50,22 +52,36 @@ def person_states(ledger: Ledger, life: CampaignLife, end: int) -> NDArray[np.in
     if life.request is None:
         never_to_be = life.status is CampaignStatus.CANCELLED
         state = PersonState.CANCELLED if never_to_be else PersonState.UNSCHEDULED
-        return np.full(ledger.people, PERSON_STATES.index(state), dtype=np.int8)
+        return _coded({PersonState.REACHED: ledger.past_reached}, state)
     status = ledger.of_newest(ledger.status, -1)
     timed_out = ledger.of_newest(TIMES_OUT[ledger.last_kind], False)
-    attempts = ledger.per_person(ledger.counted)
+    answered = ledger.per_person(ledger.started_at != NEVER) > 0
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
-    # the first that holds; whoever is left had a call that ended and was to be called again
+    # whoever is left had a call that ended, perhaps before the run, and was to be called again
     rules = {
-        PersonState.REACHED: ledger.per_person(ledger.started_at != NEVER) > 0,
-        PersonState.EXHAUSTED: attempts >= life.request.max_attempts,
+        PersonState.REMOVED: np.isin(np.arange(ledger.people), life.removed),
+        PersonState.REACHED: answered | ledger.past_reached,
+        PersonState.EXHAUSTED: ledger.attempts >= life.request.max_attempts,
         PersonState.EXPIRED: status == _EXPIRED,
         PersonState.CANCELLED: (status == _CANCELLED) & ~timed_out,
         idle: np.isin(status, _NOT_ENDED),
     }
+    return _coded(rules, _not_retried(life, end) or idle)
+
+
+def _coded(
+    rules: Mapping[PersonState, NDArray[np.bool_]], otherwise: PersonState
+) -> NDArray[np.int8]:
+    """The first state whose rule holds, of each recipient."""
     codes = [np.int8(PERSON_STATES.index(state)) for state in rules]
-    default = np.int8(PERSON_STATES.index(_not_retried(life, end) or idle))
-    return np.select(list(rules.values()), codes, default=default)
+    default = np.int8(PERSON_STATES.index(otherwise))
+    return np.select([*rules.values()], codes, default=default)
+
+
+def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Which recipients are on the list, not removed as duplicates (D3)."""
+    on_list: NDArray[np.bool_] = states != PERSON_STATES.index(PersonState.REMOVED)
+    return on_list
 
 
 def _not_retried(life: CampaignLife, end: int) -> PersonState | None:
@@ -78,7 +94,7 @@ def _not_retried(life: CampaignLife, end: int) -> PersonState | None:
 
 @dataclass(frozen=True, slots=True)
 class PeopleCount:
-    """How many people are in each state; `people` is all of them."""
+    """How many people are in each state; `people` is all of them but the removed."""
 
     people: int
     reached: int
@@ -88,15 +104,16 @@ class PeopleCount:
     stalled: int
     pending: int
     unscheduled: int
+    removed: int
 
     @classmethod
     def of(cls, states: NDArray[np.int8]) -> PeopleCount:
         """Count the recipients of a campaign by state."""
         counts = np.bincount(states, minlength=len(PERSON_STATES))
-        return cls(len(states), *map(int, counts))
+        return cls(int(np.count_nonzero(listed(states))), *map(int, counts))
 
     @classmethod
     def total(cls, parts: Iterable[PeopleCount]) -> PeopleCount:
         """The people of several campaigns together."""
-        counts = [astuple(part) for part in parts] or [astuple(cls(0, 0, 0, 0, 0, 0, 0, 0))]
+        counts = [astuple(part) for part in parts] or [astuple(cls.of(np.empty(0, np.int8)))]
         return cls(*map(sum, zip(*counts, strict=True)))

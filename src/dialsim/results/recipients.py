@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dialsim.engine.identity import recipient_ids
 from dialsim.results.columns import campaign_columns, instants, joined, names, texts
 from dialsim.results.ledger import CALL_STATUSES, NEVER, Ledger
-from dialsim.results.person_state import PERSON_STATES
+from dialsim.results.person_state import PERSON_STATES, listed
 from dialsim.results.reading import Reading
 from dialsim.scenario.people import GeneratedPeople
 
@@ -22,13 +22,15 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
 
     `call_attempt` counts calls dialled and ended (P5), `latest_call_status` is null before the
     campaign is scheduled, `reached_at` is the instant of the answer (R3), `state` is one of
-    `PersonState`; `created_at` is clock.start, `updated_at` the last change of a call (F2).
+    `PersonState`; `created_at` is clock.start, `updated_at` the last change of a call (F2). All go
+    on from a history; who was reached by then has the end of that call for `reached_at`. Recipients
+    who were removed as duplicates (D3) have no row.
     """
     ledgers = list(reading.ledgers.values())
     start = reading.world.scenario.clock.start
 
     def made(ledger: Ledger) -> NDArray[np.int32]:
-        return ledger.per_person(ledger.counted).astype(np.int32)
+        return ledger.attempts.astype(np.int32)
 
     def positions(ledger: Ledger) -> NDArray[np.int32]:
         return np.arange(ledger.people, dtype=np.int32)
@@ -41,7 +43,7 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
         return reading.states[ledger.organization, ledger.campaign]
 
     count = sum(ledger.people for ledger in ledgers)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             **campaign_columns(reading, [ledger.people for ledger in ledgers]),
             "recipient": joined(ledgers, np.int32, positions),
@@ -55,19 +57,24 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
         },
         copy=False,
     )
+    kept = joined(ledgers, np.bool_, lambda ledger: listed(states(ledger)))
+    return table if kept.all() else table[kept].reset_index(drop=True)
 
 
 def reached_at(ledger: Ledger) -> NDArray[np.int64]:
-    """The instant at which each recipient answered; NEVER for who did not."""
+    """The instant at which each recipient answered; NEVER for who did not.
+
+    For who was reached before the scenario begins it is the end of that call.
+    """
     answered = ledger.started_at != NEVER
-    instants_ms = np.full(ledger.people, NEVER, dtype=np.int64)
+    instants_ms = np.where(ledger.past_reached, ledger.past_ended_at, NEVER)
     instants_ms[ledger.recipient[answered]] = ledger.started_at[answered]
     return instants_ms
 
 
 def latest_status(ledger: Ledger) -> NDArray[np.int8]:
     """The status of each recipient's newest call, an index into `CALL_STATUSES`; -1 for none."""
-    status: NDArray[np.int8] = ledger.of_newest(ledger.status, -1)
+    status: NDArray[np.int8] = ledger.of_newest(ledger.status, ledger.past_status)
     return status
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dialsim.engine.trace import CHANGES
 from dialsim.results.columns import campaign_columns
 from dialsim.results.ledger import CALL_STATUSES, CREATES, TO_STATUS, Ledger
+from dialsim.results.person_state import listed
 from dialsim.results.reading import Reading
 
 _NEXT_CALL = len(CALL_STATUSES)
@@ -22,7 +23,7 @@ def sequences(reading: Reading) -> pd.Series[str]:
 
     Indexed by (organization, campaign, recipient). A row that only changes the phase is left out:
     `SCHEDULED QUEUED INITIATED NO_ANSWER | SCHEDULED QUEUED INITIATED COMPLETED`. Empty for a
-    recipient without a call.
+    recipient without a call. Recipients who were removed as duplicates (D3) have no row.
     """
     ledgers = list(reading.ledgers.values())
     everyone = [np.arange(ledger.people, dtype=np.int32) for ledger in ledgers]
@@ -34,7 +35,9 @@ def sequences(reading: Reading) -> pd.Series[str]:
         names=["organization", "campaign", "recipient"],
     )
     parts = pa.chunked_array([_texts(ledger) for ledger in ledgers], type=pa.large_string())
-    return pd.Series(pd.array(parts, dtype="str"), index=index, name="sequence")
+    kept = np.concatenate([np.empty(0, bool), *map(listed, reading.states.values())])
+    series = pd.Series(pd.array(parts, dtype="str"), index=index, name="sequence")
+    return series if kept.all() else series[kept]
 
 
 def _texts(ledger: Ledger) -> pa.Array:

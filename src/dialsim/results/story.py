@@ -15,6 +15,7 @@ from dialsim.results.ledger import NEVER
 from dialsim.results.person_state import PERSON_STATES, PersonState
 from dialsim.results.reading import Reading
 from dialsim.results.thai_time import date_text, duration_text, minute_text, time_text
+from dialsim.scenario.history import Past
 
 
 class Story(str):
@@ -78,7 +79,19 @@ def _heading(reading: Reading, life: CampaignLife, recipient: int) -> list[str]:
     return [
         f"Recipient {recipient} of {life.name} ({life.organization})",
         " · ".join(part for part in about if part),
+        *_before(people.history.get(recipient)),
     ]
+
+
+def _before(past: Past | None) -> Iterator[str]:
+    """What the history tells."""
+    if past is not None:
+        ended = f"the last call ended on {minute_text(past.last_ended_at)}"
+        yield f"Before: {_attempts(past.call_attempt)}, {past.latest_call_status}; {ended}"
+
+
+def _attempts(count: int) -> str:
+    return "1 attempt" if count == 1 else f"{count} attempts"
 
 
 def _days(events: list[_Event]) -> Iterator[str]:
@@ -95,8 +108,9 @@ def _days(events: list[_Event]) -> Iterator[str]:
 
 
 def _calls(reading: Reading, life: CampaignLife, recipient: int) -> Iterator[_Event]:
-    rows = reading.ledgers[life.position].rows
-    attempts, before = 0, dict[int, int]()
+    ledger = reading.ledgers[life.position]
+    rows, attempts = ledger.rows, int(ledger.past_attempts[recipient])
+    before = dict[int, int]()
     for row in np.flatnonzero(rows.recipient == recipient):
         at, call, kind = int(rows.at[row]), int(rows.call[row]), int(rows.kind[row])
         change = CHANGES[kind]
@@ -150,11 +164,12 @@ def _end(reading: Reading, life: CampaignLife, recipient: int) -> str:
     """The last line: what became of the recipient."""
     ledger = reading.ledgers[life.position]
     calls = slice(ledger.first[recipient], ledger.first[recipient + 1])
-    attempts = int(ledger.counted[calls].sum())
-    made = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+    attempts = int(ledger.past_attempts[recipient] + ledger.counted[calls].sum())
     state = PERSON_STATES[reading.states[life.position][recipient]]
     if state is not PersonState.REACHED:
-        return _ENDINGS[state].format(made=made)
+        return _ENDINGS[state].format(made=_attempts(attempts))
+    if ledger.past_reached[recipient]:
+        return f"Reached before the scenario began, by attempt {attempts}: not called again."
     answered = np.flatnonzero(ledger.started_at[calls] != NEVER) + calls.start
     at, talk_ms = int(ledger.started_at[answered[0]]), int(ledger.talk_ms[answered[0]])
     attempt = int(ledger.attempt[answered[0]])
@@ -169,4 +184,5 @@ _ENDINGS = {
     PersonState.STALLED: "Still to be called after {made}, and nothing would ever happen again.",
     PersonState.PENDING: "Still to be called, or in a call, after {made} when the run ended.",
     PersonState.UNSCHEDULED: "Never called: the campaign was never scheduled.",
+    PersonState.REMOVED: "Off the list: removed as a duplicate by the schedule request.",
 }

@@ -27,15 +27,15 @@ class Figures:
       a scheduled campaign is not final. Webhooks and analyses don't count.
     - calling_days: Thai dates on which at least one call was dialled.
     - people and people_…: recipients, each in exactly one state (`PersonState`); reach_share is
-      reached ÷ people.
+      reached ÷ people. people_removed left the list as duplicates (D3) and are not among people.
     - calls and its parts by end: calls_completed, calls_no_answer, calls_busy, calls_failed;
       queue_timeouts (Q5); calls_cancelled and calls_expired while waiting; calls_unfinished, still
       waiting or under way when the run ended. The parts add up to calls.
     - dials: every time a call became INITIATED; dials_withdrawn of them were dropped before they
       rang (C4, C6, C7). attempts: calls dialled and ended (P5); attempts_per_person_mean counts
-      all people.
+      all people. What a history tells is not among calls, dials and attempts.
     - reach_by_attempt: share of people reached by attempt 1, by attempt 2, …, up to the last
-      attempt that anybody made.
+      attempt that anybody made; here histories count.
     - slots_in_use_mean: mean number of slots in use while a window was open: from startAt to
       finish (or the end of the run), pauses included; of several campaigns, while any of them was.
       slots_in_use_peak: the most at any time. slots_capacity_share: slot time used in that open
@@ -60,6 +60,7 @@ class Figures:
     people_stalled: int
     people_pending: int
     people_unscheduled: int
+    people_removed: int
     reach_share: float | None
     reach_by_attempt: tuple[float, ...]
     calls: int

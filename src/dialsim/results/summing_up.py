@@ -174,6 +174,7 @@ def _figures(part: _Part, costs: Costs | None) -> dict[str, Any]:
         "people_stalled": people.stalled,
         "people_pending": people.pending,
         "people_unscheduled": people.unscheduled,
+        "people_removed": people.removed,
         "reach_share": _share(people.reached, people.people),
         "reach_by_attempt": tuple(
             int(reached) / people.people for reached in np.cumsum(tally.reached)

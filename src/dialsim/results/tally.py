@@ -12,7 +12,7 @@ from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.engine.windows import DAY, THAI_OFFSET
 from dialsim.results.cost import billed
 from dialsim.results.ledger import NEVER, TIMES_OUT, WITHDRAWS, Ledger
-from dialsim.results.person_state import PeopleCount
+from dialsim.results.person_state import PeopleCount, listed
 from dialsim.results.step_function import distinct
 from dialsim.scenario.service import Costs
 
@@ -22,8 +22,9 @@ class Tally:
     """Counts of a campaign or of several.
 
     `by_kind[k]` counts the calls whose last change is `CHANGES[k]`; `reached[k]` the people reached
-    by attempt k + 1 and no earlier; `waits_ms` has each wait from a release to the dial or queue
-    timeout that ended it; `days` are the Thai dates, as days since 1970, with a dial.
+    by attempt k + 1 and no earlier, histories included; `waits_ms` has each wait from a release to
+    the dial or queue timeout that ended it; `days` are the Thai dates, as days since 1970, with a
+    dial.
     """
 
     people: PeopleCount
@@ -55,22 +56,30 @@ def take_tally(ledger: Ledger, states: NDArray[np.int8], costs: Costs | None) ->
     """Count one campaign; `states` are those of its recipients."""
     kinds = ledger.rows.kind
     dialled = kinds == DIALLED
-    answered = ledger.started_at != NEVER
     charged, increments = billed(ledger, costs.billing_increment if costs else 1)
     return Tally(
         people=PeopleCount.of(states),
         by_kind=np.bincount(ledger.last_kind, minlength=len(CHANGES)),
         dials=int(np.count_nonzero(dialled)),
         withdrawn=int(np.count_nonzero(WITHDRAWS[kinds])),
-        reached=np.bincount(
-            ledger.attempt[answered], minlength=int(ledger.attempt.max(initial=0)) + 1
-        )[1:],
-        waits_ms=_waits(ledger),
+        reached=_reached(ledger, states),
+        waits_ms=queue_waits(ledger)[1],
         days=distinct((ledger.rows.at[dialled] + THAI_OFFSET) // DAY),
         talk_ms=int(ledger.talk_ms.sum()),
         charged_dials=int(np.count_nonzero(charged)),
         charged_increments=int(increments.sum()),
     )
+
+
+def _reached(ledger: Ledger, states: NDArray[np.int8]) -> NDArray[np.int64]:
+    """How many people were reached by attempt 1, by attempt 2, …, up to the last one made."""
+    on_list = listed(states)
+    here = ledger.attempt[ledger.started_at != NEVER]
+    before = ledger.past_attempts[ledger.past_reached & on_list]
+    made = max(
+        int(ledger.attempt.max(initial=0)), int(ledger.past_attempts[on_list].max(initial=0))
+    )
+    return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
 
 
 def add_up(tallies: Sequence[Tally]) -> Tally:
@@ -95,10 +104,9 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
     )
 
 
-def _waits(ledger: Ledger) -> NDArray[np.int64]:
-    """Each wait in the queue that a dial or a queue timeout ended, in ms."""
+def queue_waits(ledger: Ledger) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
     order = ledger.rows_by_call()
     kinds, at = ledger.rows.kind[order], ledger.rows.at[order]
     left = np.flatnonzero((kinds == DIALLED) | TIMES_OUT[kinds])
-    waits: NDArray[np.int64] = at[left] - at[left - 1]  # a queued call's row before is its release
-    return waits
+    return at[left], at[left] - at[left - 1]  # a queued call's row before is its release

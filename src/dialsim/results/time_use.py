@@ -138,22 +138,33 @@ def _mostly_after_timeouts(ledger: Ledger) -> bool:
     return 2 * int(np.count_nonzero(TIMES_OUT[followed])) > len(followed)
 
 
+_SETTLED = [
+    PERSON_STATES.index(state)
+    for state in (PersonState.REACHED, PersonState.EXHAUSTED, PersonState.REMOVED)
+]
+
+
 def _retries_ahead(ledger: Ledger, life: CampaignLife, states: NDArray[np.int8]) -> StepFunction:
     """How many people are between a call and the retry that follows it (R2), over time.
 
-    Also those whose retry the end of the campaign, or of the run, forestalled.
+    Also those whose retry the end of the campaign, or of the run, forestalled. The call may be one
+    of the history: such people are counted from the campaign's start on.
     """
     newest = ledger.newest
     since = ledger.ended_at[:-1][~newest[:-1]]
     until = ledger.created_at[1:][~newest[:-1]]
-    settled = [PERSON_STATES.index(state) for state in (PersonState.REACHED, PersonState.EXHAUSTED)]
-    to_be_called = ~np.isin(states, settled)[ledger.recipient]
+    to_be_called = ~np.isin(states, _SETTLED)
     until_end = life.request.end_date_time if life.request else None
-    in_time = ledger.ended_at < (life.end if until_end is None else until_end)
-    dropped = newest & (ledger.ended_at != NEVER) & to_be_called & in_time
-    at = np.concatenate([since, ledger.ended_at[dropped], until])
-    change = np.concatenate(
-        [np.ones(len(at) - len(until), np.int8), np.full(len(until), -1, np.int8)]
-    )
+    end = life.end if until_end is None else until_end
+    in_time = ledger.ended_at < end
+    dropped = newest & (ledger.ended_at != NEVER) & to_be_called[ledger.recipient] & in_time
+    start = life.end if life.start is None else life.start
+    resumed = ledger.created_at[(ledger.call == 1) & (ledger.past_status >= 0)[ledger.recipient]]
+    uncalled = (ledger.past_status >= 0) & (ledger.first[1:] == ledger.first[:-1])
+    waiting = np.full(np.count_nonzero(uncalled & to_be_called & (start < end)), start)
+    since = np.concatenate([since, ledger.ended_at[dropped], np.minimum(resumed, start), waiting])
+    until = np.concatenate([until, resumed])
+    at = np.concatenate([since, until])
+    change = np.concatenate([np.ones(len(since), np.int8), np.full(len(until), -1, np.int8)])
     order = np.argsort(at, kind="stable")
     return StepFunction.of_changes(at[order], change[order])

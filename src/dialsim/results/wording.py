@@ -190,6 +190,7 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "stalled": _count("people_stalled"),
         "pending": _count("people_pending"),
         "unscheduled": _count("people_unscheduled"),
+        "removed": _count("people_removed"),
     },
     "Calls": {
         "all": _count("calls"),
