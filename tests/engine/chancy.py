@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from dialsim.engine.simulation import run_trace
 from dialsim.engine.trace import Trace
-from engine.paper import run
+from engine.paper import loaded
 from engine.rows import rows
 from oracle.scenarios import NUMBERS, Draft, Scenario, Trouble, iso
 
@@ -34,7 +35,7 @@ def chancy_scenario(seed: int, people: int = 25) -> Scenario:
             if rng.random() < 0.3:
                 body["ttsVoiceKeys"] = VOICES[: rng.choice((1, 2, 3))]
     for _ in range(rng.choice((0, 1, 2))):
-        add_trouble(rng, scenario, run(scenario))
+        add_trouble(rng, scenario, run_trace(loaded(scenario)))
     return scenario
 
 

@@ -1,4 +1,4 @@
-"""Scenarios small enough to be worked out on paper.
+"""Scenarios small enough to be worked out on paper, as sketches (see `dialsim.testing`).
 
 Time is written in seconds after Monday 10:00 in Thailand, which is when the clock starts and the
 window of these campaigns opens (until 11:00). The setup time is 2 s.
@@ -8,18 +8,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from dialsim.engine.simulation import Simulation, run_trace
 from dialsim.engine.trace import Trace
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.loading import loads
+from dialsim.scenario.models import Scenario
+from dialsim.testing import Sketch, assert_no_violations
 
 ZERO = parse_instant("2026-01-05T03:00:00Z")
 WEEK_S = 7 * 24 * 3600
 NUMBERS = ("021000001", "021000002", "021000003")
 Written = dict[str, Any]
 Act = tuple[float, str] | tuple[float, str, str | int | Written]
+
+
+class Campaign(NamedTuple):
+    """A campaign of a sketch: the arguments of `Sketch.campaign`."""
+
+    name: str
+    people: tuple[str | Written, ...]
+    keys: Written
+
+
+class Organization(NamedTuple):
+    """An organization of a sketch, with what somebody does while it runs."""
+
+    name: str
+    campaigns: tuple[Campaign, ...]
+    limit: int
+    acts: tuple[Act, ...]
+    keys: Written
 
 
 def at(seconds: float) -> str:
@@ -33,16 +53,9 @@ def windows(*ranges: str, days: Iterable[int] = (1,)) -> list[Written]:
     return [{"dayOfWeek": day, "time": times} for day in days]
 
 
-def campaign(
-    name: str, *scripts: str, requested: float | None = 0, agent: str = "Agent", **body: Any
-) -> Written:
+def campaign(name: str, *people: str | Written, **keys: Any) -> Campaign:
     """One campaign, a person per script; `requested` None leaves it DRAFT."""
-    people = [{"tel": f"08000000{i:02d}", "script": text} for i, text in enumerate(scripts)]
-    written: Written = {"name": name, "agent": agent, "recipients": people}
-    if requested is not None:
-        written["schedule"] = request(**body)
-        written["scheduledAt"] = at(requested)
-    return written
+    return Campaign(name, people, {"timeWindows": windows("10:00-11:00"), **keys})
 
 
 def request(**body: Any) -> Written:
@@ -51,60 +64,44 @@ def request(**body: Any) -> Written:
 
 
 def organization(
-    name: str, *campaigns: Written, limit: int = 1, timeline: Iterable[Act] = (), **more: Any
-) -> Written:
+    name: str, *campaigns: Campaign, limit: int = 1, timeline: Iterable[Act] = (), **keys: Any
+) -> Organization:
     """An organization; `timeline` has entries such as (2.5, "pause", "A")."""
-    return {
-        "name": name,
-        "maxConcurrentCalls": limit,
-        "callerIds": list(NUMBERS),
-        "agents": [{"name": "Agent"}, {"name": "Other"}],
-        "campaigns": list(campaigns),
-        "timeline": [_action(*act) for act in timeline],
-        **more,
-    }
-
-
-def _action(seconds: float, name: str, what: Any = None, body: Written | None = None) -> Written:
-    action = {"at": at(seconds), "action": name}
-    match name:
-        case "setConcurrency":
-            return action | {"value": what}
-        case "setBehaviour":
-            return action | {"agent": "Agent", "behaviour": what}
-        case "schedule":
-            return action | {"campaign": what, "body": body or request()}
-    return action | {"campaign": what}
+    agents = {"agents": [{"name": "Agent"}, {"name": "Other"}]}
+    return Organization(name, campaigns, limit, tuple(timeline), agents | keys)
 
 
 def scenario(
-    *campaigns: Written,
-    limit: int = 1,
-    timeline: Iterable[Act] = (),
-    end: float | None = None,
-    **engine: Any,
-) -> Written:
-    """A scenario with one organization, Acme; `engine` are the settings of its engine block."""
-    acme = organization("Acme", *campaigns, limit=limit, timeline=timeline)
-    return service(acme, end=end, **engine)
+    *campaigns: Campaign, limit: int = 1, timeline: Iterable[Act] = (), **settings: Any
+) -> Sketch:
+    """A scenario with one organization, Acme; `settings` are those of `Sketch`."""
+    return service(organization("Acme", *campaigns, limit=limit, timeline=timeline), **settings)
 
 
-def service(*organizations: Written, end: float | None = None, **engine: Any) -> Written:
+def service(*organizations: Organization, **settings: Any) -> Sketch:
     """A scenario with several organizations."""
-    return {
-        "name": "On paper",
-        "clock": {"start": at(0)} | ({} if end is None else {"end": at(end)}),
-        "engine": engine,
-        "organizations": list(organizations),
-        "behaviours": {"default": {"setupTime": "2s"}, "slow": {"setupTime": "5s"}},
-    }
+    sketch = Sketch(start=at(0), **settings).behaviour("slow", setup_time="5s")
+    for name, campaigns, limit, acts, keys in organizations:
+        sketch = sketch.organization(name, limit, **keys)
+        for own in campaigns:
+            sketch = sketch.campaign(own.name, *own.people, **own.keys)
+        for when, action, *what in acts:
+            sketch = sketch.at(when, action, *what[:1], **(what[1] if what[1:] else {}))
+    return sketch
 
 
-def run(written: Written, seed: int | None = None, replication: int = 0) -> Trace:
-    """The trace of a scenario."""
-    return run_trace(loads(json.dumps(written)), seed, replication)
+def loaded(written: Sketch | Written) -> Scenario:
+    """A sketch, or what a file says, as a scenario."""
+    return written.scenario() if isinstance(written, Sketch) else loads(json.dumps(written))
 
 
-def simulation(written: Written) -> Simulation:
+def run(written: Sketch | Written, seed: int | None = None, replication: int = 0) -> Trace:
+    """The trace of a scenario, which breaks no rule."""
+    trace = run_trace(loaded(written), seed, replication)
+    assert_no_violations(trace)
+    return trace
+
+
+def simulation(written: Sketch | Written) -> Simulation:
     """A scenario to be stepped by hand."""
-    return Simulation(loads(json.dumps(written)))
+    return Simulation(loaded(written))

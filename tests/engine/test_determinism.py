@@ -19,11 +19,10 @@ from engine.chancy import chancy_scenario
 from engine.paper import (
     NUMBERS,
     Act,
-    Written,
+    Campaign,
     at,
     campaign,
     organization,
-    request,
     run,
     scenario,
     service,
@@ -142,18 +141,23 @@ FLAT = {
     "talkTime": {"dist": "lognormal", "mean": "60s", "sd": "60s"},
 }
 
+BODY = {
+    "timeWindows": week("00:00-23:59", days=range(1, 8)),
+    "maxAttempts": 3,
+    "retryInterval": 300_000,
+    "callerIds": list(NUMBERS),
+}
 
-def chancy(name: str = "A", count: int = PEOPLE, **body: Any) -> Written:
+
+def chancy(name: str = "A", count: int = PEOPLE, **keys: Any) -> Campaign:
     """A campaign of people with chance, three attempts each, all day long."""
-    body = {"timeWindows": week("00:00-23:59", days=range(1, 8)), **body}
-    written = campaign(name, maxAttempts=3, retryInterval=300_000, callerIds=list(NUMBERS), **body)
-    return written | {"recipients": {"count": count, "segments": {"vip": 0.3, "mass": 0.7}}}
+    people = {"count": count, "segments": {"vip": 0.3, "mass": 0.7}}
+    return campaign(name, recipients=people, **(BODY | keys))
 
 
-def variant(*campaigns: Written, limit: int = 20, acts: Any = (), **engine: Any) -> Trace:
+def variant(*campaigns: Campaign, limit: int = 20, acts: Any = (), **engine: Any) -> Trace:
     written = scenario(*(campaigns or (chancy(),)), limit=limit, timeline=acts, **engine)
-    written["behaviours"]["default"] = FLAT
-    return run(written)
+    return run(written.behaviour("default", **FLAT))
 
 
 Met = dict[tuple[int, int], tuple[Any, ...]]
@@ -225,8 +229,7 @@ def test_other_hours_and_a_later_start_leave_draws_alone() -> None:
 
 
 def test_fewer_attempts_and_a_longer_wait_leave_the_others_alone() -> None:
-    baseline, shorter = met(variant()), chancy()
-    shorter["schedule"] |= {"maxAttempts": 2, "retryInterval": 900_000}
+    baseline, shorter = met(variant()), chancy(maxAttempts=2, retryInterval=900_000)
     same_where_both_met(baseline, met(variant(shorter)), at_least=PEOPLE)
 
 
@@ -245,8 +248,9 @@ def test_a_campaign_after_another_changes_nothing_of_the_first_ones_draws() -> N
 def test_an_organization_after_another_changes_no_row_of_the_first_one() -> None:
     one, both = (
         run(
-            service(*(organization(name, chancy(), limit=9) for name in names))
-            | {"behaviours": {"default": FLAT}}
+            service(*(organization(name, chancy(), limit=9) for name in names)).behaviour(
+                "default", **FLAT
+            )
         )
         for names in (["Acme"], ["Acme", "Bravo"])
     )
@@ -255,7 +259,7 @@ def test_an_organization_after_another_changes_no_row_of_the_first_one() -> None
 
 
 def test_seed_and_replication_change_the_draws_and_default_to_the_scenarios() -> None:
-    written = scenario(chancy(), limit=20) | {"behaviours": {"default": FLAT}, "seed": 77}
+    written = scenario(chancy(), limit=20, seed=77).behaviour("default", **FLAT)
     default = tables(run(written))
     assert default == tables(run(written, 77)) == tables(run(written, 77, 0))
     runs = {
@@ -279,5 +283,4 @@ def test_without_chance_every_seed_gives_the_same_values() -> None:
 def test_a_request_by_the_timeline_meets_the_same_draws_as_one_of_the_file() -> None:
     filed = chancy(requested=60)
     timed = chancy(requested=None)
-    body = request(**filed["schedule"])
-    assert rows(variant(timed, acts=[(60, "schedule", "A", body)])) == rows(variant(filed))
+    assert rows(variant(timed, acts=[(60, "schedule", "A", BODY)])) == rows(variant(filed))

@@ -69,8 +69,7 @@ def test_p1_what_takes_no_time_happens_in_the_same_instant(
 
 
 def test_p1_a_chain_of_calls_without_ringing_or_talk_lasts_as_long_as_its_setups() -> None:
-    written = scenario(campaign("A", *["answered 0s 0s"] * 4))
-    written["behaviours"]["default"]["setupTime"] = "1ms"
+    written = scenario(campaign("A", *["answered 0s 0s"] * 4), setup_time="1ms")
     assert dials(run(written)) == ["0 A 0.1", "0.001 A 1.1", "0.002 A 2.1", "0.003 A 3.1"]
 
 

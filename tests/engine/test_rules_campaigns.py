@@ -221,6 +221,15 @@ def test_c5_a_resume_leads_to_running_where_the_campaign_ran_or_would_now() -> N
         152 A RUNNING>COMPLETED all_final""")
 
 
+def test_c5_a_campaign_resumed_at_its_end_date_does_not_run() -> None:
+    # The resume is step 1 and the end date step 2, but C2 wants an instant before the end.
+    acts: list[Act] = [(0, "pause", "A"), (50, "resume", "A")]
+    trace = run(scenario(campaign("A", "busy 0s", endDateTime=at(50)), timeline=acts))
+    assert life(trace)[2:] == lines("""
+        50 A PAUSED>SCHEDULED resume
+        50 A SCHEDULED>EXPIRED end_date_time""")
+
+
 def test_c5_a_campaign_resumed_to_scheduled_starts_in_its_time() -> None:
     acts: list[Act] = [(40, "pause", "A"), (50, "resume", "A")]
     trace = run(scenario(campaign("A", "busy 0s", startDateTime=at(100)), timeline=acts))

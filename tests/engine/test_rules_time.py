@@ -12,9 +12,9 @@ RETRY = {"maxAttempts": 2, "retryInterval": 300_000}
 
 
 def test_t1_instants_are_whole_milliseconds_however_times_are_drawn() -> None:
-    written = scenario(campaign("A", *["busy 0s"] * 3), callsPerSecond=0.7, limit=3)
     setup = {"dist": "lognormal", "mean": "1500ms", "sd": "700ms"}
-    written["behaviours"]["default"]["setupTime"] = setup
+    a = campaign("A", *["busy 0s"] * 3)
+    written = scenario(a, limit=3, setup_time=setup, calls_per_second=0.7)
     trace = run(written)
     assert {type(row.at) for row in rows(trace)} == {int}
     # 1000 / 0.7 is 1428.57…: dials are 1429 ms apart
@@ -192,9 +192,10 @@ def test_t5_a_run_ends_with_the_last_change() -> None:
 def test_t5_a_campaign_that_can_never_be_dialled_is_stalled(
     limit: int, acts: list, settings: dict, status: str
 ) -> None:
-    never = campaign("A", *["busy 9s"] * 5, timeWindows=week("10:00-10:20"))
+    body = {"timeWindows": week("10:00-10:20")}
     if settings:
-        never["schedule"] |= {"timeWindows": week("10:05-10:20"), "startDateTime": at(0.001)}
+        body = {"timeWindows": week("10:05-10:20"), "startDateTime": at(0.001)}
+    never = campaign("A", *["busy 9s"] * 5, **body)
     written = scenario(never, limit=limit, timeline=acts, **settings)
     trace = run(written)
     assert stalled(trace) == {"A"}

@@ -270,11 +270,9 @@ def past(attempts: int, status: str, ended: float) -> dict[str, Any]:
 
 def forecast() -> Trace:
     """Four people with a past: reached, due at 100, due at once, and with no attempt left."""
-    a = campaign("A", *["busy 0s"] * 4, **RETRY)
-    pasts = [("COMPLETED", 1, -500), ("BUSY", 1, -200), ("BUSY", 1, -999), ("BUSY", 2, -400)]
-    for person, (status, attempts, ended) in zip(a["recipients"], pasts, strict=True):
-        person["history"] = past(attempts, status, ended)
-    return run(scenario(a))
+    pasts = [(1, "COMPLETED", -500), (1, "BUSY", -200), (1, "BUSY", -999), (2, "BUSY", -400)]
+    people = [{"script": "busy 0s", "history": past(*known)} for known in pasts]
+    return run(scenario(campaign("A", *people, **RETRY)))
 
 
 def test_a_forecast_from_the_middle_is_checked_from_there() -> None:
