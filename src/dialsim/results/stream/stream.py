@@ -13,7 +13,7 @@ from dialsim.results.stream.campaign_stream import CampaignStream
 from dialsim.results.stream.deliveries import NOT_SENT, REFUSED, TIMED_OUT, Posts
 
 _LINE = b'{"at":%b,"attempt":%b,"response":%b,"received":%b,"body":%b}\n'
-_CHUNK = 20_000
+_CHUNK = 32_768
 _ATTEMPTS = (b"null", b"1", b"2", b"3")
 _RESPONSES = {NOT_SENT: b"null", TIMED_OUT: b'"timeout"', REFUSED: b'"refused"'}
 _BOOLEANS = (b"false", b"true")
