@@ -185,12 +185,12 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "exhausted": _count("people_exhausted"),
         "expired": _count("people_expired"),
         "cancelled": _count("people_cancelled"),
+        "removed": _count("people_removed"),
     },
     "People left": {
         "stalled": _count("people_stalled"),
         "pending": _count("people_pending"),
         "unscheduled": _count("people_unscheduled"),
-        "removed": _count("people_removed"),
     },
     "Calls": {
         "all": _count("calls"),
