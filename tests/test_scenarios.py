@@ -100,3 +100,25 @@ def test_re_analyses_of_old_calls_come_without_personal_data() -> None:
         assert payload["recordUrl"] is None
         assert payload["transcriptFileUrl"] is None
         assert payload["callResult"]["version"] == "v2"
+
+
+def test_a_forecast_from_the_middle_makes_friday_where_one_from_scratch_does_not() -> None:
+    name = "forecast-from-the-middle.yaml"
+    anew = "organizations.0.campaigns.0.recipients={count: 300}"
+    gone_on, from_scratch = figures(name)["This week"], figures(name, anew)["This week"]
+    assert gone_on.people == from_scratch.people == 300
+    assert gone_on.status == "COMPLETED"
+    assert gone_on.finish is not None
+    assert gone_on.finish < datetime(2026, 1, 9, 11, 30, tzinfo=UTC)
+    assert from_scratch.status == "EXPIRED"
+    assert from_scratch.people_expired > 50
+
+
+def test_who_was_reached_by_wednesday_is_left_alone() -> None:
+    result = dialsim.run(dialsim.load(FOLDER / "forecast-from-the-middle.yaml"))
+    wednesday = datetime(2026, 1, 7, tzinfo=UTC)
+    reached = result.recipients[result.recipients["reached_at"] < wednesday]
+    assert len(reached) == 117
+    assert set(reached["recipient"]).isdisjoint(result.calls["recipient"])
+    assert result.calls["attempt"].max() == 3
+    assert result.calls["call"].max() == 3
