@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
+    from dialsim.experiments.replications import Replications, replicate
+    from dialsim.experiments.sweep import Sweep, sweep
     from dialsim.interface.errors import DialsimError, Refused
     from dialsim.results.result import Result
     from dialsim.results.runs import run
@@ -31,26 +33,34 @@ __version__ = "0.1.0"
 _HOMES = {
     "DialsimError": "dialsim.interface.errors",
     "Refused": "dialsim.interface.errors",
+    "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
     "Scenario": "dialsim.scenario.models",
     "ScenarioError": "dialsim.scenario.problems",
     "Simulation": "dialsim.engine.simulation",
+    "Sweep": "dialsim.experiments.sweep",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
+    "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.runs",
+    "sweep": "dialsim.experiments.sweep",
 }
 
 __all__ = [
     "DialsimError",
     "Refused",
+    "Replications",
     "Result",
     "Scenario",
     "ScenarioError",
     "Simulation",
+    "Sweep",
     "__version__",
     "load",
     "loads",
+    "replicate",
     "run",
+    "sweep",
 ]
 
 

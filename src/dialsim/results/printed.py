@@ -30,7 +30,7 @@ def print_summary(summary: Summary, file: IO[str] | None = None) -> None:
         _print_answer(answer, console)
     for table in tables(summary):
         console.print()
-        console.print(_table(table))
+        console.print(rich_table(table))
     _print_remarks(summary, console)
 
 
@@ -42,7 +42,8 @@ def _print_answer(answer: Answer, console: Console) -> None:
         console.print(Text(text, style=style))
 
 
-def _table(table: FigureTable) -> Table:
+def rich_table(table: FigureTable) -> Table:
+    """A table as rich prints it; only the first column may be cut to fit."""
     made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     made.add_column(
         Text(table.title, style="bold"), max_width=22, overflow="ellipsis", no_wrap=True

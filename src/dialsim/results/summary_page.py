@@ -15,7 +15,7 @@ def summary_html(summary: Summary) -> str:
         f"<br>{escape(answer.held_back)}</p>"
         for answer in answers(summary)
     )
-    figures = "".join(_table(table) for table in tables(summary))
+    figures = "".join(table_html(table) for table in tables(summary))
     remarks = [*summary.warnings, *(f"{part.action}: {part.message}" for part in summary.refused)]
     notes = "".join(f"<li>{escape(remark)}</li>" for remark in remarks)
     return (
@@ -25,7 +25,8 @@ def summary_html(summary: Summary) -> str:
     )
 
 
-def _table(table: FigureTable) -> str:
+def table_html(table: FigureTable) -> str:
+    """A table of texts as HTML."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in (table.title, *table.columns))
     rows = "".join(
         f"<tr><th>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

@@ -1,0 +1,130 @@
+"""The crew: worker processes on this machine, or a Dask cluster, behind one way of working.
+
+Both are joblib backends. Results come in any order and are told apart by their index. Where a
+worker is killed, joblib gives the whole round up; what is missing then is handed out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, closing, suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from dialsim.experiments.failures import ExperimentError, WorkersLost
+from dialsim.experiments.task import Outcome, Task, carry_out
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_FRUITLESS_ROUNDS = 3
+"""So many rounds in a row may be lost without a single result before the crew gives up."""
+
+
+class Crew:
+    """Where tasks are carried out.
+
+    `jobs` processes on this machine (None: one per processor; 1: in this process), or the workers
+    of the Dask scheduler at the address `dask`, such as `tcp://10.0.0.1:8786`.
+    """
+
+    def __init__(self, jobs: int | None = None, dask: str | None = None) -> None:
+        if jobs is not None and jobs < 1:
+            raise ExperimentError(f"jobs must be 1 or more, not {jobs}")
+        self._jobs = jobs
+        self._dask = dask
+        self._client: Client | None = None
+
+    def outcomes(self, tasks: Sequence[Task]) -> Generator[Outcome]:
+        """Carry out tasks and yield what comes of them, as it comes.
+
+        Raises WorkersLost if workers keep dying without a result. Leaving early, by an error or
+        Ctrl-C, ends the workers at once.
+        """
+        missing = {task.index: task for task in tasks}
+        fruitless = 0
+        while missing:
+            before = len(missing)
+            try:
+                with self._backend(), closing(self._round([*missing.values()])) as outcomes:
+                    for outcome in outcomes:
+                        del missing[outcome.index]
+                        yield outcome
+            except _lost_worker():
+                fruitless = fruitless + 1 if len(missing) == before else 0
+                if fruitless >= _FRUITLESS_ROUNDS:
+                    raise WorkersLost(_lost(missing)) from None
+            except BaseException:
+                self._dismiss()
+                raise
+
+    def _round(self, tasks: Sequence[Task]) -> Generator[Outcome]:
+        from joblib import Parallel, delayed
+
+        jobs = 1 if len(tasks) == 1 and self._dask is None else self._jobs or -1
+        # Dask would keep an array on one worker and lose it with that worker; bytes travel along
+        parcels = {t.digest: t.parcel if self._dask is None else t.parcel.tobytes() for t in tasks}
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+        calls = (
+            delayed(carry_out)(t.index, t.digest, parcels[t.digest], t.seed, t.replication)
+            for t in tasks
+        )
+        return cast("Generator[Outcome]", parallel(calls))
+
+    def _backend(self) -> AbstractContextManager[Any]:
+        from joblib import parallel_config
+
+        if self._dask is None:
+            return cast("AbstractContextManager[Any]", parallel_config("loky"))
+        if self._client is None:
+            self._client = _client(self._dask)
+        config = parallel_config(
+            "dask", client=self._client, wait_for_workers_timeout=30, retries=2
+        )
+        return cast("AbstractContextManager[Any]", config)
+
+    def close(self) -> None:
+        """Leave the Dask cluster; processes on this machine wait a while for more work."""
+        if self._client is not None:
+            self._client.close()  # type: ignore[no-untyped-call]
+            self._client = None
+
+    def _dismiss(self) -> None:
+        """End the processes on this machine without waiting for what they are at."""
+        if self._dask is None:
+            from joblib.externals.loky import get_reusable_executor
+
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _client(address: str) -> Client:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ExperimentError(
+            "a Dask cluster needs the packages dask and distributed: pip install 'dialsim[dask]'"
+        ) from None
+    try:
+        return Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"there is no Dask scheduler at {address}: {error}") from error
+
+
+def _lost_worker() -> tuple[type[Exception], ...]:
+    """The errors by which a backend says that a worker died."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    lost: tuple[type[Exception], ...] = (BrokenProcessPool,)
+    with suppress(ImportError):
+        from distributed.scheduler import KilledWorker
+
+        lost = (*lost, KilledWorker)
+    return lost
+
+
+def _lost(missing: dict[int, Task]) -> str:
+    task = min(missing.values(), key=lambda task: task.index)
+    return (
+        f"worker processes were killed {_FRUITLESS_ROUNDS} times without a result, perhaps for "
+        f"want of memory; {len(missing)} runs are missing, the first of them replication "
+        f"{task.replication} of seed {task.seed}; fewer jobs need less memory"
+    )

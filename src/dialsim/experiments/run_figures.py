@@ -1,0 +1,96 @@
+"""The figures of one run as plain numbers: all that many runs keep of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+from dialsim.results.summary import CampaignSummary, Figures, Summary, figure_rows
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Number = int | float
+
+_NOT_NUMBERS = (
+    "scope",
+    "organization",
+    "campaign",
+    "finish",
+    "currency",
+    "held_back",
+    "held_back_sentence",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeFigures:
+    """The figures of the whole run, of an organization or of a campaign.
+
+    `scope` is `run`, `organization` or `campaign`. `values` are the numeric figures of the summary
+    by name, NaN where there is none. `finish` is in ms since 1970 (UTC): infinite where a
+    scheduled campaign is not final, NaN where nothing was scheduled.
+    """
+
+    scope: str
+    organization: str | None
+    campaign: str | None
+    values: dict[str, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """The figures of one replication; `start` is the earliest startAt in ms, None if none was."""
+
+    replication: int
+    start: int | None
+    scopes: tuple[ScopeFigures, ...]
+
+    def to_text(self) -> str:
+        """One line of text, from which `from_text` makes the very same numbers."""
+        scopes = [[s.scope, s.organization, s.campaign, s.values] for s in self.scopes]
+        return json.dumps([self.replication, self.start, scopes], ensure_ascii=False)
+
+    @classmethod
+    def from_text(cls, text: str) -> RunFigures:
+        """Read what `to_text` wrote."""
+        replication, start, scopes = json.loads(text)
+        return cls(replication, start, tuple(ScopeFigures(*scope) for scope in scopes))
+
+
+def figures_of(summary: Summary) -> RunFigures:
+    """The numbers of a summary."""
+    starts = [_ms(part.start) for part in summary.campaigns if part.start is not None]
+    scopes = []
+    for row, finish in zip(figure_rows(summary), _finishes(summary), strict=True):
+        place = (row["scope"], row["organization"], row["campaign"])
+        values = {
+            name: nan if value is None else value
+            for name, value in row.items()
+            if name not in _NOT_NUMBERS
+        }
+        scopes.append(ScopeFigures(*place, values | {"finish": finish}))
+    return RunFigures(summary.replication, min(starts, default=None), tuple(scopes))
+
+
+def _finishes(summary: Summary) -> Iterator[float]:
+    """The finish of the run, of each organization and its campaigns, as `figure_rows` has them."""
+    yield _finish(summary, summary.campaigns)
+    for owner in summary.organizations:
+        yield _finish(owner, owner.campaigns)
+        for campaign in owner.campaigns:
+            yield _finish(campaign, (campaign,))
+
+
+def _finish(figures: Figures, campaigns: Sequence[CampaignSummary]) -> float:
+    if figures.finish is not None:
+        return _ms(figures.finish)
+    scheduled = any(part.start is not None for part in campaigns)
+    return inf if scheduled else nan
+
+
+def _ms(instant: datetime) -> int:
+    return round(instant.timestamp() * 1000)

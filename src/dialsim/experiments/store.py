@@ -1,0 +1,84 @@
+"""The store: a file that keeps every finished replication, so that a killed experiment goes on.
+
+It is an SQLite database, which a kill at any instant leaves whole. What it keeps is found again
+only for the same scenario (its digest), seed and version of dialsim.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+
+import dialsim
+from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.subject import Subject
+from dialsim.interface.errors import DialsimError
+
+NAME = "replications.sqlite"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS finished (
+    version TEXT, scenario TEXT, seed INTEGER, replication INTEGER, figures TEXT NOT NULL,
+    PRIMARY KEY (version, scenario, seed, replication)
+) WITHOUT ROWID
+"""
+
+
+class StoreError(DialsimError):
+    """A store that can't be used."""
+
+
+class Store:
+    """The finished replications under a folder; one experiment at a time writes there."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create the store. Raises StoreError if it is in use, or is no store."""
+        self.path = folder / NAME
+        self._database = sqlite3.connect(self.path, timeout=0.2, isolation_level=None)
+        try:
+            self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.execute(_SCHEMA)
+        except sqlite3.OperationalError as error:
+            self._database.close()
+            in_use = "locked" in str(error)
+            why = "another experiment is writing to it" if in_use else str(error)
+            raise StoreError(f"{self.path} can't be used: {why}") from None
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise StoreError(f"{self.path} is not a store of replications: {error}") from None
+
+    def recall(self, subject: Subject, count: int) -> None:
+        """Give a subject those of its first `count` replications that are kept here."""
+        rows = self._database.execute(
+            "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
+            "AND replication < ?",
+            (dialsim.__version__, subject.digest, subject.seed, count),
+        )
+        for (text,) in rows:
+            figures = RunFigures.from_text(text)
+            subject.finished.setdefault(figures.replication, figures)
+
+    def keep(self, subject: Subject, replication: int, text: str) -> None:
+        """Keep a finished replication; when this returns, a killed program has not lost it."""
+        self._database.execute(
+            "INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?, ?)",
+            (dialsim.__version__, subject.digest, subject.seed, replication, text),
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,173 @@
+"""A sweep: variants of a scenario that meet the same chance, and the differences between them.
+
+Replication k of every variant draws the same random numbers for the same person and attempt
+(common random numbers; Law 2015, section 11.2), so differences are taken pair by pair, and are
+known far better than each variant's own figures.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from dialsim.experiments.estimates import estimates
+from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.figure_table import earliest_start, figure_frame, figure_rows
+from dialsim.experiments.laboratory import Progress, laboratory
+from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.subject import Subject
+from dialsim.experiments.variants import Setting, Variant, check_variable, crossed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.scenario.models import Scenario
+
+Adjustment = Literal["bonferroni", "holm"]
+
+
+class Sweep:
+    """What came of many runs of every variant.
+
+    `frame` has a row per variant, replication and campaign; `organizations` and `runs` are alike.
+    Their first columns are `variant`, the name, and one per path that varies: its value, missing
+    where the variant leaves it as is. `finish_seconds` counts from `origin`, the earliest startAt
+    of all variants, so that starting later shows; otherwise as `Replications`.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        variants: Sequence[Variant],
+        figures: Sequence[Sequence[RunFigures]],
+    ) -> None:
+        """`figures` are the runs of each variant, in order of replication."""
+        self.scenario = scenario
+        self.variants = tuple(variants)
+        self.figures = tuple(tuple(runs) for runs in figures)
+        self._start = earliest_start([run for runs in self.figures for run in runs])
+
+    @property
+    def replications(self) -> int:
+        """How many runs each variant has."""
+        return len(self.figures[0])
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths that vary."""
+        changes = (change for variant in self.variants for change in variant.changes)
+        return tuple(dict.fromkeys(change.path for change in changes))
+
+    @property
+    def origin(self) -> datetime | None:
+        """The earliest startAt of all variants; None if nothing started."""
+        if self._start is None:
+            return None
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self._start)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row per variant, replication and campaign."""
+        return self._table("campaign")
+
+    @cached_property
+    def organizations(self) -> pd.DataFrame:
+        """A row per variant, replication and organization."""
+        return self._table("organization")
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row per variant and replication: the whole run."""
+        return self._table("run")
+
+    def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
+        """The mean and the quantiles of every figure of every variant (`estimates`)."""
+        import pandas as pd
+
+        parts = []
+        for variant in self.variants:
+            frames = {
+                scope: frame[frame["variant"] == variant.name].drop(
+                    columns=["variant", *self.paths]
+                )
+                for scope, frame in self._frames().items()
+            }
+            part = estimates(frames, confidence)
+            for position, (name, value) in enumerate(self._place(variant).items()):
+                part.insert(position, name, value)
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    def differences(
+        self,
+        baseline: str | None = None,
+        *,
+        confidence: float = 0.95,
+        paired: bool = True,
+        adjust: Adjustment | None = None,
+    ) -> pd.DataFrame:
+        """Every variant's figures minus the baseline's: see `dialsim.experiments.differences`.
+
+        `baseline` is the name of a variant, by default the first. `paired=False` takes variants as
+        independent, for comparison. Raises ExperimentError if there is no such variant.
+        """
+        from dialsim.experiments.differences import differences
+
+        names = [variant.name for variant in self.variants]
+        if baseline is not None and baseline not in names:
+            raise ExperimentError(f"there is no variant {baseline}; there are: {', '.join(names)}")
+        base = names[0] if baseline is None else baseline
+        return differences(self._frames(), names, base, confidence, paired, adjust)
+
+    def _frames(self) -> dict[str, pd.DataFrame]:
+        return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}
+
+    def _place(self, variant: Variant) -> dict[str, Setting | None]:
+        values = {change.path: change.value for change in variant.changes}
+        return {"variant": variant.name} | {path: values.get(path) for path in self.paths}
+
+    def _table(self, scope: str) -> pd.DataFrame:
+        rows = [
+            self._place(variant) | row
+            for variant, runs in zip(self.variants, self.figures, strict=True)
+            for row in figure_rows(runs, scope, self._start)
+        ]
+        return figure_frame(rows, scope, ("variant", *self.paths))
+
+    def _repr_html_(self) -> str:
+        from dialsim.experiments.page import sweep_html
+
+        return sweep_html(self)
+
+
+def sweep(
+    scenario: Scenario,
+    vary: Mapping[str, Iterable[object]] | Sequence[Variant],
+    replications: int = 50,
+    *,
+    seed: int | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Run every variant of a scenario `replications` times, all with the same chance.
+
+    `vary` has the values to try for each path, such as
+    `{"organizations.Acme.maxConcurrentCalls": range(10, 60, 5)}`, and several paths are crossed;
+    or it is a list of variants. The rest is as in `replicate`. Raises ExperimentError, and
+    ScenarioError for a value that the scenario can't have.
+    """
+    if replications < 2:
+        raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
+    variants = crossed(vary) if isinstance(vary, Mapping) else list(vary)
+    if not variants:
+        raise ExperimentError("there are no variants to run")
+    check_variable(scenario)
+    subjects = [Subject(variant.of(scenario), seed) for variant in variants]
+    with laboratory(jobs, dask, store, progress) as place:
+        place.replicate(subjects, replications)
+    return Sweep(scenario, variants, [subject.first(replications) for subject in subjects])

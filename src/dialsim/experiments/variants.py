@@ -1,0 +1,197 @@
+"""Variants of a scenario: crossed values, the rows of a design, or named what-ifs."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialsim.experiments.axis import read_amount, read_range, value_text
+from dialsim.experiments.failures import ExperimentError
+from dialsim.scenario.loading import with_overrides
+
+if TYPE_CHECKING:
+    from dialsim.scenario.models import Scenario
+
+Setting = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value that a variant replaces; `text` as the scenario file would have it."""
+
+    path: str
+    text: str
+
+    @property
+    def value(self) -> Setting:
+        """The value for tables: a number where it is one, text otherwise."""
+        try:
+            return read_amount(self.text).plain
+        except ExperimentError:
+            return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a variant is called, and what it changes."""
+
+    name: str
+    changes: tuple[Change, ...]
+
+    def of(self, scenario: Scenario) -> Scenario:
+        """The scenario with the changes. Raises ScenarioError if it can't have them."""
+        return with_overrides(scenario, [f"{c.path}={c.text}" for c in self.changes])
+
+
+def check_variable(scenario: Scenario) -> None:
+    """Raise ExperimentError if a scenario is no longer what it was loaded as.
+
+    Variants are read from the text that a scenario came from, so they would miss such changes.
+    """
+    if with_overrides(scenario, ()).digest != scenario.digest:
+        raise ExperimentError(
+            "the scenario or a file that it names was changed after it was loaded; "
+            "load it with overrides instead"
+        )
+
+
+def crossed(values: Mapping[str, Iterable[object]]) -> list[Variant]:
+    """Every combination of values of several paths, the last path changing fastest."""
+    choices = [
+        [Change(path, value_text(value)) for value in listed] for path, listed in values.items()
+    ]
+    for path, listed in zip(values, choices, strict=True):
+        if not listed:
+            raise ExperimentError(f"{path}: there are no values to try")
+    return _labelled(product(*choices))
+
+
+def read_vary(text: str) -> tuple[str, list[str]]:
+    """Read `PATH=VALUES`, the values as `10,20,30`, `10..60:5` or both."""
+    path, equals, listed = text.partition("=")
+    if not equals or not path.strip() or not listed.strip():
+        raise ExperimentError(
+            f"--vary {text}: write PATH=VALUES, such as "
+            "organizations.Acme.maxConcurrentCalls=10,20,30 or =10..60:5"
+        )
+    values: list[str] = []
+    for part in _split(listed):
+        try:
+            axis = read_range(part) if ".." in part and not part.startswith(_OPENING) else None
+        except ExperimentError as error:
+            raise ExperimentError(f"--vary {text}: {error}") from None
+        if axis is not None and len(axis) > _MOST:
+            raise ExperimentError(f"--vary {text}: {len(axis):,} values are too many; give a step")
+        values += [part] if axis is None else [axis[index].text for index in range(len(axis))]
+    if not all(values):
+        raise ExperimentError(f"--vary {text}: a value is missing between two commas")
+    return path.strip(), values
+
+
+_MOST = 10_000
+_OPENING = ("[", "{", '"', "'")
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand in no brackets or quotes."""
+    depth, quote, parts = 0, "", [""]
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        else:
+            depth += (sign in "[{") - (sign in "]}")
+        if sign == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def read_design(path: Path) -> list[Variant]:
+    """Read a CSV with a path in each head cell and a variant in each row; an empty cell is as is.
+
+    A column `variant` names the variants. Raises ExperimentError if it is not such a file.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file, strict=True) if any(row)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ExperimentError(f"{path} can't be read: {error}") from None
+    if len(rows) < 2:
+        raise ExperimentError(f"{path}: a design is a row of paths and a row for each variant")
+    head = [cell.strip() for cell in rows[0]]
+    if not all(head) or len(set(head)) < len(head):
+        raise ExperimentError(f"{path}:1: every column needs a path of its own")
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(head):
+            raise ExperimentError(f"{path}:{number}: {len(row)} cells for {len(head)} columns")
+    listed = [dict(zip(head, row, strict=True)) for row in rows[1:]]
+    names = [row.pop("variant", "").strip() for row in listed]
+    changes = [
+        [Change(key, cell.strip()) for key, cell in row.items() if cell.strip()] for row in listed
+    ]
+    return _distinct(_labelled(changes, names), path)
+
+
+def read_variants(path: Path) -> list[Variant]:
+    """Read named what-ifs from YAML: under each name a list of `PATH=VALUE`, which may be empty.
+
+    Raises ExperimentError, or ScenarioError for what is no YAML.
+    """
+    from dialsim.scenario.problems import Problems
+    from dialsim.scenario.text_source import decoded, read_bytes
+    from dialsim.scenario.tree import plain
+    from dialsim.scenario.yaml_source import parse_yaml
+
+    problems = Problems(str(path))
+    tree = parse_yaml(decoded(read_bytes(path, str(path)), str(path)), str(path), problems)
+    problems.raise_if_any()
+    content = plain(tree)
+    if not isinstance(content, dict) or not content:
+        raise ExperimentError(f"{path}: write a name and a list of PATH=VALUE for each variant")
+    variants = []
+    for name, listed in content.items():
+        changes = [listed] if isinstance(listed, str) else listed or []
+        if not isinstance(changes, list) or not all(_is_change(text) for text in changes):
+            raise ExperimentError(f"{path}: {name} must be a list of texts PATH=VALUE")
+        parts = (str(text).partition("=") for text in changes)
+        variants.append(
+            Variant(str(name), tuple(Change(key.strip(), value.strip()) for key, _, value in parts))
+        )
+    return variants
+
+
+def _is_change(text: object) -> bool:
+    return isinstance(text, str) and bool(text.partition("=")[0].strip()) and "=" in text
+
+
+def _labelled(
+    listed: Iterable[Sequence[Change]], names: Sequence[str] | None = None
+) -> list[Variant]:
+    """Variants named after what they change, by the last part of each path where that is clear."""
+    changes = [tuple(variant) for variant in listed]
+    paths = dict.fromkeys(change.path for variant in changes for change in variant)
+    last = Counter(path.rpartition(".")[2] for path in paths)
+    short = {path: path.rpartition(".")[2] for path in paths}
+    short = {path: name if last[name] == 1 else path for path, name in short.items()}
+    made = [", ".join(f"{short[c.path]}={c.text}" for c in variant) for variant in changes]
+    given = names or [""] * len(made)
+    return [
+        Variant(name or label or "as is", variant)
+        for name, label, variant in zip(given, made, changes, strict=True)
+    ]
+
+
+def _distinct(variants: list[Variant], path: Path) -> list[Variant]:
+    counts = Counter(variant.name for variant in variants)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise ExperimentError(f"{path}: the variant {twice[0]} is there twice")
+    return variants

@@ -1,0 +1,212 @@
+"""Experiments in words and small tables of text, for the terminal and for notebooks alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite, isnan
+from typing import TYPE_CHECKING, Any
+
+from dialsim.experiments.intervals import rank
+from dialsim.results.thai_time import duration_text, minute_text, thai
+from dialsim.results.wording import FigureTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.experiments.replications import Replications
+    from dialsim.experiments.sweep import Sweep
+
+_SHOWN = {
+    "people_reached": "people reached",
+    "reach_share": "share reached",
+    "attempts": "attempts",
+    "talk_minutes": "talk minutes",
+    "cost": "cost",
+    "slots_in_use_mean": "slots in use",
+    "queue_wait_mean_seconds": "mean wait, seconds",
+    "webhooks_lost": "webhooks lost",
+}
+"""The figures that are printed, with their names there; all others are in the tables."""
+
+
+def replications_headline(runs: Replications) -> str:
+    """How many runs there are, and when nearly all of them are done."""
+    count = len(runs)
+    said = f"{count} replication{'s' * (count != 1)} of seed {runs.seed}"
+    finish = sorted(runs.runs["finish_seconds"].dropna())
+    if not finish:
+        return f"{said}: nothing was scheduled."
+    if count < 2:
+        return f"{said}: finished {_finish(finish[0], runs)}."
+    late = finish[rank(len(finish), 0.95) - 1]
+    never = sum(value == inf for value in finish)
+    ending = f"; {never} did not finish" if never else ""
+    return f"{said}: 95 % of them are done {_finish(late, runs)}{ending}."
+
+
+def precision_sentences(runs: Replications) -> list[str]:
+    """What came of each wanted precision."""
+    said = []
+    for part in runs.precision:
+        wanted = f"the mean of {part.figure} to within {_share(part.wanted)}"
+        if part.met:
+            reached = _share(part.reached)
+            said.append(f"{len(runs)} replications tell {wanted} (reached: {reached}).")
+        elif part.unfinished:
+            said.append(f"Warning: {part.unfinished} runs did not finish, so no number of them "
+                        f"tells {wanted}.")  # fmt: skip
+        else:
+            got = f"reached: {_share(part.reached)}" if isfinite(part.reached) else "far from it"
+            said.append(f"Warning: {len(runs)} replications don't tell {wanted} ({got}).")
+    return said
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def replications_tables(runs: Replications) -> list[FigureTable]:
+    """When each campaign finishes, and its figures; those of all together if there are several."""
+    intervals = runs.intervals()
+    tables = []
+    for name, part in _places(intervals):
+        found = {row["figure"]: row for _, row in part.iterrows()}
+        if found["finish_seconds"]["runs"]:
+            tables.append(_finish_table(name, found["finish_seconds"], runs))
+        rows = [
+            (label, *_estimate_cells(found[figure]))
+            for figure, label in _SHOWN.items()
+            if figure in found and found[figure]["runs"] and found[figure]["p95"]
+        ]
+        columns = ("mean", "95 % interval", "5 %", "half", "95 %")
+        tables.append(FigureTable(name, columns, tuple(rows)))
+    return tables
+
+
+def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The campaigns by the shortest name that is not ambiguous, then all together."""
+    campaigns = intervals[intervals["scope"] == "campaign"]
+    keys = list(campaigns.groupby(["organization", "campaign"], sort=False))
+    names = [campaign for (_, campaign), _ in keys]
+    places: list[tuple[str, pd.DataFrame]] = [
+        (str(campaign) if names.count(campaign) == 1 else f"{organization}/{campaign}", part)
+        for (organization, campaign), part in keys
+    ]
+    if len(places) != 1:
+        places.append(("all", intervals[intervals["scope"] == "run"]))
+    return places
+
+
+def _finish_table(name: str, row: pd.Series, runs: Replications) -> FigureTable:
+    labels = {"mean": "on average", "p05": "5 % of runs", "p50": "half of the runs",
+              "p95": "95 % of runs"}  # fmt: skip
+    rows = tuple(
+        (label, _when(row[part], runs), *(_limit(row[f"{part}_{end}"], runs) for end in _ENDS))
+        for part, label in labels.items()
+    )
+    return FigureTable(f"{name} finishes", ("Thai time", "at least", "at most"), rows)
+
+
+_ENDS = ("low", "high")
+
+
+def _limit(seconds: float, whose: Replications) -> str:
+    """A limit of an interval; infinite where the runs were too few for one."""
+    return _when(seconds, whose) if isfinite(seconds) else "–"
+
+
+def _finish(seconds: float, whose: Replications | Sweep) -> str:
+    return "never" if seconds == inf else f"by {_when(seconds, whose)} Thai time"
+
+
+def _when(seconds: float, whose: Replications | Sweep) -> str:
+    """An instant given in seconds from the earliest startAt, in Thai time and without the year."""
+    if isnan(seconds) or whose.origin is None:
+        return "–"
+    if not isfinite(seconds):
+        return "never" if seconds > 0 else "–"
+    instant = round(whose.origin.timestamp() * 1000 + seconds * 1000)
+    return minute_text(instant).replace(f" {thai(instant).year} ", " ")
+
+
+def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
+    figure = str(row["figure"])
+    interval = f"{_text(figure, row['mean_low'])} – {_text(figure, row['mean_high'])}"
+    known = interval if isfinite(row["mean_low"]) else "–"
+    quantiles = (_text(figure, row[part]) for part in ("p05", "p50", "p95"))
+    return (_text(figure, row["mean"]), known, *quantiles)
+
+
+def _text(figure: str, value: float) -> str:
+    """A figure's value, short."""
+    if not isfinite(value):
+        return "–"
+    if figure.endswith("_share"):
+        return f"{100 * value:.1f} %"
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
+
+
+def sweep_headline(found: Sweep) -> str:
+    """How many variants and runs there are."""
+    count = len(found.variants)
+    return (
+        f"{count} variant{'s' * (count != 1)}, {found.replications} replications each, "
+        "all with the same chance."
+    )
+
+
+def sweep_tables(
+    found: Sweep, differences: pd.DataFrame | None, baseline: str
+) -> list[FigureTable]:
+    """The variants' figures, and their differences to the baseline with a verdict on each."""
+    intervals = found.intervals()
+    whole = _records(intervals[intervals["scope"] == "run"])
+    shown = ["people_reached", "cost"] if found.scenario.costs else ["people_reached"]
+    rows = []
+    for variant in found.variants:
+        finish = whole[variant.name, "finish_seconds"]
+        cells = [_when(finish[part], found) for part in ("mean", "p95")]
+        cells += [_text(figure, whole[variant.name, figure]["mean"]) for figure in shown]
+        rows.append((variant.name, *cells))
+    labels = tuple(_SHOWN[figure] for figure in shown)
+    tables = [FigureTable("Variant", ("finish, mean", "95 % done", *labels), tuple(rows))]
+    if differences is not None and len(differences):
+        names = [variant.name for variant in found.variants if variant.name != baseline]
+        tables.append(_difference_table(differences, baseline, names, shown))
+    return tables
+
+
+def _difference_table(
+    differences: pd.DataFrame, baseline: str, names: Sequence[str], shown: Sequence[str]
+) -> FigureTable:
+    whole = _records(differences[differences["scope"] == "run"])
+    figures = ("finish_seconds", *shown)
+    rows = [(name, *(_difference(whole[name, figure]) for figure in figures)) for name in names]
+    labels = ("finish", *(_SHOWN[figure] for figure in shown))
+    return FigureTable(f"Minus {baseline}", labels, tuple(rows))
+
+
+def _records(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows of a table by variant and figure."""
+    rows = table.to_dict("records")
+    return {(row["variant"], row["figure"]): {str(k): v for k, v in row.items()} for row in rows}
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0."""
+    verdict = "real" if row["real"] else "not sure"
+    if row["low"] == row["high"] == 0:
+        return "none"
+    if not isfinite(row["low"]):
+        if not isfinite(row["difference"]) and not isnan(row["difference"]):
+            return f"{'later' if row['difference'] > 0 else 'earlier'}, {verdict}"
+        return "–"
+    half = (row["high"] - row["low"]) / 2
+    if row["figure"] == "finish_seconds":
+        sign = "-" if row["difference"] < 0 else "+"
+        size, margin = (duration_text(1000 * round(abs(x))) for x in (row["difference"], half))
+        return f"{sign}{size} ± {margin}, {verdict}"
+    sign = "+" if row["difference"] >= 0 else ""
+    size, margin = (_text(row["figure"], x) for x in (row["difference"], half))
+    return f"{sign}{size} ± {margin}, {verdict}"
