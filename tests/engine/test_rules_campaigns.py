@@ -267,3 +267,10 @@ def test_c5_retries_fall_due_during_a_pause_and_keep_their_place() -> None:
         1302 1.2 SCHEDULED>QUEUED released
         1302 1.2 QUEUED>dialling dialled
         1304 1.2 INITIATED>BUSY ended""")
+
+
+def test_c5_a_queued_call_comes_back_from_a_pause_with_its_due_instant() -> None:
+    # 0 is busy at 2 and due again at 302, 1 talks until 404, 2 is queued (due 0) and paused at 310.
+    acts: list[Act] = [(310, "pause", "A"), (500, "resume", "A")]
+    a = campaign("A", "busy 0s", "answered 0s 400s", "busy 0s", **RETRY)
+    assert dials(run(scenario(a, timeline=acts)))[2:4] == ["500 A 2.1", "502 A 0.2"]

@@ -1,0 +1,218 @@
+"""Engines that break one rule each: what the rule tests must not let pass.
+
+As a pytest plugin (`-p testing.mutants`) it breaks the rule that DIALSIM_MUTANT names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from dialsim.engine import clock, dialler
+from dialsim.engine.caller_ids import NONE, CallerIds
+from dialsim.engine.campaign import Campaign
+from dialsim.engine.clock import Step
+from dialsim.engine.dialler import Dialler
+from dialsim.engine.simulation import Simulation
+from dialsim.engine.trace import Trace
+from dialsim.engine.windows import Windows
+from dialsim.interface.status import CallStatus
+
+MUTANTS: dict[str, Callable[[], None]] = {}
+
+
+def breaks(rule: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Enter a function under the rule that the engine breaks from its call on."""
+
+    def enter(mutate: Callable[[], None]) -> Callable[[], None]:
+        MUTANTS[rule] = mutate
+        return mutate
+
+    return enter
+
+
+def wrap(owner: type, name: str, around: Callable[..., Any]) -> None:
+    """Replace a method by `around(original, self, …)`."""
+    original = getattr(owner, name)
+    setattr(owner, name, lambda *given, **named: around(original, *given, **named))
+
+
+@breaks("T3")
+def _a_window_includes_its_end() -> None:
+    def widened(original: Any, self: Any, ranges: Any) -> None:
+        original(self, [(start, end + 1) for start, end in ranges])
+
+    wrap(Windows, "__init__", widened)
+
+
+@breaks("T4")
+def _calls_make_progress_before_actions() -> None:
+    order = list(clock._PRIORITY)
+    order[Step.ACTIONS], order[Step.PROGRESS] = order[Step.PROGRESS], order[Step.ACTIONS]
+    clock._PRIORITY = tuple(order)
+
+
+@breaks("T5")
+def _nothing_is_ever_stalled() -> None:
+    original = Simulation.trace
+
+    def forgetful(self: Simulation) -> Trace:
+        trace = original.__get__(self)
+        trace.stalled = frozenset()
+        return trace
+
+    setattr(Simulation, "trace", property(forgetful))  # noqa: B010
+
+
+@breaks("C2")
+def _a_campaign_starts_outside_its_windows() -> None:
+    def at_once(original: Any, self: Any, now: int) -> int:
+        return max(now, self._start_at)
+
+    wrap(Campaign, "_start_instant", at_once)
+
+
+@breaks("C3")
+def _a_campaign_completes_without_its_retries() -> None:
+    def impatient(original: Any, self: Any) -> bool:
+        kept, self._retries = self._retries, []
+        final = original(self)
+        self._retries = kept
+        return final
+
+    wrap(Campaign, "_is_final", impatient)
+    wrap(Campaign, "call_ended", _checking)
+
+
+def _checking(original: Any, self: Any, call: Any, **how: Any) -> None:
+    original(self, call, **how)
+    self._check_final()
+
+
+@breaks("C4")
+def _a_pause_leaves_the_queue_alone() -> None:
+    def gentle(original: Any, self: Any) -> None:
+        queued = {r: c for r, c in self._open.items() if c.status is CallStatus.QUEUED}
+        for recipient in queued:
+            del self._open[recipient]
+        original(self)
+        self._open.update(queued)
+
+    wrap(Campaign, "pause", gentle)
+
+
+@breaks("C5")
+def _waiting_calls_lose_their_due_instants() -> None:
+    def forgetful(original: Any, self: Any, due: int, recipient: int, number: int) -> None:
+        original(self, self.clock.now, recipient, number)
+
+    wrap(Campaign, "_wait", forgetful)
+
+
+@breaks("C7")
+def _the_end_date_keeps_retries_not_yet_due() -> None:
+    def generous(original: Any, self: Any, event: Any) -> None:
+        kept, self._retries = self._retries, []
+        original(self, event)
+        self._retries, self._closed = kept, False
+        self._await_retry()
+
+    wrap(Campaign, "_end_date_time", generous)
+
+
+@breaks("Q1")
+def _one_call_more_than_the_limit() -> None:
+    def exceeded(original: Any, self: Any, limit: int) -> None:
+        original(self, limit)
+        self.limit = limit + 1
+
+    wrap(Dialler, "set_limit", exceeded)
+
+
+@breaks("Q2")
+def _calls_are_released_while_the_limit_is_0() -> None:
+    def careless(original: Any, self: Any) -> float:
+        given = self.limit if self._queue_limit is None else self._queue_limit
+        return inf if given == "unlimited" else given
+
+    wrap(Dialler, "_queue_capacity", careless)
+
+
+@breaks("Q3")
+def _round_robin_begins_again_each_time() -> None:
+    def unfair(original: Any, self: Any, ready: Any) -> Any:
+        self._released_last = -1
+        return original(self, ready)
+
+    wrap(Dialler, "_next", unfair)
+
+
+@breaks("Q4")
+def _the_pace_is_ignored() -> None:
+    dialler.dial_gap = lambda _rate: 0
+
+
+@breaks("Q5")
+def _queue_timeouts_come_a_millisecond_late() -> None:
+    def patient(original: Any, self: Any, *given: Any) -> None:
+        original(self, *given)
+        self._queue_timeout += 1
+
+    wrap(Dialler, "__init__", patient)
+
+
+@breaks("P5")
+def _queue_timeouts_count_as_attempts() -> None:
+    def counted(original: Any, self: Any, call: Any) -> None:
+        self._attempts[call.recipient] += 1
+        original(self, call)
+
+    wrap(Campaign, "queue_timeout", counted)
+
+
+@breaks("Q6")
+def _a_closing_window_leaves_the_queue_alone() -> None:
+    wrap(Campaign, "_window_closed", lambda _original, _self, _event: None)
+
+
+@breaks("P3")
+def _a_retry_may_show_the_same_number() -> None:
+    def forgetful(
+        original: Any, self: Any, draws: Any, recipient: int, attempt: int, _: int
+    ) -> int:
+        return original(self, draws, who, attempt, NONE)
+
+    wrap(CallerIds, "choose", forgetful)
+
+
+@breaks("R1")
+def _one_attempt_more_than_allowed() -> None:
+    def insistent(original: Any, self: Any, request: Any) -> None:
+        original(self, request)
+        more = request.max_attempts + 1
+        self._request = request.model_copy(update={"max_attempts": more})
+
+    wrap(Campaign, "schedule", insistent)
+
+
+@breaks("R2")
+def _a_retry_comes_a_millisecond_late() -> None:
+    def late(original: Any, self: Any, request: Any) -> None:
+        original(self, request)
+        self._request = request.model_copy(update={"retry_interval": request.retry_interval + 1})
+
+    wrap(Campaign, "schedule", late)
+
+
+@breaks("R3")
+def _whoever_was_reached_is_called_again() -> None:
+    def deaf(original: Any, self: Any, call: Any, *, reached: bool) -> None:
+        original(self, call, reached=False)
+
+    wrap(Campaign, "call_ended", deaf)
+
+
+if "DIALSIM_MUTANT" in os.environ:
+    MUTANTS[os.environ["DIALSIM_MUTANT"]]()
