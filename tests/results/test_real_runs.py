@@ -184,7 +184,7 @@ def small(result: Result) -> list[CampaignLife]:
     logs = [sum(map(len, logs)) for logs in result.trace.calls]
     return [
         life
-        for (organization, _), life in result._reading.lives.items()
+        for (organization, _), life in result.reading.lives.items()
         if life.start is not None and life.start < life.end and logs[organization] < 500
     ]
 
@@ -195,14 +195,14 @@ def test_time_use_is_what_an_instant_by_instant_walk_finds(seed: int) -> None:
     for life in small(result):
         assert life.start is not None
         walk = naive.NaiveTime(result.trace, life.position, life.start, life.end).shares()
-        use = result._reading.time_uses[life.position]
+        use = result.reading.time_uses[life.position]
         assert {cause: getattr(use, cause) for cause in walk} == walk
         assert use.total + use.nights == life.end - life.start
 
 
 def test_the_walks_meet_every_cause() -> None:
     uses = [
-        nasty(seed)._reading.time_uses[life.position]
+        nasty(seed).reading.time_uses[life.position]
         for seed in SEEDS
         for life in small(nasty(seed))
     ]

@@ -13,6 +13,7 @@ from dialsim.results.reading import Reading
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.results.plots.plots import Plots
     from dialsim.results.story import Story
     from dialsim.results.summary import Summary
 
@@ -20,66 +21,74 @@ if TYPE_CHECKING:
 class Result:
     """What came of a run. Tables are made when first asked for, and kept.
 
-    `trace` is the finished run, `wall_seconds` how long it took to simulate, if that is known.
+    `trace` is the finished run, `wall_seconds` how long it took to simulate, if that is known;
+    `reading` is what tables and pictures have in common.
     """
 
     def __init__(self, trace: Trace, wall_seconds: float | None = None) -> None:
         self.trace = trace
         self.wall_seconds = wall_seconds
-        self._reading = Reading(trace)
+        self.reading = Reading(trace)
 
     @cached_property
     def calls(self) -> pd.DataFrame:
         """One row per call; see `dialsim.results.calls`."""
         from dialsim.results.calls import calls_table
 
-        return calls_table(self._reading)
+        return calls_table(self.reading)
 
     @cached_property
     def transitions(self) -> pd.DataFrame:
         """One row per change of a call; see `dialsim.results.transitions`."""
         from dialsim.results.transitions import transitions_table
 
-        return transitions_table(self._reading)
+        return transitions_table(self.reading)
 
     @cached_property
     def recipients(self) -> pd.DataFrame:
         """One row per recipient, as it stands at the end; see `dialsim.results.recipients`."""
         from dialsim.results.recipients import recipients_table
 
-        return recipients_table(self._reading)
+        return recipients_table(self.reading)
 
     @cached_property
     def campaigns(self) -> pd.DataFrame:
         """One row per change of a campaign's status; see `dialsim.results.campaigns`."""
         from dialsim.results.campaigns import campaigns_table
 
-        return campaigns_table(self._reading)
+        return campaigns_table(self.reading)
 
     @cached_property
     def webhooks(self) -> pd.DataFrame:
         """One row per POST of the webhook, in the order sent; see `dialsim.results.webhooks`."""
         from dialsim.results.webhooks import webhooks_table
 
-        return webhooks_table(self._reading)
+        return webhooks_table(self.reading)
 
     def write_webhooks(self, file: BinaryIO) -> None:
         """Write the lines of `webhooks.jsonl`, one per POST; a million take little memory."""
-        self._reading.stream.write(file)
+        self.reading.stream.write(file)
 
     @cached_property
     def sequences(self) -> pd.Series[str]:
         """The status sequence of each recipient, as text; see `dialsim.results.sequences`."""
         from dialsim.results.sequences import sequences
 
-        return sequences(self._reading)
+        return sequences(self.reading)
 
     @cached_property
     def summary(self) -> Summary:
         """When it is done, whom it reached, what held it back; see `dialsim.results.summary`."""
         from dialsim.results.summing_up import sum_up
 
-        return sum_up(self._reading)
+        return sum_up(self.reading)
+
+    @cached_property
+    def plot(self) -> Plots:
+        """The pictures of the run: `plot.progress()`, …; see `dialsim.results.plots.plots`."""
+        from dialsim.results.plots.plots import Plots
+
+        return Plots(self)
 
     def story(self, recipient: int, campaign: str | None = None) -> Story:
         """Everything that happened to a recipient (position from 0), with Thai times.
@@ -89,7 +98,7 @@ class Result:
         """
         from dialsim.results.story import tell
 
-        return tell(self._reading, recipient, campaign)
+        return tell(self.reading, recipient, campaign)
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write every table, the summary and the manifest to a new folder, and return its path.

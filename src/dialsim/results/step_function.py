@@ -66,13 +66,23 @@ class StepFunction:
 
     def integral(self, spans: Spans) -> int:
         """The integral over the spans, in ms × value."""
-        if not len(self.at):
-            return 0
-        upto = np.append(0, np.cumsum(self.value[:-1] * np.diff(self.at)))
-        edges = np.maximum(spans.ravel(), self.at[0])
-        piece = self._piece(edges)
-        area = upto[piece] + self.value[piece] * (edges - self.at[piece])
+        area = self._area(spans.ravel())
         return int((area[1::2] - area[0::2]).sum())
+
+    def means(self, edges: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The mean value between each instant and the next; one less than there are instants."""
+        means: NDArray[np.float64] = np.diff(self._area(edges)) / np.diff(edges)
+        return means
+
+    def _area(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The integral from the beginning to each of the instants, in ms × value."""
+        if not len(self.at):
+            return np.zeros(len(at), dtype=np.int64)
+        upto = np.append(0, np.cumsum(self.value[:-1] * np.diff(self.at)))
+        edges = np.maximum(at, self.at[0])
+        piece = self._piece(edges)
+        area: NDArray[np.int64] = upto[piece] + self.value[piece] * (edges - self.at[piece])
+        return area
 
     @property
     def peak(self) -> int:

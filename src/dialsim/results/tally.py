@@ -62,7 +62,7 @@ def take_tally(ledger: Ledger, states: NDArray[np.int8], costs: Costs | None) ->
         by_kind=np.bincount(ledger.last_kind, minlength=len(CHANGES)),
         dials=int(np.count_nonzero(dialled)),
         withdrawn=int(np.count_nonzero(WITHDRAWS[kinds])),
-        reached=_reached(ledger, states),
+        reached=reached_by_attempt(ledger, states),
         waits_ms=queue_waits(ledger)[1],
         days=distinct((ledger.rows.at[dialled] + THAI_OFFSET) // DAY),
         talk_ms=int(ledger.talk_ms.sum()),
@@ -71,7 +71,7 @@ def take_tally(ledger: Ledger, states: NDArray[np.int8], costs: Costs | None) ->
     )
 
 
-def _reached(ledger: Ledger, states: NDArray[np.int8]) -> NDArray[np.int64]:
+def reached_by_attempt(ledger: Ledger, states: NDArray[np.int8]) -> NDArray[np.int64]:
     """How many people were reached by attempt 1, by attempt 2, …, up to the last one made."""
     on_list = listed(states)
     here = ledger.attempt[ledger.started_at != NEVER]

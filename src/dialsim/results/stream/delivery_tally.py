@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,28 +41,51 @@ class DeliveryTally:
     delays_ms: NDArray[np.int64]
 
 
+class Fate(IntEnum):
+    """What became of a result by the end, as in `DeliveryTally`."""
+
+    AT_FIRST_TRY = 0
+    AFTER_RETRIES = 1
+    LOST = 2
+    PENDING = 3
+    WITHOUT_URL = 4
+
+
+def fates(stream: CampaignStream) -> NDArray[np.int8]:
+    """The fate of each notice of a campaign."""
+    posts, count = stream.posts, len(stream.notices)
+    tries = np.bincount(posts.notice[posts.number > 0], minlength=count)
+    accepted = np.zeros(count, dtype=np.int8)
+    good = posts.response == OK
+    accepted[posts.notice[good]] = posts.number[good]
+    rules = {
+        Fate.WITHOUT_URL: tries == 0,
+        Fate.AT_FIRST_TRY: accepted == 1,
+        Fate.AFTER_RETRIES: accepted > 1,
+        Fate.LOST: tries == _MOST_POSTS,
+    }
+    codes = [np.int8(fate) for fate in rules]
+    return np.select([*rules.values()], codes, default=np.int8(Fate.PENDING))
+
+
 def tally_deliveries(stream: CampaignStream) -> DeliveryTally:
     """Count the deliveries of one campaign."""
     notices, posts = stream.notices, stream.posts
-    tried = posts.number > 0
-    tries = np.bincount(posts.notice[tried], minlength=len(notices))
+    of_notice = fates(stream)
+    count = np.bincount(of_notice, minlength=len(Fate))
     taken = np.bincount(posts.notice[posts.received], minlength=len(notices))
-    accepted = np.zeros(len(notices), dtype=np.int8)
-    good = posts.response == OK
-    accepted[posts.notice[good]] = posts.number[good]
-    lost = (accepted == 0) & (tries == _MOST_POSTS)
     arrived = _first_arrivals(notices, posts)
     received = np.flatnonzero(arrived != FOREVER)
     return DeliveryTally(
-        sent=int(np.count_nonzero(tries)),
-        at_first_try=int(np.count_nonzero(accepted == 1)),
-        after_retries=int(np.count_nonzero(accepted > 1)),
-        lost=int(np.count_nonzero(lost)),
-        pending=int(np.count_nonzero((accepted == 0) & (tries > 0) & ~lost)),
-        received_though_lost=int(np.count_nonzero(lost & (taken > 0))),
+        sent=len(notices) - int(count[Fate.WITHOUT_URL]),
+        at_first_try=int(count[Fate.AT_FIRST_TRY]),
+        after_retries=int(count[Fate.AFTER_RETRIES]),
+        lost=int(count[Fate.LOST]),
+        pending=int(count[Fate.PENDING]),
+        received_though_lost=int(np.count_nonzero((of_notice == Fate.LOST) & (taken > 0))),
         duplicated=int(np.count_nonzero(taken > 1)),
         out_of_order=_overtaken(stream.ledger, notices[received], arrived[received]),
-        without_url=int(np.count_nonzero(~tried)),
+        without_url=int(count[Fate.WITHOUT_URL]),
         delays_ms=arrived[received] - notices.ready_at[received],
     )
 

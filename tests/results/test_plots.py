@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+
+import dialsim
+from dialsim.results.plots.grain import MOST_POINTS, edges, steps, thinned
+from dialsim.results.plots.ink import families
+from dialsim.results.plots.picture import svg
+from dialsim.results.plots.plots import Plots
+from dialsim.results.plots.thai_axis import DAY_MS, ThaiTicks
+from dialsim.results.result import Result
+from dialsim.results.step_function import StepFunction
+
+SCENARIO = """
+name: แคมเปญทดสอบ
+seed: 5
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 12
+    webhook:
+      url: https://receiver.example/results
+      receiver:
+        errorRate: 0.05
+        outages: [{from: 2026-01-05T03:00:00Z, to: 2026-01-05T03:20:00Z}]
+    agents:
+      - name: Reminder
+        analysis:
+          funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]
+    campaigns:
+      - name: มกราคม
+        agent: Reminder
+        recipients: {count: 900}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 10800000}
+      - name: Second
+        agent: Reminder
+        recipients: {count: 300}
+        schedule: {startDateTime: 2026-01-05T04:00:00Z, maxAttempts: 2, retryInterval: 600000}
+    timeline:
+      - {at: 2026-01-05T05:00:00Z, action: setConcurrency, value: 6}
+"""
+
+PICTURES: dict[str, Callable[[Plots, Axes | None], Axes]] = {
+    "progress": lambda plot, ax: plot.progress(ax=ax),
+    "progress of one": lambda plot, ax: plot.progress("มกราคม", ax=ax),
+    "occupancy": lambda plot, ax: plot.occupancy("Acme", ax=ax),
+    "outcomes": lambda plot, ax: plot.outcomes(ax=ax),
+    "queue": lambda plot, ax: plot.queue(ax=ax),
+    "reach": lambda plot, ax: plot.reach(ax=ax),
+    "answers": lambda plot, ax: plot.answers(ax=ax),
+    "story": lambda plot, ax: plot.story(3, "มกราคม", ax=ax),
+    "webhooks": lambda plot, ax: plot.webhooks(ax=ax),
+    "funnel": lambda plot, ax: plot.funnel("มกราคม", ax=ax),
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return dialsim.run(dialsim.loads(SCENARIO))
+
+
+def ms(instants: pd.Series[pd.Timestamp]) -> np.ndarray:
+    return instants.dropna().dt.tz_localize(None).to_numpy("datetime64[ms]").astype(np.int64)
+
+
+def line(ax: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
+    """A line's instants in ms, and its values."""
+    found = next(part for part in ax.lines if str(part.get_label()).startswith(label))
+    return (np.asarray(found.get_xdata()) * DAY_MS).round().astype(int), np.asarray(
+        found.get_ydata()
+    )
+
+
+def bars(ax: Axes, label: str) -> list[float]:
+    container = next(part for part in ax.containers if part.get_label() == label)
+    return [patch.get_height() for patch in container]
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_without_axes_has_a_figure_of_its_own_with_title_and_labels(
+    result: Result, name: str
+) -> None:
+    ax = PICTURES[name](result.plot, None)
+    figure = ax.get_figure(root=True)
+    assert type(figure) is Figure
+    assert ax.get_title("left")
+    assert ax.get_xlabel()
+    assert ax.get_ylabel() or ax.get_yticklabels()
+    assert ax._repr_svg_().startswith("<?xml")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_drawn_on_the_axes_that_it_is_given(result: Result, name: str) -> None:
+    figure = Figure(layout="constrained")
+    left, right = figure.subplots(1, 2)
+    assert PICTURES[name](result.plot, right) is right
+    assert right.has_data()
+    assert not left.has_data()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_same_run_same_bytes(result: Result, name: str) -> None:
+    again = dialsim.run(dialsim.loads(SCENARIO))
+    first, second = (
+        svg(PICTURES[name](one.plot, None).get_figure(root=True)) for one in (result, again)
+    )
+    assert first == second
+    assert not re.search(r"<dc:date>|<dc:creator>", first)
+
+
+def test_no_picture_touches_pyplot() -> None:
+    code = (
+        "import sys, dialsim\n"
+        f"result = dialsim.run(dialsim.loads({SCENARIO!r}))\n"
+        "result.plot.progress(); result.plot.answers()\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    paths = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": paths})
+
+
+def test_thai_names_are_drawn_with_a_font_that_has_their_letters(result: Result) -> None:
+    ax = result.plot.story(3, "มกราคม")
+    assert re.search("[ก-๙]{3}", ax.get_title("left"))
+    # warnings of missing glyphs are errors in this suite
+    drawing = svg(ax.get_figure(root=True))
+    assert "NotoSansThai" in drawing
+    assert "DejaVu" not in drawing
+
+
+def test_every_bundled_font_comes_with_its_licence() -> None:
+    from importlib.resources import files
+
+    folder = files("dialsim.results.plots") / "fonts"
+    names = {item.name for item in folder.iterdir()}
+    assert names == {"NotoSans-Latin.ttf", "NotoSansThai-Regular.ttf", "OFL.txt"}
+    assert "SIL OPEN FONT LICENSE" in (folder / "OFL.txt").read_text()
+    assert families()[:2] == ("Noto Sans", "Noto Sans Thai")
+
+
+def test_progress_counts_the_people_reached_by_each_instant(result: Result) -> None:
+    at, count = line(result.plot.progress(), "reached")
+    reached = np.sort(ms(result.recipients["reached_at"]))
+    assert count[-1] == len(reached) == result.summary.people_reached
+    expected = np.searchsorted(reached, at[1:-1], side="right")
+    assert (count[1:-1] <= expected).all()  # several at one instant are drawn one by one
+    assert (np.searchsorted(reached, at[1:-1], side="left") < count[1:-1]).all()
+
+
+def test_progress_is_done_with_everybody_at_the_finish(result: Result) -> None:
+    at, count = line(result.plot.progress(), "done with")
+    assert count[-1] == result.summary.people
+    assert at[-2] == at[-1] == round(result.summary.finish.timestamp() * 1000)
+    assert (np.diff(count) >= 0).all()
+
+
+def test_progress_of_an_expired_campaign_ends_with_its_finish() -> None:
+    late = SCENARIO.replace("maxAttempts: 3,", "maxAttempts: 3, endDateTime: 2026-01-05T02:30:00Z,")
+    result = dialsim.run(dialsim.loads(late))
+    part = result.summary.campaigns[0]
+    assert part.people_expired
+    _, done = line(result.plot.progress("มกราคม"), "done with")
+    _, reached = line(result.plot.progress("มกราคม"), "reached")
+    assert (done[-1], reached[-1]) == (part.people, part.people_reached)
+
+
+def test_slots_in_use_are_means_of_what_the_transitions_say(result: Result) -> None:
+    at, value = line(result.plot.occupancy(), "slots in use (mean")
+    rows = result.transitions
+    gain = (rows["to_status"] == "INITIATED").astype(int) - (
+        rows["from_status"] == "INITIATED"
+    ).astype(int)
+    when, change = ms(rows["at"]), gain.to_numpy()
+    for piece in (0, len(at) // 3, len(at) // 2):
+        since, until = at[piece], at[piece + 1]
+        before = change[when <= since].sum()
+        inside = (when > since) & (when < until)
+        area = before * (until - since) + (change[inside] * (until - when[inside])).sum()
+        assert value[piece] == pytest.approx(area / (until - since))
+
+
+def test_the_limit_is_drawn_as_it_was_at_each_time(result: Result) -> None:
+    at, limit = line(result.plot.occupancy(), "limit")
+    lowered = round(pd.Timestamp("2026-01-05T05:00:00Z").timestamp() * 1000)
+    assert at[1] == lowered
+    assert limit.tolist() == [12, 6, 6]
+
+
+def test_bars_of_outcomes_add_up_to_the_calls_by_end_and_hour(result: Result) -> None:
+    ax = result.plot.outcomes()
+    figures = result.summary
+    assert sum(bars(ax, "answered")) == figures.calls_completed
+    assert sum(bars(ax, "no answer")) == figures.calls_no_answer
+    assert sum(bars(ax, "busy")) == figures.calls_busy
+    calls = result.calls.dropna(subset="initiated_at")
+    answered = calls[calls["status"].isin(["COMPLETED", "ANALYSIS_FAILED"])]
+    by_hour = answered.groupby(answered["initiated_at"].dt.floor("h")).size()
+    drawn = [count for count in bars(ax, "answered") if count]
+    assert ax.get_ylabel() == "calls per hour"
+    assert drawn == by_hour.tolist()
+
+
+def test_a_long_run_shows_its_calls_by_thai_day() -> None:
+    text = SCENARIO.replace("count: 900", "count: 40").replace("10800000", "432000000")
+    result = dialsim.run(dialsim.loads(text))
+    ax = result.plot.outcomes()
+    calls = result.calls.dropna(subset="initiated_at")
+    day = calls["initiated_at"].dt.tz_convert("Asia/Bangkok").dt.date
+    answered = calls["status"].isin(["COMPLETED", "ANALYSIS_FAILED"])
+    assert ax.get_ylabel() == "calls per day"
+    assert [count for count in bars(ax, "answered") if count] == (
+        answered.groupby(day).sum().loc[lambda count: count > 0].tolist()
+    )
+
+
+def test_queue_waits_are_those_of_the_tables(result: Result) -> None:
+    ax = result.plot.queue()
+    (right,) = (other for other in ax.get_figure(root=True).axes if other is not ax)
+    x, p95 = (np.asarray(part) for part in right.lines[1].get_data())
+    seconds = 60 if "(min)" in right.get_ylabel() else 1
+    rows = result.transitions.sort_values(["campaign", "recipient", "call"], kind="stable")
+    left = rows[rows["cause"].isin(["dialled", "queue_timeout"])]
+    wait = (left["at"] - rows["at"].shift().loc[left.index]).dt.total_seconds()
+    middles = np.sort(x[~np.isnan(x)])
+    half = np.diff(middles).min() / 2
+    for middle, drawn in zip(x[:3], p95[:3], strict=True):
+        at = ms(left["at"]) / DAY_MS
+        inside = (at >= middle - half - 1e-9) & (at < middle + half - 1e-9)
+        assert drawn * seconds == pytest.approx(wait[inside].quantile(0.95), abs=1e-6)
+
+
+def test_reach_grows_by_attempt_as_the_summary_says(result: Result) -> None:
+    ax = result.plot.reach()
+    before, more = (np.array(bars(ax, name)) for name in ("reached before", MORE))
+    assert (before + more).tolist() == pytest.approx(result.summary.reach_by_attempt)
+
+
+MORE = "reached by this attempt"
+
+
+def test_answers_are_shares_by_thai_weekday_and_hour(result: Result) -> None:
+    ax = result.plot.answers()
+    mesh = next(part for part in ax.collections if isinstance(part, QuadMesh))
+    drawn = np.ma.filled(mesh.get_array().reshape(7, -1), np.nan)
+    calls = result.calls.dropna(subset="initiated_at")
+    thai = calls["initiated_at"].dt.tz_convert("Asia/Bangkok")
+    answered = calls["call_started_at"].notna().groupby([thai.dt.day_of_week, thai.dt.hour]).mean()
+    first = thai.dt.hour.min()
+    assert np.count_nonzero(~np.isnan(drawn)) == len(answered)
+    for (day, hour), share in answered.items():
+        assert drawn[day, hour - first] == pytest.approx(share)
+
+
+def test_a_story_shows_the_phases_of_each_call(result: Result) -> None:
+    person = result.calls.loc[lambda calls: calls["call"] == 3, "recipient"].iloc[0]
+    rows = result.transitions.loc[
+        lambda rows: (rows["recipient"] == person) & (rows["campaign"] == "มกราคม")
+    ]
+    ax = result.plot.story(int(person), "มกราคม")
+    lengths = {
+        (round(patch.get_y() + 0.25), round(patch.get_x(), 3)): patch.get_width()
+        for patch in ax.patches
+    }
+    for place, (_, call) in enumerate(rows.groupby("call")):
+        dialled = call.loc[call["phase"] == "dialling", "at"].iloc[-1]
+        for (_, now), (_, then) in pairwise(call.iterrows()):
+            if now["at"] >= dialled and then["at"] > now["at"]:
+                since = round((now["at"] - dialled).total_seconds(), 3)
+                length = (then["at"] - now["at"]).total_seconds()
+                assert lengths[place, since] == pytest.approx(length)
+    assert len(ax.get_yticks()) == 3
+
+
+def test_webhook_bars_add_up_to_the_summary(result: Result) -> None:
+    ax = result.plot.webhooks()
+    figures = result.summary.webhooks
+    assert figures.lost
+    assert sum(bars(ax, "at first try")) == figures.at_first_try
+    assert sum(bars(ax, "after retries")) == figures.after_retries
+    assert sum(bars(ax, "lost")) == figures.lost
+
+
+def test_the_funnel_goes_from_people_to_its_last_step(result: Result) -> None:
+    ax = result.plot.funnel()
+    part = result.summary
+    widths = [patch.get_width() for patch in ax.patches]
+    steps = [count.reached for count in part.analyses.funnel]
+    assert len(steps) == 2
+    assert widths == [part.people, part.people_reached, *steps]
+
+
+def test_pictures_of_a_run_in_which_nothing_was_scheduled_say_so() -> None:
+    text = re.sub(r"\n +schedule: .*", "", SCENARIO).replace(
+        "seed: 5", "seed: 5\nclock: {start: 2026-01-05T00:00:00Z, end: 2026-01-06T00:00:00Z}"
+    )
+    result = dialsim.run(dialsim.loads(text))
+    for name, draw in PICTURES.items():
+        assert "<svg" in draw(result.plot, None)._repr_svg_(), name
+    assert any("Nobody" in text.get_text() for text in result.plot.answers().texts)
+
+
+def test_a_name_that_is_not_there_is_an_error_that_names_those_that_are(result: Result) -> None:
+    with pytest.raises(dialsim.DialsimError, match="Acme/Second"):
+        result.plot.progress("February")
+    with pytest.raises(dialsim.DialsimError, match="Acme"):
+        result.plot.occupancy("Beta")
+    with pytest.raises(dialsim.DialsimError, match="no recipient 900"):
+        result.plot.story(900, "มกราคม")
+
+
+def test_ticks_name_the_day_once_and_thai_time_is_seven_hours_ahead() -> None:
+    noon = pd.Timestamp("2026-01-05T05:00:00Z").timestamp() * 1000 / DAY_MS
+    assert ThaiTicks().format_ticks([noon, noon + 0.25, noon + 0.5]) == [
+        "12:00\nMon 5 Jan",
+        "18:00",
+        "00:00\nTue 6 Jan",
+    ]
+    assert ThaiTicks().format_ticks([noon + 0.5, noon + 1.5]) == ["Tue\n6 Jan", "Wed\n7 Jan"]
+    assert ThaiTicks()(noon) == "Mon 5 Jan 2026 12:00"
+
+
+def test_few_changes_are_drawn_as_they_are_and_many_as_means() -> None:
+    few = StepFunction(np.array([0, 400, 900]), np.array([3, 1, 0]))
+    at, value, width = steps(few, 100, 1000)
+    assert (at.tolist(), value.tolist(), width) == ([100, 400, 900, 1000], [3, 1, 0, 0], 0)
+    many = StepFunction(np.arange(0, 10_000_000, 1000), np.arange(10_000) % 2)
+    at, value, width = steps(many, 0, 10_000_000)
+    assert width == 60_000
+    assert len(at) < MOST_POINTS
+    assert value[:100] == pytest.approx(0.5)
+    assert len(thinned(10**6)) == MOST_POINTS
+    assert thinned(10**6)[-1] == 10**6 - 1
+
+
+def test_edges_fall_on_whole_hours_where_pieces_are_hours_long() -> None:
+    cut = edges(1_000_000, 500_000_000, 300)
+    assert cut[0] <= 1_000_000
+    assert cut[-1] >= 500_000_000
+    assert set(np.diff(cut).tolist()) == {1_800_000}
