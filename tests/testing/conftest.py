@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -23,8 +24,10 @@ def plugged() -> list[str]:
 
 
 @pytest.fixture
-def inner(pytester: pytest.Pytester, plugged: list[str]) -> Inner:
+def inner(pytester: pytest.Pytester, plugged: list[str], monkeypatch: pytest.MonkeyPatch) -> Inner:
     """Run pytest in a folder of its own: `inner("--dialsim-seeds", "3")`."""
+    # a test file that is changed within a second would be taken for the compiled one
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return lambda *arguments: pytester.runpytest_inprocess(*plugged, *arguments)
 
 

@@ -182,7 +182,7 @@ def _a_retry_may_show_the_same_number() -> None:
     def forgetful(
         original: Any, self: Any, draws: Any, recipient: int, attempt: int, _: int
     ) -> int:
-        return original(self, draws, who, attempt, NONE)
+        return original(self, draws, recipient, attempt, NONE)
 
     wrap(CallerIds, "choose", forgetful)
 

@@ -1,0 +1,54 @@
+"""The page on regression tests, carried out: files written, commands run, output compared."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from testing.conftest import Inner
+
+PAGE = Path(__file__).parents[2] / "docs" / "regression-testing.md"
+BLOCK = re.compile(r"^```(python|yaml|console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EDIT = re.compile(r"# (\S+): (\S+) -> (\S+)\n")
+
+
+def carry_out(language: str, block: str, pytester: pytest.Pytester, inner: Inner) -> None:
+    """One block of the page: a file (or more of one), an edit, a command with what it prints, or
+    what must stand in a golden trace.
+    """
+    if language == "console":
+        command, *lines = block.splitlines()
+        words = shlex.split(command.removeprefix("$ "))
+        assert words.pop(0) == "pytest"
+        printed = inner(*words).stdout.str()
+        for line in lines:
+            assert line.strip() in printed, f"{line!r} is not what `{command}` prints:\n{printed}"
+    elif language == "text":
+        kept = [file.read_text() for file in pytester.path.glob("golden/*.txt")]
+        assert any(block in text for text in kept), kept
+    elif edit := EDIT.fullmatch(block):
+        file = pytester.path / edit[1]
+        before = file.read_text()
+        assert before.count(edit[2]) == 1
+        file.write_text(before.replace(edit[2], edit[3]))
+    else:
+        name = block.split("\n", 1)[0].removeprefix("# ")
+        with (pytester.path / name).open("a", encoding="utf-8") as file:
+            file.write(block + "\n\n")
+
+
+def test_the_page_can_be_followed_from_top_to_bottom(
+    pytester: pytest.Pytester, inner: Inner
+) -> None:
+    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    assert [language for language, _ in blocks].count("console") >= 8
+    for language, block in blocks:
+        carry_out(language, block, pytester, inner)
+
+
+def test_every_code_block_of_the_page_is_of_a_kind_that_is_carried_out() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert len(re.findall(r"^```", page, re.MULTILINE)) == 2 * len(BLOCK.findall(page))
