@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
+    from dialsim.experiments.plan import Plan, plan
     from dialsim.experiments.replications import Replications, replicate
     from dialsim.experiments.sweep import Sweep, sweep
     from dialsim.interface.errors import DialsimError, Refused
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DialsimError": "dialsim.interface.errors",
     "Refused": "dialsim.interface.errors",
+    "Plan": "dialsim.experiments.plan",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
     "Scenario": "dialsim.scenario.models",
@@ -41,6 +43,7 @@ _HOMES = {
     "Sweep": "dialsim.experiments.sweep",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
+    "plan": "dialsim.experiments.plan",
     "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.runs",
     "sweep": "dialsim.experiments.sweep",
@@ -48,6 +51,7 @@ _HOMES = {
 
 __all__ = [
     "DialsimError",
+    "Plan",
     "Refused",
     "Replications",
     "Result",
@@ -58,6 +62,7 @@ __all__ = [
     "__version__",
     "load",
     "loads",
+    "plan",
     "replicate",
     "run",
     "sweep",

@@ -11,6 +11,7 @@ from dialsim.results.summary_page import table_html
 from dialsim.results.wording import FigureTable
 
 if TYPE_CHECKING:
+    from dialsim.experiments.plan import Plan
     from dialsim.experiments.replications import Replications
     from dialsim.experiments.sweep import Sweep
 
@@ -26,6 +27,12 @@ def sweep_html(found: Sweep) -> str:
     base = found.variants[0].name
     tables = wording.sweep_tables(found, found.differences(base), base)
     return _fragment(found.scenario.name, [wording.sweep_headline(found)], tables)
+
+
+def plan_html(answer: Plan) -> str:
+    """A fragment of HTML without scripts or links."""
+    said = [wording.plan_headline(answer), *(f"Warning: {text}." for text in answer.warnings)]
+    return _fragment(answer.scenario, said, wording.plan_tables(answer))
 
 
 def _fragment(title: str, said: Sequence[str], tables: Sequence[FigureTable]) -> str:

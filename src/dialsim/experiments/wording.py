@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
+from dialsim.experiments.goal import Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.results.thai_time import duration_text, minute_text, thai
 from dialsim.results.wording import FigureTable
@@ -13,6 +14,8 @@ from dialsim.results.wording import FigureTable
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.evidence import Evidence, Finding
+    from dialsim.experiments.plan import Plan
     from dialsim.experiments.replications import Replications
     from dialsim.experiments.sweep import Sweep
 
@@ -125,8 +128,7 @@ def _when(seconds: float, whose: Replications | Sweep) -> str:
         return "–"
     if not isfinite(seconds):
         return "never" if seconds > 0 else "–"
-    instant = round(whose.origin.timestamp() * 1000 + seconds * 1000)
-    return minute_text(instant).replace(f" {thai(instant).year} ", " ")
+    return _instant_text(round(whose.origin.timestamp() * 1000 + seconds * 1000))
 
 
 def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
@@ -210,3 +212,68 @@ def _difference(row: Mapping[str, Any]) -> str:
     sign = "+" if row["difference"] >= 0 else ""
     size, margin = (_text(row["figure"], x) for x in (row["difference"], half))
     return f"{sign}{size} ± {margin}, {verdict}"
+
+
+def plan_headline(answer: Plan) -> str:
+    """The value, or what comes closest."""
+    low, high = answer.between
+    goal = f"the goal {answer.goal}"
+    if answer.value is None:
+        return (
+            f"No value of {answer.path} from {low} to {high} meets {goal}; "
+            f"{answer.evidence.value} comes closest."
+        )
+    wish = f"the {answer.objective} value from {low} to {high} that meets {goal}"
+    found = f"{answer.path} = {answer.value} is {wish}"
+    return f"{found}." if answer.evidence.sure else f"{found}, but narrowly."
+
+
+def plan_tables(answer: Plan) -> list[FigureTable]:
+    """The evidence on the answer and on its neighbour, then on all values tried."""
+    first = [("answer" if answer.met else "closest", answer.evidence)]
+    if answer.neighbour is not None:
+        first.append(("neighbour", answer.neighbour))
+    tables = [
+        FigureTable(
+            finding.clause.text,
+            ("value", "meets it", "estimate", "at least", "at most", "replications"),
+            tuple(
+                (
+                    label,
+                    str(part.value),
+                    _verdict(part.findings[number]),
+                    *_finding_cells(part.findings[number]),
+                    str(part.replications),
+                )
+                for label, part in first
+            ),
+        )
+        for number, finding in enumerate(answer.evidence.findings)
+    ]
+    rows = tuple((str(part.value), _verdict(part), str(part.replications)) for part in answer.tried)
+    return [*tables, FigureTable("All values tried", ("meets the goal", "replications"), rows)]
+
+
+def _verdict(part: Evidence | Finding) -> str:
+    return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
+
+
+def _finding_cells(finding: Finding) -> list[str]:
+    """Estimate and interval, as people read them."""
+    return [_finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
+
+
+def _finding_text(finding: Finding, value: float) -> str:
+    clause = finding.clause
+    if clause.statistic is Statistic.PROBABILITY:
+        return f"{100 * value:.3g} %"
+    if clause.figure.name != "finish":
+        return _text(clause.figure.name, value)
+    if not isfinite(value):
+        return "never" if value == finding.estimate and value > 0 else "–"
+    return duration_text(value) if clause.bound.after_start else _instant_text(round(value))
+
+
+def _instant_text(instant: int) -> str:
+    """Thai time to the minute, without the year."""
+    return minute_text(instant).replace(f" {thai(instant).year} ", " ")

@@ -1,0 +1,162 @@
+"""A plan: the smallest, largest or cheapest value of a setting that meets a goal.
+
+The values are searched by bisection, with runs that meet the same chance at every value. A value
+whose evidence is in doubt, because an interval straddles the goal's bound, gets four times the
+runs, and again, up to a cap; the confidence is shared between these looks (Bonferroni), so that
+looking again doesn't make sure of what isn't. Values beside the path are tried as well: where they
+contradict it, the response is not monotone, and the plan says so.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from dialsim.experiments.axis import make_axis, read_range, value_text
+from dialsim.experiments.estimates import check_confidence
+from dialsim.experiments.evidence import Evidence
+from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.goal import read_goal
+from dialsim.experiments.laboratory import Progress, laboratory
+from dialsim.experiments.search import Search, cheapest, closest, smallest
+from dialsim.experiments.variants import check_variable
+
+if TYPE_CHECKING:
+    from dialsim.scenario.models import Scenario
+
+Objective = Literal["smallest", "largest", "cheapest"]
+Value = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to "which value meets the goal?".
+
+    `value` is a number, or the text of a duration or an instant; None if no value was found.
+    `evidence` is that of `value`, or of what came closest if nothing meets the goal (`met` false).
+    `neighbour` is the evidence of the next value in the direction wished for, the one that just
+    doesn't do (None at the end of the range). `tried` is all evidence, by value. `warnings` say
+    what to doubt.
+    """
+
+    scenario: str
+    path: str
+    between: tuple[Value, Value]
+    goal: str
+    objective: Objective
+    value: Value | None
+    met: bool
+    evidence: Evidence
+    neighbour: Evidence | None
+    tried: tuple[Evidence, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """As `--format json` prints it."""
+        return {
+            "value": self.value,
+            "met": self.met,
+            "goal": self.goal,
+            "path": self.path,
+            "between": list(self.between),
+            "objective": self.objective,
+            "evidence": self.evidence.to_dict(),
+            "neighbour": self.neighbour.to_dict() if self.neighbour else None,
+            "tried": [evidence.to_dict() for evidence in self.tried],
+            "warnings": list(self.warnings),
+        }
+
+    def _repr_html_(self) -> str:
+        from dialsim.experiments.page import plan_html
+
+        return plan_html(self)
+
+
+def plan(
+    scenario: Scenario,
+    vary: str,
+    between: tuple[object, object] | str,
+    goal: str,
+    *,
+    step: object | None = None,
+    objective: Objective = "smallest",
+    replications: int = 25,
+    max_replications: int = 400,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Find the smallest (largest, cheapest) value at a path that meets a goal.
+
+    `between` are the ends of the range, numbers, durations or instants, or a text `LOW..HIGH:STEP`;
+    `step` is what values differ by (1, 1m, 1h, or a hundredth of the way). Every value tried
+    gets `replications` runs, those in doubt up to `max_replications`. The rest is as in
+    `replicate`. Raises ExperimentError for a goal or range that can't be read, ScenarioError for a
+    value that the scenario can't have.
+    """
+    check_confidence(confidence)
+    if objective not in ("smallest", "largest", "cheapest"):
+        raise ExperimentError(f"there is no objective {objective}: smallest, largest or cheapest")
+    if objective == "cheapest" and scenario.costs is None:
+        raise ExperimentError("nothing is the cheapest: the scenario names no costs")
+    if not 2 <= replications <= max_replications:
+        raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
+    if isinstance(between, str):
+        axis = read_range(between)
+        if axis is None:
+            raise ExperimentError(f"{between}: write the range as LOW..HIGH, such as 1..200")
+    else:
+        low, high = (value_text(end) for end in between)
+        axis = make_axis(low, high, None if step is None else value_text(step))
+    wanted = read_goal(goal, scenario)
+    check_variable(scenario)
+    with laboratory(jobs, dask, store, progress) as place:
+        search = Search(
+            place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence
+        )
+        return _answer(search, objective)
+
+
+def _answer(search: Search, objective: Objective) -> Plan:
+    last = len(search.axis) - 1
+    index: int | None
+    if objective == "smallest":
+        index = smallest(search, range(last + 1))
+        beside = None if index is None else index - 1
+    elif objective == "largest":
+        index = smallest(search, range(last, -1, -1))
+        beside = None if index is None else index + 1
+    else:
+        index = cheapest(search)
+        beside = None if index is None else (index - 1 if index else index + 1)
+    neighbour = search.at(beside) if beside is not None and 0 <= beside <= last else None
+    evidence = search.at(closest(search) if index is None else index)
+    return Plan(
+        scenario=search.scenario.name,
+        path=search.path,
+        between=(search.axis[0].plain, search.axis[last].plain),
+        goal=search.goal.text,
+        objective=objective,
+        value=None if index is None else evidence.value,
+        met=index is not None,
+        evidence=evidence,
+        neighbour=neighbour,
+        tried=search.tried,
+        warnings=(*search.warnings, *_doubts(evidence, neighbour)),
+    )
+
+
+def _doubts(evidence: Evidence, neighbour: Evidence | None) -> list[str]:
+    said = []
+    for part in (evidence, neighbour):
+        if part is not None and not part.sure:
+            verdict = "meets" if part.met else "misses"
+            said.append(
+                f"{part.value} {verdict} the goal in {part.replications} replications, but so "
+                "narrowly that more of them may say otherwise"
+            )
+    return said
