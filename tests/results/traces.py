@@ -149,6 +149,7 @@ def hand_trace(
     last += [change.at for change in trace.campaigns]
     trace.end = NINE + end if end is not None else max(last, default=NINE)
     trace.cut = cut
+    trace.idle = end is None and not cut
     return trace
 
 

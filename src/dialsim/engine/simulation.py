@@ -66,6 +66,7 @@ class Simulation:
         trace, end = self._trace, self._trace.world.scenario.clock.end
         ahead = self._clock.next_instant()
         trace.end = self._clock.now
+        trace.idle = ahead is None
         trace.cut = ahead is not None and end is not None and ahead > end
         trace.stalled = frozenset(
             (campaign.block.organization, campaign.block.position)

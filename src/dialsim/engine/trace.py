@@ -220,7 +220,8 @@ class Trace:
     `calls[o][c]` is the log of campaign c of organization o. `end` is the last instant worked off.
     `requests` has the effective schedule of each campaign that was scheduled, by its position.
     `stalled` holds the (organization, campaign) positions of campaigns not final for which nothing
-    could ever happen again (T5); `cut` says that clock.end came before the run was over.
+    could ever happen again (T5); `cut` says that clock.end came before the run was over, `idle`
+    that nothing is left to happen.
     """
 
     world: World
@@ -234,6 +235,7 @@ class Trace:
     end: int = 0
     stalled: frozenset[tuple[int, int]] = frozenset()
     cut: bool = False
+    idle: bool = False
 
     def size(self) -> int:
         """How many changes of calls, campaigns and limits, and how many refusals, there are."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dialsim.engine.chance import Purpose
 from dialsim.engine.trace import Reanalysis, Trace
-from dialsim.interface.status import CampaignStatus
 from dialsim.results.ledger import ENDS, NEVER, TIMES_OUT, Ledger
 from dialsim.results.stream.analyses import Analyses, Analyst, conversations
 from dialsim.results.stream.flaws import Flaw
@@ -80,14 +79,8 @@ def horizon(trace: Trace) -> int:
     A run that clock.end does not bound goes on until its last result has arrived (T5 ends it for
     calls and campaigns only); one that is still under way stands where it stands.
     """
-    if trace.world.scenario.clock.end is not None:
-        return trace.end
-    status = {(row.organization, row.campaign): row.to_status for row in trace.campaigns}
-    over = all(
-        state.final or state is CampaignStatus.DRAFT or position in trace.stalled
-        for position, state in status.items()
-    )
-    return FOREVER if over else trace.end
+    unbounded = trace.world.scenario.clock.end is None
+    return FOREVER if trace.idle and unbounded else trace.end
 
 
 class Owing:
