@@ -13,6 +13,7 @@ from dialsim.engine.simulation import run_trace
 from dialsim.engine.trace import Trace
 from engine.paper import loaded
 from engine.rows import rows
+from oracle.given import clock_start
 from oracle.scenarios import NUMBERS, Draft, Scenario, Trouble, iso
 
 VOICES = ["malee", "kanya", "narin"]
@@ -34,6 +35,9 @@ def chancy_scenario(seed: int, people: int = 25) -> Scenario:
                 body["callerIds"] = NUMBERS[: rng.choice((1, 2, 3))]
             if rng.random() < 0.3:
                 body["ttsVoiceKeys"] = VOICES[: rng.choice((1, 2, 3))]
+        if rng.random() < 0.4:
+            lists = [c for c in organization["campaigns"] if isinstance(c["recipients"], list)]
+            draft.add_past({"campaigns": lists}, clock_start(scenario))
     for _ in range(rng.choice((0, 1, 2))):
         add_trouble(rng, scenario, run_trace(loaded(scenario)))
     return scenario
