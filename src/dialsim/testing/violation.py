@@ -66,8 +66,7 @@ def _found(run: Traced) -> Iterator[Violation]:
     from dialsim.testing.checks.record import Run
 
     live = isinstance(run, Simulation)
-    finished = not isinstance(run, Simulation) or run.next_event_at is None
-    for organization in Run(trace_of(run), finished, live).organizations():
+    for organization in Run(trace_of(run), live).organizations():
         for campaign in organization.campaigns:
             yield from campaigns.violations(campaign)
             yield from calls.violations(campaign)

@@ -49,18 +49,17 @@ def net(status: CallStatus) -> NDArray[np.int64]:
 class Run:
     """A trace, and how it came about.
 
-    `finished`: nothing was left to happen when it was taken. `live`: commands may have come from
-    outside, after all of an instant's work (T4), so what held before them counts in that instant.
+    `live`: commands may have come from outside, after all of an instant's work (T4), so what held
+    before them counts in that instant.
     """
 
     trace: Trace
-    finished: bool
     live: bool
 
     @property
     def cut(self) -> bool:
         """Whether calls may hang in the air at its end."""
-        return self.trace.cut or not self.finished
+        return self.trace.cut or not self.trace.idle
 
     def organizations(self) -> list[OrganizationRecord]:
         """Its organizations, in the order of the scenario."""
