@@ -99,7 +99,7 @@ def has_mean_and_variance(
 @pytest.mark.parametrize(
     ("n", "c", "mean", "variance", "replications"),
     [
-        (1000, 50, 23.49921, 2.005133, 400),
+        (1000, 50, 23.49921, 2.005133, 300),
         pytest.param(1000, 50, 23.49921, 2.005133, 4000, marks=pytest.mark.slow),
         (60, 6, 11.45, 2.991389, 1000),
         (40, 1, 40.0, 40.0, 1000),
@@ -120,7 +120,7 @@ def test_theory_exponential_makespan(
     has_mean_and_variance(sample, mean, variance, 6 * sum(s**4 for s in spacings))
 
 
-@pytest.mark.parametrize("replications", [400, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("replications", [300, pytest.param(4000, marks=pytest.mark.slow)])
 def test_theory_queue_timeouts(replications: int) -> None:
     # 500 people, 10 slots, 60 s: by the 600th second 10 + Poisson(100) were dialled. The setup's
     # millisecond makes that 99.998; the standard error is 0.16 or more. The run ends at that very
