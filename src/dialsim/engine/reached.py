@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ReachedPeople:
-    """When each agent last reached each phone number, over all campaigns and their histories.
+    """When each recipient was reached, in all of an organization's campaigns and their histories.
 
     Nothing is kept where the organization's duplicate-call alert is off (`window` is None).
     """
@@ -18,7 +18,8 @@ class ReachedPeople:
     def __init__(self, window: int | None, campaigns: list[CampaignBlock]) -> None:
         """`window` in ms is how far back a request looks; histories are noted at once."""
         self._window = window
-        self._last: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._campaigns = campaigns
+        self._ended_at: list[dict[int, int]] = [{} for _ in campaigns]
         for block in campaigns:
             for recipient, past in block.people.history.items():
                 if past.reached:
@@ -27,16 +28,19 @@ class ReachedPeople:
     def note(self, block: CampaignBlock, recipient: int, ended_at: int) -> None:
         """A call to this recipient ended COMPLETED."""
         if self._window is not None:
-            last, tel = self._last[block.agent.name], block.people.tel(recipient)
-            last[tel] = max(ended_at, last.get(tel, ended_at))
+            self._ended_at[block.position][recipient] = ended_at
 
     def duplicates(self, block: CampaignBlock, now: int) -> tuple[int, ...]:
         """The recipients of a campaign whom its agent reached within the window before now."""
         if self._window is None:
             return ()
-        last, since = self._last[block.agent.name], now - self._window
-        return tuple(
-            recipient
-            for recipient, tel in enumerate(block.people.tels())
-            if last.get(tel, since - 1) >= since
-        )
+        reached = set(self._reached_since(block.agent.name, now - self._window))
+        tels = enumerate(block.people.tels()) if reached else ()
+        return tuple(recipient for recipient, tel in tels if tel in reached)
+
+    def _reached_since(self, agent: str, since: int) -> Iterator[str]:
+        """The phone numbers that an agent reached at an instant or later."""
+        for block, ended_at in zip(self._campaigns, self._ended_at, strict=True):
+            if block.agent.name == agent and ended_at:
+                tels = block.people.tels()
+                yield from (tels[who] for who, ended in ended_at.items() if ended >= since)
