@@ -7,12 +7,13 @@ import sys
 import click
 
 from dialsim import __version__
+from dialsim.cli.options import INTERRUPTED
+from dialsim.cli.plan import plan
 from dialsim.cli.run import run
 from dialsim.cli.schema import schema
+from dialsim.cli.sweep import sweep
 from dialsim.cli.validate import validate
 from dialsim.interface.errors import DialsimError
-
-INTERRUPTED = 130  # what shells report of a program ended by Ctrl-C
 
 
 @click.group(
@@ -27,7 +28,7 @@ def commands() -> None:
     """
 
 
-for command in (run, validate, schema):
+for command in (run, sweep, plan, validate, schema):
     commands.add_command(command)
 
 

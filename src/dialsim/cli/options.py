@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+INTERRUPTED = 130  # what shells report of a program ended by Ctrl-C
+
 scenario_argument = click.argument(
     "scenario", type=click.Path(path_type=Path, dir_okay=True), metavar="SCENARIO"
 )
@@ -33,4 +35,29 @@ format_option = click.option(
     default="text",
     show_default=True,
     help="text for people, one JSON document for programs.",
+)
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many processes work at it; default: one per processor. Results are the same.",
+)
+
+dask_option = click.option(
+    "--dask",
+    metavar="SCHEDULER",
+    help="Work on a Dask cluster instead, such as tcp://10.0.0.1:8786.",
+)
+
+experiment_out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep finished replications and write the results to this folder; the same command "
+    "goes on with a stopped one.",
+)
+
+force_option = click.option(
+    "--force", is_flag=True, help="Replace DIR if it holds an earlier result."
 )

@@ -1,4 +1,4 @@
-"""`dialsim run`: simulate a scenario, print what came of it, write the tables."""
+"""`dialsim run`: simulate a scenario, once or many times, print what came of it, write tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from dialsim.cli.options import format_option, scenario_argument, seed_option, set_option
+from dialsim.cli.options import (
+    dask_option,
+    force_option,
+    format_option,
+    jobs_option,
+    scenario_argument,
+    seed_option,
+    set_option,
+)
 
 
 @click.command(
@@ -19,21 +27,72 @@ from dialsim.cli.options import format_option, scenario_argument, seed_option, s
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write tables, summary and manifest to this folder; without it nothing is written.",
+    help="Write tables, summary and manifest to this folder; without it nothing is written. "
+    "Many runs are kept there as they finish, and the same command goes on with a stopped one.",
 )
-@click.option("--force", is_flag=True, help="Replace DIR if it holds an earlier result.")
+@force_option
 @seed_option
 @click.option(
     "--replication",
     type=click.IntRange(min=0),
-    default=0,
+    metavar="N",
+    help="Which replication of the seed to run; default: 0.",
+)
+@click.option(
+    "--replications",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run so many, and print means, quantiles and how sure they are.",
+)
+@click.option(
+    "--precision",
+    metavar="FIGURE=PERCENT",
+    help="Run as many as it takes to know a mean so well, such as finish=2%; several with commas.",
+)
+@click.option(
+    "--max-replications",
+    type=click.IntRange(min=1),
+    default=1000,
     show_default=True,
     metavar="N",
-    help="Which replication of the seed.",
+    help="The most that --precision may take.",
 )
+@jobs_option
+@dask_option
 @set_option
 @format_option
 def run(
+    scenario: Path,
+    out: Path | None,
+    force: bool,
+    seed: int | None,
+    replication: int | None,
+    replications: int | None,
+    precision: str | None,
+    max_replications: int,
+    jobs: int | None,
+    dask: str | None,
+    overrides: tuple[str, ...],
+    form: str,
+) -> None:
+    """Simulate a scenario file and print when it is done, whom it reached and what held it back.
+
+    With --out the tables of every call and every status change are written as well. With
+    --replications or --precision it is run many times, and what is printed are the means and
+    quantiles of all figures, with their 95 % intervals.
+    """
+    if replications is None and precision is None:
+        _once(scenario, out, force, seed, replication or 0, overrides, form)
+        return
+    if replication is not None:
+        raise click.UsageError("--replication is for one run: it doesn't go with many")
+    first = min(20, max_replications) if replications is None else replications
+    _many(
+        scenario, out, force, seed, first, precision, max_replications, jobs, dask, overrides, form
+    )
+
+
+def _once(
     scenario: Path,
     out: Path | None,
     force: bool,
@@ -42,10 +101,6 @@ def run(
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
-    """Simulate a scenario file and print when it is done, whom it reached and what held it back.
-
-    With --out the tables of every call and every status change are written as well.
-    """
     from dialsim.cli.progress import progress_bar
     from dialsim.results.output_folder import check_place
     from dialsim.results.printed import print_summary
@@ -65,3 +120,49 @@ def run(
     print_summary(result.summary)
     if out is not None:
         click.echo(f"Written to {out}")
+
+
+def _many(
+    scenario: Path,
+    out: Path | None,
+    force: bool,
+    seed: int | None,
+    first: int,
+    precision: str | None,
+    most: int,
+    jobs: int | None,
+    dask: str | None,
+    overrides: tuple[str, ...],
+    form: str,
+) -> None:
+    from dialsim.cli.experiment import print_json, resumable
+    from dialsim.cli.progress import progress_bar
+    from dialsim.experiments import wording
+    from dialsim.experiments.documents import replications_document
+    from dialsim.experiments.folder import ExperimentFolder
+    from dialsim.experiments.precision import precisions
+    from dialsim.experiments.printed import print_experiment
+    from dialsim.experiments.replications import replicate
+    from dialsim.scenario.loading import load
+
+    loaded = load(scenario, overrides)
+    precisions(precision, loaded)
+    folder = None if out is None else ExperimentFolder(out, "replications", loaded, seed)
+    if folder is not None:
+        folder.open(force)
+    with resumable(out), progress_bar("Simulating", "runs") as progress:
+        runs = replicate(
+            loaded, first, seed=seed, precision=precision, max_replications=most,
+            jobs=jobs, dask=dask, store=out, progress=progress,
+        )  # fmt: skip
+    document = replications_document(runs)
+    if folder is not None:
+        tables = {"runs": runs.runs, "organizations": runs.organizations, "campaigns": runs.frame}
+        folder.finish(tables | {"estimates": runs.intervals()}, document)
+    if form == "json":
+        print_json(document)
+        return
+    said = [wording.replications_headline(runs), *wording.precision_sentences(runs)]
+    print_experiment(loaded.name, said, wording.replications_tables(runs))
+    if out is not None:
+        click.echo(f"\nWritten to {out}")

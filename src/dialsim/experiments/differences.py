@@ -60,6 +60,15 @@ def differences(
     return table
 
 
+def check_baseline(names: Sequence[str], baseline: str | None) -> str:
+    """The variant to compare with, by default the first. Raises ExperimentError if it isn't one."""
+    if baseline is None:
+        return names[0]
+    if baseline not in names:
+        raise ExperimentError(f"there is no variant {baseline}; there are: {'; '.join(names)}")
+    return baseline
+
+
 _COLUMNS = (
     *("scope", "organization", "campaign", "figure", "mean", "baseline_mean"),
     *("difference", "low", "high", "p_value", "real", "method"),

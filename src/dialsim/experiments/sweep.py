@@ -114,12 +114,10 @@ class Sweep:
         `baseline` is the name of a variant, by default the first. `paired=False` takes variants as
         independent, for comparison. Raises ExperimentError if there is no such variant.
         """
-        from dialsim.experiments.differences import differences
+        from dialsim.experiments.differences import check_baseline, differences
 
         names = [variant.name for variant in self.variants]
-        if baseline is not None and baseline not in names:
-            raise ExperimentError(f"there is no variant {baseline}; there are: {', '.join(names)}")
-        base = names[0] if baseline is None else baseline
+        base = check_baseline(names, baseline)
         return differences(self._frames(), names, base, confidence, paired, adjust)
 
     def _frames(self) -> dict[str, pd.DataFrame]:

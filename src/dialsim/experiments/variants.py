@@ -93,6 +93,21 @@ def read_vary(text: str) -> tuple[str, list[str]]:
     return path.strip(), values
 
 
+def read_span(text: str) -> tuple[str, str]:
+    """Read `PATH=LOW..HIGH` or `PATH=LOW..HIGH:STEP`: the path, and the range as text."""
+    path, equals, span = text.partition("=")
+    if not equals or not path.strip() or ".." not in span:
+        raise ExperimentError(
+            f"--vary {text}: write PATH=LOW..HIGH, such as "
+            "organizations.Acme.maxConcurrentCalls=1..200"
+        )
+    try:
+        read_range(span)
+    except ExperimentError as error:
+        raise ExperimentError(f"--vary {text}: {error}") from None
+    return path.strip(), span.strip()
+
+
 _MOST = 10_000
 _OPENING = ("[", "{", '"', "'")
 

@@ -236,7 +236,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
     tables = [
         FigureTable(
             finding.clause.text,
-            ("value", "meets it", "estimate", "at least", "at most", "replications"),
+            ("value", "meets it", "estimate", "at least", "at most", "runs"),
             tuple(
                 (
                     label,
@@ -251,7 +251,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
         for number, finding in enumerate(answer.evidence.findings)
     ]
     rows = tuple((str(part.value), _verdict(part), str(part.replications)) for part in answer.tried)
-    return [*tables, FigureTable("All values tried", ("meets the goal", "replications"), rows)]
+    return [*tables, FigureTable("All values tried", ("meets the goal", "runs"), rows)]
 
 
 def _verdict(part: Evidence | Finding) -> str:

@@ -11,7 +11,7 @@ import dialsim
 if TYPE_CHECKING:
     from dialsim.engine.trace import Trace
 
-_LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
+LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
 
 NAME = "manifest.json"
 
@@ -33,6 +33,6 @@ def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
         "engine": "simpy",
         "wall_seconds": wall_seconds,
         "python": platform.python_version(),
-        "libraries": {name: version(name) for name in _LIBRARIES},
+        "libraries": {name: version(name) for name in LIBRARIES},
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

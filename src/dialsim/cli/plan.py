@@ -1,0 +1,128 @@
+"""`dialsim plan`: find the value that meets a goal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dialsim.cli.options import (
+    dask_option,
+    experiment_out_option,
+    force_option,
+    format_option,
+    jobs_option,
+    scenario_argument,
+    seed_option,
+    set_option,
+)
+
+if TYPE_CHECKING:
+    from dialsim.experiments.plan import Objective
+
+
+@click.command(
+    short_help="Find the smallest value that meets a goal.",
+    epilog="Example: dialsim plan scenarios/first-campaign.yaml "
+    "--vary organizations.Acme.maxConcurrentCalls=1..60 "
+    '--goal "p95(finish) <= 2026-01-06T05:00:00Z"',
+)
+@scenario_argument
+@click.option(
+    "--vary",
+    required=True,
+    metavar="PATH=LOW..HIGH",
+    help="What to vary, and between which numbers, durations or instants; :STEP may follow.",
+)
+@click.option(
+    "--goal",
+    required=True,
+    metavar="GOAL",
+    help="Such as: p95(finish) <= 2026-01-09T12:00:00Z and mean(cost) <= 5000; "
+    "also prob(January.finish <= 5d) >= 0.95.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["smallest", "largest", "cheapest"]),
+    default="smallest",
+    show_default=True,
+    help="Which of the values that meet the goal.",
+)
+@click.option(
+    "--replications",
+    type=click.IntRange(min=2),
+    default=25,
+    show_default=True,
+    metavar="N",
+    help="How often each value is run at first.",
+)
+@click.option(
+    "--max-replications",
+    type=click.IntRange(min=2),
+    default=400,
+    show_default=True,
+    metavar="N",
+    help="How often a value in doubt is run at most.",
+)
+@experiment_out_option
+@force_option
+@seed_option
+@jobs_option
+@dask_option
+@set_option
+@format_option
+def plan(
+    scenario: Path,
+    vary: str,
+    goal: str,
+    objective: Objective,
+    replications: int,
+    max_replications: int,
+    out: Path | None,
+    force: bool,
+    seed: int | None,
+    jobs: int | None,
+    dask: str | None,
+    overrides: tuple[str, ...],
+    form: str,
+) -> None:
+    """Find the smallest (or largest, or cheapest) value of a setting that meets a goal.
+
+    Prints the evidence for the value and for its neighbour. Exit status 1 if nothing meets the
+    goal; what comes closest is printed then.
+    """
+    from dialsim.cli.experiment import print_json, resumable
+    from dialsim.cli.progress import progress_bar
+    from dialsim.experiments import wording
+    from dialsim.experiments.folder import ExperimentFolder
+    from dialsim.experiments.goal import read_goal
+    from dialsim.experiments.plan import plan as find
+    from dialsim.experiments.printed import print_experiment
+    from dialsim.experiments.variants import read_span
+    from dialsim.scenario.loading import load
+
+    loaded = load(scenario, overrides)
+    path, span = read_span(vary)
+    read_goal(goal, loaded)
+    folder = None if out is None else ExperimentFolder(out, "plan", loaded, seed)
+    if folder is not None:
+        folder.open(force)
+    with resumable(out), progress_bar("Simulating", "runs") as progress:
+        answer = find(
+            loaded, path, span, goal, objective=objective, replications=replications,
+            max_replications=max(replications, max_replications), seed=seed, jobs=jobs, dask=dask,
+            store=out, progress=progress,
+        )  # fmt: skip
+    document = answer.to_dict()
+    if folder is not None:
+        folder.finish({}, document)
+    if form == "json":
+        print_json(document)
+    else:
+        said = [wording.plan_headline(answer), *(f"Warning: {w}." for w in answer.warnings)]
+        print_experiment(loaded.name, said, wording.plan_tables(answer))
+        if out is not None:
+            click.echo(f"\nWritten to {out}")
+    if not answer.met:
+        raise click.exceptions.Exit(1)

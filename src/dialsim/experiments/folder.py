@@ -1,0 +1,116 @@
+"""The folder of an experiment: its store, and its tables, numbers and manifest when it is done.
+
+The manifest is there from the beginning, so that a stopped experiment is known again: it goes on
+with the same command, and only where scenario, seed and version of dialsim are the same. Every
+other file appears in one step; `finished` in the manifest says that all of them are there.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dialsim
+from dialsim.experiments import store
+from dialsim.results import manifest
+from dialsim.results.output_folder import ExistingOutput, OutputError, check_place
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.scenario.models import Scenario
+
+SUMMARY = "summary.json"
+
+
+class ExperimentFolder:
+    """A folder that an experiment of a kind (`replications`, `sweep` or `plan`) writes to."""
+
+    def __init__(self, path: Path, kind: str, scenario: Scenario, seed: int | None) -> None:
+        """`seed` defaults to the scenario's."""
+        self.path = path
+        self._identity = {
+            "dialsim": dialsim.__version__,
+            "experiment": kind,
+            "scenario": scenario.name,
+            "scenario_sha256": scenario.digest,
+            "seed": scenario.seed if seed is None else seed,
+        }
+
+    def open(self, force: bool) -> None:
+        """Make the folder, or go on with the one of a stopped experiment.
+
+        Raises ExistingOutput if something else is there; `force` replaces any result of dialsim.
+        """
+        if force and os.path.lexists(self.path):
+            check_place(self.path, force=True)
+            shutil.rmtree(self.path)
+        found = _content(self.path / manifest.NAME)
+        if found.get("experiment"):
+            self._check_same(found)
+        elif os.path.lexists(self.path) and (not self.path.is_dir() or any(self.path.iterdir())):
+            check_place(self.path, force=False)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._write_manifest(finished=False)
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def _check_same(self, found: Mapping[str, Any]) -> None:
+        words = {
+            "experiment": "kind of experiment",
+            "scenario_sha256": "scenario",
+            "seed": "seed",
+            "dialsim": "version of dialsim",
+        }
+        for key, word in words.items():
+            if found.get(key) != self._identity[key]:
+                raise ExistingOutput(
+                    f"{self.path} is there already, with another {word}; "
+                    "choose another folder, or use --force"
+                )
+
+    def finish(self, tables: Mapping[str, pd.DataFrame], document: object) -> None:
+        """Write the tables as parquet, the document as summary.json, and the manifest."""
+        import orjson
+
+        for name, frame in tables.items():
+            draft = self.path / f".{name}.parquet"
+            frame.to_parquet(draft, index=False, compression="zstd")
+            draft.replace(self.path / f"{name}.parquet")
+        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        self._write(SUMMARY, orjson.dumps(document, option=options))
+        self._write_manifest(finished=True)
+
+    def _write_manifest(self, finished: bool) -> None:
+        import orjson
+
+        content = self._identity | {
+            "finished": finished,
+            "store": store.NAME,
+            "python": platform.python_version(),
+            "libraries": {name: version(name) for name in manifest.LIBRARIES},
+        }
+        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        self._write(manifest.NAME, orjson.dumps(content, option=options))
+
+    def _write(self, name: str, content: bytes) -> None:
+        draft = self.path / f".{name}"
+        draft.write_bytes(content)
+        draft.replace(self.path / name)
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """A manifest's content; nothing if it can't be read."""
+    import orjson
+
+    try:
+        content = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}
