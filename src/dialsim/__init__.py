@@ -16,6 +16,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dialsim.version import __version__
+
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.experiments.plan import Plan, plan
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from dialsim.scenario.loading import load, loads
     from dialsim.scenario.models import Scenario
     from dialsim.scenario.problems import ScenarioError
-
-__version__ = "0.1.0"
 
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {

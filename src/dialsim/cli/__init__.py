@@ -6,14 +6,15 @@ import sys
 
 import click
 
-from dialsim import __version__
 from dialsim.cli.options import INTERRUPTED
 from dialsim.cli.plan import plan
+from dialsim.cli.report import report
 from dialsim.cli.run import run
 from dialsim.cli.schema import schema
 from dialsim.cli.sweep import sweep
 from dialsim.cli.validate import validate
 from dialsim.interface.errors import DialsimError
+from dialsim.version import __version__
 
 
 @click.group(
@@ -28,7 +29,7 @@ def commands() -> None:
     """
 
 
-for command in (run, sweep, plan, validate, schema):
+for command in (run, sweep, plan, report, validate, schema):
     commands.add_command(command)
 
 

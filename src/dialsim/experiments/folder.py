@@ -15,10 +15,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dialsim
 from dialsim.experiments import store
 from dialsim.results import manifest
 from dialsim.results.output_folder import ExistingOutput, OutputError, check_place
+from dialsim.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ class ExperimentFolder:
         """`seed` defaults to the scenario's."""
         self.path = path
         self._identity = {
-            "dialsim": dialsim.__version__,
+            "dialsim": __version__,
             "experiment": kind,
             "scenario": scenario.name,
             "scenario_sha256": scenario.digest,

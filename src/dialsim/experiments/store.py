@@ -10,10 +10,10 @@ import sqlite3
 from pathlib import Path
 from types import TracebackType
 
-import dialsim
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.subject import Subject
 from dialsim.interface.errors import DialsimError
+from dialsim.version import __version__
 
 NAME = "replications.sqlite"
 
@@ -55,7 +55,7 @@ class Store:
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",
-            (dialsim.__version__, subject.digest, subject.seed, count),
+            (__version__, subject.digest, subject.seed, count),
         )
         for (text,) in rows:
             figures = RunFigures.from_text(text)
@@ -65,7 +65,7 @@ class Store:
         """Keep a finished replication; when this returns, a killed program has not lost it."""
         self._database.execute(
             "INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?, ?)",
-            (dialsim.__version__, subject.digest, subject.seed, replication, text),
+            (__version__, subject.digest, subject.seed, replication, text),
         )
 
     def close(self) -> None:

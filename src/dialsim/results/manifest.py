@@ -6,14 +6,23 @@ import platform
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-import dialsim
+from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from dialsim.engine.trace import Trace
+    from dialsim.scenario.models import Scenario
 
 LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
 
 NAME = "manifest.json"
+
+
+def source_entries(scenario: Scenario) -> dict[str, object]:
+    """What must be known beside a scenario's text to load it again; nothing without a text."""
+    origin = scenario.origin
+    if origin is None:
+        return {}
+    return {"overrides": origin.overrides, "scenario_folder": str(origin.folder.absolute())}
 
 
 def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
@@ -25,9 +34,10 @@ def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
 
     world = trace.world
     content = {
-        "dialsim": dialsim.__version__,
+        "dialsim": __version__,
         "scenario": world.scenario.name,
         "scenario_sha256": world.scenario.digest,
+        **source_entries(world.scenario),
         "seed": world.seed,
         "replication": world.replication,
         "engine": "simpy",
