@@ -170,6 +170,23 @@ def test_p5_a_withdrawn_dial_counts_as_no_attempt_and_for_no_number() -> None:
     ]
 
 
+@pytest.mark.parametrize(("withdrawn", "answer"), [(True, 5), (False, 0)])
+def test_p5_a_withdrawn_dial_tires_no_number(withdrawn: bool, answer: int) -> None:
+    # Each dial of the number halves the odds of an answer, which are 1,000,000 to 1 at first. A's
+    # hundred dials leave nothing of them, unless the pause at 1 takes them back. B's five follow.
+    a = campaign("A", *["busy 0s"] * 100)
+    b = campaign("B", recipients={"count": 5}, requested=10)
+    acts: list[Act] = [(1, "pause", "A")] if withdrawn else []
+    written = scenario(a, b, limit=100, timeline=acts).behaviour(
+        "default",
+        outcomes={"answered": 0.999999, "busy": 0.000001},
+        answered_odds={"byCallerIdUse": {"per1000": 2.0**-1000, "recovery": "1d"}},
+    )
+    found = calls(run(written), "B")
+    assert sum("INITIATED>COMPLETED" in row for row in found) == answer
+    assert sum("INITIATED>BUSY" in row for row in found) == 5 - answer
+
+
 @pytest.mark.parametrize("end", ["noAnswer 1s", "busy 1s", "failed 1s"])
 def test_r1_whoever_was_not_reached_is_called_again_up_to_max_attempts(end: str) -> None:
     trace = run(scenario(campaign("A", end, maxAttempts=3, retryInterval=300_000)))
