@@ -16,11 +16,16 @@ def progress_bar(what: str, unit: str = "people") -> Iterator[Callable[[int, int
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {unit}"),
+        TextColumn("{task.fields[done]}"),
         TimeRemainingColumn(),
     )
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        task = progress.add_task(what, total=None, done="")
+
+        def report(done: int, total: int) -> None:
+            text = f"{done:,} of {total:,} {unit}"
+            progress.update(task, completed=done, total=total, done=text)
+
+        yield report
