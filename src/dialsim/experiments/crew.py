@@ -6,6 +6,7 @@ worker is killed, joblib gives the whole round up; what is missing then is hande
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -63,9 +64,10 @@ class Crew:
         jobs = 1 if len(tasks) == 1 and self._dask is None else self._jobs or -1
         # Dask would keep an array on one worker and lose it with that worker; bytes travel along
         parcels = {t.digest: t.parcel if self._dask is None else t.parcel.tobytes() for t in tasks}
+        master = os.getpid() if self._dask is None else None
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
         calls = (
-            delayed(carry_out)(t.index, t.digest, parcels[t.digest], t.seed, t.replication)
+            delayed(carry_out)(t.index, t.digest, parcels[t.digest], t.seed, t.replication, master)
             for t in tasks
         )
         return cast("Generator[Outcome]", parallel(calls))

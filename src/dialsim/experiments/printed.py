@@ -11,7 +11,6 @@ from rich.text import Text
 from dialsim.results.printed import WIDTH, rich_table
 from dialsim.results.wording import FigureTable
 
-
 _WIDEST = 200
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from dataclasses import dataclass
+from threading import Thread
+from threading import enumerate as enumerate_threads
+from time import sleep
 from typing import TYPE_CHECKING
 
 from dialsim.experiments.run_figures import figures_of
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
 
     from dialsim.scenario.models import Scenario
 
+_WATCH = "dialsim-master-watch"
 _UNPACKED_AT_MOST = 8
 _unpacked: dict[str, Scenario] = {}
 
@@ -39,17 +44,39 @@ class Outcome:
 
 
 def carry_out(
-    index: int, digest: str, parcel: NDArray[np.uint8] | bytes, seed: int, replication: int
+    index: int,
+    digest: str,
+    parcel: NDArray[np.uint8] | bytes,
+    seed: int,
+    replication: int,
+    master: int | None,
 ) -> Outcome:
-    """Simulate one replication; an error is an outcome too, so that it costs no other its run."""
+    """Simulate one replication; an error is an outcome too, so that it costs no other its run.
+
+    `master` is the process that has this one as its worker, if that is on the same machine.
+    """
     from dialsim.results.runs import run
 
+    _leave_with(master)
     try:
         scenario = _scenario(digest, parcel)
-        summary = run(scenario, seed=seed, replication=replication).summary
-        return Outcome(index, figures_of(summary).to_text(), None)
+        result = run(scenario, seed=seed, replication=replication)
+        return Outcome(index, figures_of(result).to_text(), None)
     except Exception as error:
         return Outcome(index, None, f"{type(error).__name__}: {error}")
+
+
+def _leave_with(master: int | None) -> None:
+    """See to it that this worker ends when its master is killed, and not minutes later."""
+    if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
+        return
+
+    def watch() -> None:
+        while os.getppid() == master:
+            sleep(0.3)
+        os._exit(1)
+
+    Thread(target=watch, name=_WATCH, daemon=True).start()
 
 
 def _scenario(digest: str, parcel: NDArray[np.uint8] | bytes) -> Scenario:
