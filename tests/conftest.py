@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,11 @@ settings.register_profile("dialsim", deadline=None, suppress_health_check=[Healt
 settings.load_profile("dialsim")
 
 pytest_plugins = ["pytester"]
+
+# The suite touches nothing outside the project's folder.
+os.environ.setdefault(
+    "MPLCONFIGDIR", str(Path(__file__).parents[1] / ".pytest_cache" / "matplotlib")
+)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
