@@ -1,0 +1,138 @@
+"""Intervals cover what they claim to cover, and the formulas agree with scipy's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, isinf, isnan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from dialsim.experiments.differences import holm
+from dialsim.experiments.intervals import (
+    Interval,
+    mean_interval,
+    paired_difference,
+    quantile_interval,
+    rank,
+    share_interval,
+    unpaired_difference,
+)
+
+EXPERIMENTS = 1000
+Chance = np.random.Generator
+
+
+def coverage(draw: Callable[[], Interval], truth: float) -> float:
+    """The share of repeated experiments whose interval holds the truth."""
+    intervals = [draw() for _ in range(EXPERIMENTS)]
+    return sum(found.low <= truth <= found.high for found in intervals) / EXPERIMENTS
+
+
+SAMPLES: dict[str, tuple[Callable[[Chance], NDArray[np.float64]], float]] = {
+    "normal": (lambda chance: chance.normal(5.0, 2.0, 20), 5.0),
+    "a makespan, the longest of 40": (
+        lambda chance: chance.exponential(1.0, (25, 40)).max(axis=1),
+        sum(1 / k for k in range(1, 41)),
+    ),
+    "people reached, binomial": (lambda chance: chance.binomial(300, 0.4, 20) * 1.0, 120.0),
+}
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_95_percent_intervals_of_the_mean_cover_the_truth_95_times_in_100(kind: str) -> None:
+    sample, truth = SAMPLES[kind]
+    chance = np.random.default_rng(1)
+    assert 0.92 <= coverage(lambda: mean_interval(sample(chance), 0.95), truth) <= 0.98
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.95])
+def test_intervals_of_quantiles_cover_at_least_as_often_as_they_say(share: float) -> None:
+    chance = np.random.default_rng(2)
+    truth = float(stats.expon.ppf(share))
+    found = coverage(lambda: quantile_interval(chance.exponential(1.0, 100), share, 0.95), truth)
+    assert 0.94 <= found <= 0.99
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
+def test_intervals_of_shares_cover_at_least_as_often_as_they_say(share: float) -> None:
+    chance = np.random.default_rng(3)
+    found = coverage(lambda: share_interval(int(chance.binomial(60, share)), 60, 0.95), share)
+    assert found >= 0.94
+
+
+def test_mean_and_share_intervals_are_scipy_s() -> None:
+    values = np.random.default_rng(4).gamma(2.0, 3.0, 17)
+    found = mean_interval(values, 0.9)
+    theirs = stats.t.interval(0.9, 16, loc=values.mean(), scale=stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(theirs)
+    share = share_interval(3, 40, 0.95)
+    exact = stats.binomtest(3, 40).proportion_ci(0.95, method="exact")
+    assert (share.low, share.high) == pytest.approx((exact.low, exact.high))
+
+
+def test_differences_have_scipy_s_p_values() -> None:
+    chance = np.random.default_rng(5)
+    first, second = chance.normal(1, 1, 15), chance.normal(0, 2, 15)
+    paired = paired_difference(first, second, 0.95)
+    theirs = stats.ttest_rel(first, second)
+    assert paired.p_value == pytest.approx(theirs.pvalue)
+    assert (paired.low, paired.high) == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+    welch = unpaired_difference(first, second, 0.95)
+    theirs = stats.ttest_ind(first, second, equal_var=False)
+    assert welch.p_value == pytest.approx(theirs.pvalue)
+    assert (welch.low, welch.high) == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+
+
+def test_an_unfinished_run_makes_the_mean_infinite_and_leaves_quantiles_alone() -> None:
+    values = np.array([1.0, 2.0, 3.0, inf])
+    mean = mean_interval(values, 0.95)
+    assert isinf(mean.estimate)
+    assert isnan(mean.low)
+    assert quantile_interval(values, 0.5, 0.95).estimate == 2.0
+    assert quantile_interval(values, 0.95, 0.95).estimate == inf
+
+
+def test_too_few_runs_give_a_quantile_no_upper_limit() -> None:
+    assert quantile_interval(np.arange(20.0), 0.95, 0.95).high == inf
+    assert quantile_interval(np.arange(200.0), 0.95, 0.95).high < inf
+
+
+def test_differences_with_unfinished_runs_are_judged_by_their_signs() -> None:
+    finite = np.arange(12.0)
+    found = paired_difference(np.full(12, inf), finite, 0.95)
+    assert (found.method, found.estimate) == ("sign test", inf)
+    assert found.p_value == pytest.approx(2 * 0.5**12)
+    both = paired_difference(np.array([inf, 1.0, 2.0]), np.array([inf, 1.5, 2.5]), 0.95)
+    assert (both.method, both.estimate) == ("paired t", pytest.approx(-1 / 3))
+
+
+def test_the_same_value_in_every_run_is_known_exactly() -> None:
+    assert mean_interval(np.full(7, 0.1), 0.95) == Interval(0.1, 0.1, 0.1)
+    found = paired_difference(np.full(7, 3.0), np.full(7, 1.0), 0.95)
+    assert (found.low, found.high, found.p_value) == (2.0, 2.0, 0.0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_rejects_what_bonferroni_rejects_and_adjusts_in_order(p_values: list[float]) -> None:
+    given_values = np.array(p_values)
+    adjusted = holm(given_values)
+    assert (adjusted >= given_values).all()
+    assert (adjusted <= np.minimum(1.0, given_values * len(p_values)) + 1e-12).all()
+    order = np.argsort(given_values, kind="stable")
+    assert (np.diff(adjusted[order]) >= 0).all()
+
+
+def test_holm_agrees_with_a_worked_example() -> None:
+    adjusted = holm(np.array([0.01, 0.04, 0.03, np.nan]))
+    assert adjusted[:3].tolist() == pytest.approx([0.03, 0.06, 0.06])
+    assert isnan(adjusted[3])
+
+
+@given(st.integers(1, 2000), st.integers(1, 99))
+def test_a_quantile_is_the_least_value_that_so_many_runs_do_not_exceed(n: int, p: int) -> None:
+    assert rank(n, p / 100) == max(1, -(-n * p // 100))

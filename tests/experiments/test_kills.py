@@ -1,0 +1,95 @@
+"""Killed and interrupted experiments: nothing is lost but what was under way, nothing lingers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cli.program import dialsim
+from experiments.program import kept, session, start, wait_until, workers, writes
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes in /proc")
+
+PEOPLE = "organizations.Acme.campaigns.0.recipients.count=1500"
+RUN = ("run", "scenarios/first-campaign.yaml", "--set", PEOPLE, "--replications", "60")
+FILES = ("runs", "organizations", "campaigns", "estimates")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files that depend on the scenario and the seed alone."""
+    names = [*(f"{name}.parquet" for name in FILES), "summary.json"]
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed") / "out"
+    done = dialsim(*RUN, "--jobs", "1", "--out", folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+def test_a_killed_worker_costs_nothing_but_its_time(undisturbed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with start(*RUN, "--jobs", "2", "--out", folder) as program:
+        wait_until(writes(folder, 60_000), program)
+        os.kill(workers(program.pid)[0], signal.SIGKILL)
+        _, errors = program.communicate(timeout=120)
+    assert (program.returncode, errors) == (0, "")
+    assert contents(folder) == contents(undisturbed)
+
+
+def test_a_killed_program_goes_on_and_redoes_only_what_is_missing(
+    undisturbed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    with start(*RUN, "--jobs", "2", "--out", folder) as program:
+        wait_until(writes(folder, 60_000), program)
+        program.kill()
+    wait_until(lambda: not session(program.pid))
+    before = kept(folder)
+    assert 0 < len(before) < 60
+    assert json.loads((folder / "manifest.json").read_text())["finished"] is False
+    with closing(sqlite3.connect(folder / "replications.sqlite")) as store:
+        store.execute("CREATE TABLE redone (replication INTEGER)")
+        store.execute(
+            "CREATE TRIGGER count_runs AFTER INSERT ON finished "
+            "BEGIN INSERT INTO redone VALUES (new.replication); END"
+        )
+    done = dialsim(*RUN, "--jobs", "2", "--out", folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    with closing(sqlite3.connect(folder / "replications.sqlite")) as store:
+        redone = [row[0] for row in store.execute("SELECT replication FROM redone")]
+    assert sorted(redone) == sorted(set(range(60)) - set(before))
+    assert contents(folder) == contents(undisturbed)
+    assert json.loads((folder / "manifest.json").read_text())["finished"] is True
+
+
+@pytest.mark.parametrize("whom", ["the program", "everybody, as a terminal does"])
+def test_ctrl_c_ends_at_once_and_leaves_nobody_behind(tmp_path: Path, whom: str) -> None:
+    folder = tmp_path / "out"
+    with start(*RUN, "--jobs", "2", "--out", folder) as program:
+        wait_until(writes(folder, 60_000), program)
+        begin = time.monotonic()
+        if whom == "the program":
+            program.send_signal(signal.SIGINT)
+        else:
+            os.killpg(program.pid, signal.SIGINT)
+        _, errors = program.communicate(timeout=30)
+        seconds = time.monotonic() - begin
+    print(f"ended after {seconds:.2f} s")
+    assert program.returncode == 130
+    assert errors == (
+        f"Interrupted: finished replications are kept in {folder}; "
+        "the same command goes on from there.\n"
+    )
+    wait_until(lambda: not session(program.pid))
+    assert 0 < len(kept(folder)) < 60
