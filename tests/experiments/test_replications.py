@@ -1,0 +1,199 @@
+"""Replications: frames, estimates and precision, and experiments whose answer is known."""
+
+from __future__ import annotations
+
+from math import inf, isnan
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dialsim
+from dialsim.experiments.failures import ExperimentError, ReplicationFailed
+from dialsim.experiments.figure_name import read_figure
+from dialsim.experiments.intervals import mean_interval
+from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.subject import Subject
+from dialsim.experiments.task import carry_out
+from dialsim.interface.instants import parse_instant
+from dialsim.scenario.models import Scenario
+from experiments.scenarios import CHANCY, START, crowd
+
+
+@pytest.fixture(scope="module")
+def runs() -> Replications:
+    return replicate(crowd(60, 6, attempts=2, **CHANCY), 12, jobs=1)
+
+
+def test_a_row_per_replication_and_campaign_is_what_a_single_run_says(runs: Replications) -> None:
+    assert len(runs.frame) == len(runs.runs) == len(runs.organizations) == len(runs) == 12
+    for replication in (0, 7):
+        summary = dialsim.run(runs.scenario, replication=replication).summary
+        row = runs.frame.iloc[replication]
+        assert (row["replication"], row["campaign"]) == (replication, "January")
+        assert row["finish"].to_pydatetime() == summary.finish
+        assert row["people_reached"] == summary.people_reached
+        assert row["cost"] == summary.cost
+        assert row["reach_by_attempt_2"] == summary.campaigns[0].reach_by_attempt[-1]
+        assert row["webhooks_without_url"] == summary.webhooks.without_url
+        assert runs.origin == summary.campaigns[0].start
+        seconds = (summary.finish - runs.origin).total_seconds()
+        assert row["finish_seconds"] == pytest.approx(seconds)
+
+
+def test_replications_differ_and_are_the_same_for_any_number_of_jobs(runs: Replications) -> None:
+    again = replicate(runs.scenario, 12, jobs=2)
+    pd.testing.assert_frame_equal(again.frame, runs.frame)
+    pd.testing.assert_frame_equal(again.intervals(), runs.intervals())
+    assert runs.frame["finish_seconds"].nunique() > 6
+
+
+def test_another_seed_gives_other_runs(runs: Replications) -> None:
+    other = replicate(runs.scenario, 12, seed=9, jobs=1)
+    assert (other.frame["finish_seconds"] != runs.frame["finish_seconds"]).all()
+
+
+def test_estimates_are_those_of_the_columns(runs: Replications) -> None:
+    table = runs.intervals()
+    row = table[(table["scope"] == "campaign") & (table["figure"] == "people_reached")].iloc[0]
+    column = runs.frame["people_reached"].to_numpy(dtype=np.float64)
+    expected = mean_interval(column, 0.95)
+    assert (row["mean"], row["mean_low"], row["mean_high"]) == (
+        expected.estimate,
+        expected.low,
+        expected.high,
+    )
+    assert row["p50"] == np.sort(column)[5]
+    assert row["p95"] == column.max()
+    with pytest.raises(ExperimentError, match="confidence must be between 0 and 1"):
+        runs.intervals(confidence=95)
+
+
+def test_runs_that_do_not_finish_count_as_later_than_any_instant() -> None:
+    cut = replicate(crowd(40, 3, end="2026-01-04T17:08:00Z", **CHANCY), 20, jobs=1)
+    unfinished = int(np.isinf(cut.runs["finish_seconds"]).sum())
+    assert 0 < unfinished < 20
+    assert int(cut.runs["finish"].isna().sum()) == unfinished
+    table = cut.intervals()
+    row = table[(table["scope"] == "run") & (table["figure"] == "finish_seconds")].iloc[0]
+    assert (row["unfinished"], row["mean"], row["p95"]) == (unfinished, inf, inf)
+    assert isnan(row["mean_low"])
+    assert np.isfinite(row["p05"])
+    assert "did not finish" in cut._repr_html_()
+    wanted = replicate(cut.scenario, 10, precision="finish=1%", max_replications=500, jobs=1)
+    assert wanted.precision[0].unfinished > 0
+    assert not wanted.precision[0].met
+    assert len(wanted) < 500
+
+
+def test_what_was_never_scheduled_has_no_finish() -> None:
+    text = crowd().origin.text.replace('"schedule"', '"x"')
+    body = text.split(', "x": ')[0] + "}]}]" + text[text.index(', "behaviours"') :]
+    drafts = replicate(dialsim.loads(body), 2, jobs=1)
+    assert drafts.frame["finish_seconds"].isna().all()
+    assert drafts.origin is None
+    assert "nothing was scheduled" in drafts._repr_html_()
+
+
+def test_precision_runs_as_many_as_it_takes_and_no_fewer() -> None:
+    scenario = crowd(60, 6, **CHANCY)
+    rough = replicate(scenario, 10, precision="finish=20%", jobs=1)
+    fine = replicate(scenario, 10, precision={"finish": 0.03}, jobs=2)
+    assert rough.precision[0].met
+    assert fine.precision[0].met
+    assert len(rough) < len(fine) < 1000
+    finish = read_figure("finish", scenario).of(fine.figures) - parse_instant(START)
+    interval = mean_interval(finish, 0.95)
+    assert (interval.high - interval.estimate) / interval.estimate <= 0.03 / 1.03
+    capped = replicate(scenario, 10, precision="finish=0.1%", max_replications=30, jobs=1)
+    assert (len(capped), capped.precision[0].met) == (30, False)
+    assert "30 replications don&#x27;t tell the mean of finish" in capped._repr_html_()
+
+
+def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(scenario: Scenario, seed: int, replication: int) -> None:
+        if replication == 3:
+            raise RuntimeError("the moon is full")
+
+    real = dialsim.run
+    monkeypatch.setattr(
+        "dialsim.results.runs.run",
+        lambda scenario, **kept: fail(scenario, **kept) or real(scenario, **kept),
+    )
+    scenario = dialsim.load("scenarios/scripted.yaml", ["seed=5"])
+    with pytest.raises(ReplicationFailed) as failed:
+        replicate(scenario, 6, jobs=1)
+    assert str(failed.value) == (
+        "replication 3 of seed 5 failed: RuntimeError: the moon is full; to run it alone: "
+        "dialsim run scenarios/scripted.yaml --seed 5 --replication 3 --set seed=5"
+    )
+
+
+def test_a_worker_returns_numbers_and_no_tables() -> None:
+    subject = Subject(crowd(200, 20))
+    outcome = carry_out(0, subject.digest, subject.parcel, subject.seed, 0, None)
+    assert outcome.failure is None
+    assert len(outcome.figures) < 20_000
+
+
+def test_only_the_same_scenario_seed_and_version_is_taken_from_a_store(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[int] = []
+    scenario = crowd(20, 4, **CHANCY)
+
+    def runs(count: int, **changed: object) -> int:
+        done.clear()
+        replicate(
+            changed.get("scenario", scenario),
+            count,
+            seed=changed.get("seed"),
+            jobs=1,
+            store=tmp_path,
+            progress=lambda finished, _: done.append(finished),
+        )
+        return len(done)
+
+    assert runs(4) == 4
+    assert runs(4) == 0
+    assert runs(6) == 2
+    assert runs(3, seed=8) == 3
+    assert runs(3, scenario=crowd(21, 4, **CHANCY)) == 3
+    assert runs(6) == 0
+    monkeypatch.setattr("dialsim.experiments.store.__version__", "99")
+    assert runs(6) == 6
+
+
+def coverage(experiments: int, size: int) -> dict[str, float]:
+    """How often 95 % intervals of repeated experiments hold the known mean.
+
+    Everybody has a slot at once: people reached are binomial, with mean n·p, and the finish is the
+    longest of n exponential talks, with mean m·(1 + 1/2 + … + 1/n) after the setup.
+    """
+    people, talk, setup = 25, 60.0, 1.0
+    makespan = setup + talk * sum(1 / k for k in range(1, people + 1))
+    talking = {"talkTime": {"dist": "exponential", "mean": "60s"}}
+    reached = {"outcomes": {"answered": 0.4, "noAnswer": 0.6}}
+    covered = {}
+    for figure, behaviour, truth in (
+        ("finish_seconds", talking, makespan),
+        ("people_reached", reached, people * 0.4),
+    ):
+        found = replicate(crowd(people, people, **behaviour), experiments * size, jobs=None)
+        samples = found.runs[figure].to_numpy(dtype=np.float64).reshape(experiments, size)
+        intervals = [mean_interval(sample, 0.95) for sample in samples]
+        hits = sum(interval.low <= truth <= interval.high for interval in intervals)
+        covered[figure] = hits / experiments
+    return covered
+
+
+def test_intervals_of_simulated_means_hold_the_known_answer() -> None:
+    # 60 experiments: 95 % ± four standard errors of 2.8 %
+    assert all(share >= 0.83 for share in coverage(60, 10).values())
+
+
+@pytest.mark.slow
+def test_over_1000_experiments_95_percent_intervals_hold_the_known_answer_95_times_in_100() -> None:
+    assert all(0.92 <= share <= 0.98 for share in coverage(1000, 10).values())
