@@ -1,0 +1,196 @@
+"""The language of goals, and what is said of goals that can't be read."""
+
+from __future__ import annotations
+
+import operator
+from math import nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialsim.experiments.evidence import weigh
+from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.goal import Goal, Statistic, read_goal
+from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+from dialsim.interface.instants import parse_instant
+from dialsim.scenario.loading import loads
+from dialsim.scenario.models import Scenario
+
+START = parse_instant("2026-01-05T02:00:00Z")
+SIGNS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
+
+
+def named(*campaigns: tuple[str, str]) -> Scenario:
+    """Organizations with campaigns of these names."""
+    owners = dict.fromkeys(owner for owner, _ in campaigns)
+    blocks = [
+        f"  - name: {owner}\n    maxConcurrentCalls: 1\n    agents: [{{name: A}}]\n    campaigns:\n"
+        + "".join(
+            f"      - name: {name}\n        agent: A\n        recipients: {{count: 1}}\n"
+            "        schedule: {startDateTime: 2026-01-05T02:00:00Z}\n"
+            for other, name in campaigns
+            if other == owner
+        )
+        for owner in owners
+    ]
+    return loads("organizations:\n" + "".join(blocks))
+
+
+ONE = named(("Acme", "January"))
+TWO = named(("Acme", "January"), ("Bolt", "January"), ("Bolt", "Spring v1.2 and more"))
+
+
+def runs(values: list[float], name: str = "people_reached") -> list[RunFigures]:
+    """Runs of ONE with these values of a figure; none costs anything."""
+    return [
+        RunFigures(
+            number,
+            START,
+            tuple(
+                ScopeFigures(*place, {"finish": START, "cost": nan, name: value})
+                for place in (("run", None, None), ("campaign", "Acme", "January"))
+            ),
+        )
+        for number, value in enumerate(values)
+    ]
+
+
+def met(goal: str, values: list[float], name: str = "people_reached") -> bool:
+    return weigh(1, read_goal(goal, ONE), runs(values, name), 0.95).met
+
+
+counts = st.lists(st.integers(0, 20).map(float), min_size=1, max_size=40)
+
+
+@given(counts, st.sampled_from(sorted(SIGNS)), st.integers(0, 20))
+def test_a_mean_is_compared_as_written(values: list[float], sign: str, bound: int) -> None:
+    expected = SIGNS[sign](np.mean(values), bound)
+    if abs(np.mean(values) - bound) > 1e-9 or len(set(values)) == 1:
+        assert met(f"mean(people_reached) {sign} {bound}", values) == expected
+
+
+@given(counts, st.sampled_from(sorted(SIGNS)), st.integers(0, 20), st.integers(1, 99))
+def test_a_quantile_is_compared_as_written(
+    values: list[float], sign: str, bound: int, percent: int
+) -> None:
+    quantile = sorted(values)[max(1, -(-len(values) * percent // 100)) - 1]
+    expected = SIGNS[sign](quantile, bound)
+    assert met(f"p{percent}(January.people_reached) {sign} {bound}", values) == expected
+
+
+@given(counts, st.sampled_from(sorted(SIGNS)), st.integers(0, 20), st.integers(0, 100))
+def test_a_probability_is_the_share_of_runs(
+    values: list[float], sign: str, bound: int, percent: int
+) -> None:
+    share = sum(SIGNS[sign](value, bound) for value in values) / len(values)
+    goal = f"prob(people_reached {sign} {bound}) >= {percent} %"
+    assert met(goal, values) == (share >= percent / 100)
+
+
+@given(counts, st.integers(0, 20))
+def test_p95_within_a_bound_says_the_same_as_a_probability_of_95_percent(
+    values: list[float], bound: int
+) -> None:
+    quantile = met(f"p95(people_reached) <= {bound}", values)
+    assert quantile == met(f"prob(people_reached <= {bound}) >= 0.95", values)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_goal_or_is_refused_with_a_reason(text: str) -> None:
+    try:
+        assert isinstance(read_goal(text, ONE), Goal)
+    except ExperimentError:
+        return
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "p95(finish) <= 2026-01-09T12:00:00Z",
+                "mean(January.people_reached) >= 300",
+                "prob(Acme/January.finish < 3d) > 0.9",
+                "p50(queue_wait_mean_seconds) < 10m",
+                "mean(reach_share) >= 60 %",
+            ]
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_clauses_joined_by_and_are_read_one_by_one(clauses: list[str]) -> None:
+    goal = read_goal("  and ".join(clauses), ONE)
+    assert [clause.text for clause in goal.clauses] == clauses
+
+
+def test_figures_are_found_by_the_names_of_summary_json() -> None:
+    def place(name: str, scenario: Scenario = TWO) -> tuple[str | None, str | None, str]:
+        figure = read_goal(f"mean({name}) >= 1", scenario).clauses[0].figure
+        return figure.organization, figure.campaign, figure.name
+
+    assert place("people_reached") == (None, None, "people_reached")
+    assert place("Acme.dials") == ("Acme", None, "dials")
+    assert place("Bolt/January.dials") == ("Bolt", "January", "dials")
+    assert place("January.webhooks.lost", ONE) == ("Acme", "January", "webhooks_lost")
+    assert place("analyses_failed") == (None, None, "analyses_failed")
+    assert place("Spring v1.2 and more.dials") == ("Bolt", "Spring v1.2 and more", "dials")
+    assert place("reach_by_attempt_2") == (None, None, "reach_by_attempt_2")
+
+
+def test_bounds_of_finish_are_instants_or_times_after_the_start() -> None:
+    instant, span = read_goal(
+        "p95(finish) <= 2026-01-09T19:00:00+07:00 and prob(finish <= 2h) >= 0.9", ONE
+    ).clauses
+    assert instant.bound.value == parse_instant("2026-01-09T12:00:00Z")
+    assert (span.bound.value, span.bound.after_start) == (7_200_000, True)
+    assert (span.statistic, span.share) == (Statistic.PROBABILITY, 0.9)
+
+
+def test_a_run_that_does_not_finish_misses_every_latest_finish() -> None:
+    infinite = [float("inf"), *[START + 1.0] * 30]
+    assert met("p95(finish) <= 1h", infinite, "finish")
+    assert not met("p97(finish) <= 1h", infinite, "finish")
+    assert not met("mean(finish) <= 1000d", infinite, "finish")
+
+
+REFUSED = {
+    "": "goal (nothing): write a statistic, a comparison and a bound, such as "
+    "p95(finish) <= 2026-01-09T12:00:00Z, mean(cost) <= 5000 or "
+    "prob(January.finish <= 5d) >= 0.95, joined by and",
+    "finish <= 2026-01-09": "goal finish <= 2026-01-09: say of many runs, "
+    "mean(finish) <= 2026-01-09, p95(finish) <= 2026-01-09 or "
+    "prob(finish <= 2026-01-09) >= 0.95",
+    "p95(finish) <= 12": "goal p95(finish) <= 12: finish is compared with an instant, such as "
+    "2026-01-09T12:00:00Z, or a time after the earliest start, such as 5d",
+    "p95(finish) <= tomorrow": "goal p95(finish) <= tomorrow: tomorrow is not a number, "
+    "a duration such as 30m or an instant such as 2026-01-05T02:00:00Z",
+    "p100(finish) <= 5d": "goal p100(finish) <= 5d: p100 is no quantile: write p1 to p99, "
+    "such as p95(finish)",
+    "prob(finish) >= 0.95": "goal prob(finish) >= 0.95: write a comparison into prob(…), "
+    "such as prob(finish <= 5d) >= 0.95",
+    "prob(finish <= 5d) >= 95": "goal prob(finish <= 5d) >= 95: 95 is no probability: "
+    "write 0.95 or 95 %",
+    "mean(people_reached) >= 5m": "goal mean(people_reached) >= 5m: people_reached is compared "
+    "with a number, not with 5m",
+    "mean(people) >= 1 and mean(cost) <= 5": "there is no figure cost: the scenario names no costs",
+    "mean(reached) >= 5": "there is no figure reached; did you mean people_reached or reach_share?",
+    "mean(June.dials) >= 5": "June.dials: there is no campaign or organization June; "
+    "there are: Acme/January, Acme",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_a_goal_that_can_not_be_read_is_told_why(text: str) -> None:
+    with pytest.raises(ExperimentError) as refused:
+        read_goal(text, ONE)
+    assert str(refused.value) == REFUSED[text]
+
+
+def test_an_ambiguous_campaign_is_to_be_named_in_full() -> None:
+    with pytest.raises(ExperimentError) as refused:
+        read_goal("mean(January.dials) >= 5", TWO)
+    assert str(refused.value) == (
+        "January.dials: campaign January is ambiguous: write Acme/January or Bolt/January"
+    )

@@ -1,0 +1,181 @@
+"""Sweeps: variants that meet the same chance, and differences that are real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dialsim
+from dialsim.experiments.axis import make_axis, read_range
+from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.variants import read_design, read_variants, read_vary
+from dialsim.scenario.problems import ScenarioError
+from experiments.scenarios import CHANCY, LIMIT, crowd
+
+ATTEMPTS = "organizations.Acme.campaigns.January.schedule.maxAttempts"
+
+
+@pytest.fixture(scope="module")
+def grid() -> Sweep:
+    return sweep(crowd(40, **CHANCY), {LIMIT: [3, 4], ATTEMPTS: [1, 2]}, 6, jobs=1)
+
+
+def test_values_are_crossed_and_stand_beside_the_figures(grid: Sweep) -> None:
+    assert [variant.name for variant in grid.variants] == [
+        "maxConcurrentCalls=3, maxAttempts=1",
+        "maxConcurrentCalls=3, maxAttempts=2",
+        "maxConcurrentCalls=4, maxAttempts=1",
+        "maxConcurrentCalls=4, maxAttempts=2",
+    ]
+    assert len(grid.frame) == len(grid.runs) == 4 * 6
+    assert list(grid.frame.columns[:4]) == ["variant", LIMIT, ATTEMPTS, "replication"]
+    assert grid.frame[LIMIT].tolist() == [3] * 12 + [4] * 12
+    means = grid.intervals()
+    assert set(means["variant"]) == {variant.name for variant in grid.variants}
+
+
+def test_a_variant_is_the_scenario_with_these_values(grid: Sweep) -> None:
+    varied = dialsim.loads(grid.scenario.origin.text, overrides=[f"{LIMIT}=4", f"{ATTEMPTS}=2"])
+    alone = dialsim.replicate(varied, 6, jobs=1)
+    last = grid.frame[grid.frame["variant"] == grid.variants[-1].name].reset_index(drop=True)
+    for figure in ("finish", "people_reached", "attempts", "cost"):
+        pd.testing.assert_series_equal(last[figure], alone.frame[figure])
+
+
+def test_differences_are_taken_pair_by_pair_from_the_baseline(grid: Sweep) -> None:
+    base = "maxConcurrentCalls=4, maxAttempts=2"
+    table = grid.differences(base)
+    row = table[(table["variant"] == grid.variants[0].name) & (table["figure"] == "attempts")]
+    row = row[row["scope"] == "campaign"].iloc[0]
+    by_variant = grid.frame.set_index("variant")["attempts"]
+    pairs = by_variant[grid.variants[0].name].to_numpy() - by_variant[base].to_numpy()
+    assert row["difference"] == pytest.approx(pairs.mean())
+    assert row["real"] == (not row["low"] <= 0 <= row["high"])
+    assert set(table["variant"]) == {variant.name for variant in grid.variants[:3]}
+    with pytest.raises(ExperimentError, match="there is no variant no"):
+        grid.differences("no")
+
+
+def test_a_change_without_effect_is_not_real() -> None:
+    found = sweep(crowd(40, **CHANCY), {"service.name": ["One", "Other"]}, 5, jobs=1)
+    table = found.differences()
+    assert not table["real"].any()
+    assert (table["difference"].dropna() == 0).all()
+    assert found.frame["service.name"].tolist() == ["One"] * 5 + ["Other"] * 5
+
+
+def test_guards_against_chance_findings_find_no_more_than_without(grid: Sweep) -> None:
+    plain, bonferroni, holm = (
+        grid.differences(adjust=adjust) for adjust in (None, "bonferroni", "holm")
+    )
+    assert not (bonferroni["real"] & ~plain["real"]).any()
+    assert not (bonferroni["real"] & ~holm["real"]).any()
+    assert not (holm["real"] & ~plain["real"]).any()
+    wider = (bonferroni["high"] - bonferroni["low"]) >= (plain["high"] - plain["low"])
+    assert wider[plain["low"].notna()].all()
+    with pytest.raises(ExperimentError, match="there is no adjustment"):
+        grid.differences(adjust="guess")
+
+
+@pytest.mark.parametrize("limits", [(10, 11), (20, 22)])
+def test_pairs_are_far_sharper_than_independent_runs(limits: tuple[int, int]) -> None:
+    # limits a tenth apart, and people who answer by the hour, so that slots matter to reach too
+    scenario = dialsim.load(
+        "scenarios/first-campaign.yaml",
+        [
+            "organizations.Acme.campaigns.January.recipients.count=1500",
+            "behaviours.default.answeredOdds.byHour={9: 0.8, 11: 1.1, 12: 0.7, 13: 1.2, 18: 1.4}",
+        ],
+    )
+    found = sweep(scenario, {LIMIT: limits}, 24, jobs=2)
+    tables = [found.differences(paired=paired) for paired in (True, False)]
+    for figure, ratio in (("finish_seconds", 2), ("people_reached", 3)):
+        paired, unpaired = (
+            table[(table["figure"] == figure) & (table["scope"] == "run")].iloc[0]
+            for table in tables
+        )
+        assert paired["difference"] == pytest.approx(unpaired["difference"])
+        assert unpaired["high"] - unpaired["low"] >= ratio * (paired["high"] - paired["low"])
+
+
+def test_starting_later_shows_as_finishing_later() -> None:
+    path = "organizations.Acme.campaigns.January.schedule.startDateTime"
+    starts = ["2026-01-04T17:00:00Z", "2026-01-04T19:00:00Z"]
+    found = sweep(crowd(40, 4), {path: starts}, 2, jobs=1)
+    table = found.differences()
+    row = table[(table["figure"] == "finish_seconds") & (table["scope"] == "run")].iloc[0]
+    assert (row["difference"], row["real"]) == (7200, True)
+
+
+def test_a_scenario_changed_by_hand_is_not_varied_behind_its_back() -> None:
+    changed = crowd().model_copy(update={"seed": 99})
+    with pytest.raises(ExperimentError, match="was changed after it was loaded"):
+        sweep(changed, {LIMIT: [1, 2]}, 2, jobs=1)
+
+
+def test_a_value_that_the_scenario_can_not_have_is_refused_with_its_path() -> None:
+    with pytest.raises(ScenarioError) as refused:
+        sweep(crowd(), {ATTEMPTS: [1, 0]}, 2, jobs=1)
+    assert str(refused.value).startswith(f"--set {ATTEMPTS}=0: organizations.0.campaigns.0.")
+
+
+def test_values_are_read_as_they_are_written() -> None:
+    assert read_vary("a.b=10,20, 30") == ("a.b", ["10", "20", "30"])
+    assert read_vary("a=10..20:5") == ("a", ["10", "15", "20"])
+    assert read_vary("a=1,4..6") == ("a", ["1", "4", "5", "6"])
+    assert read_vary("a=10m..1h:25m") == ("a", ["10m", "35m", "1h"])
+    assert read_vary("a=0.1..0.3:0.1") == ("a", ["0.1", "0.2", "0.3"])
+    assert read_vary("a=2026-01-05T02:00:00Z..2026-01-05T04:00:00Z:1h")[1] == [
+        f"2026-01-05T0{hour}:00:00.000Z" for hour in (2, 3, 4)
+    ]
+    assert read_vary('a=["1","2"],{x: 1, y: 2}') == ("a", ['["1","2"]', "{x: 1, y: 2}"])
+
+
+def test_an_axis_knows_its_values() -> None:
+    assert len(read_range("1..200")) == 200
+    assert [make_axis("0", "2m")[k].text for k in range(3)] == ["0s", "1m", "2m"]
+    decimal = make_axis("0.5", "1")
+    assert (len(decimal), decimal[100].plain) == (101, 1.0)
+    with pytest.raises(IndexError):
+        decimal[101]
+
+
+def test_designs_and_named_what_ifs_are_read(tmp_path: Path) -> None:
+    design = tmp_path / "design.csv"
+    design.write_text(f"variant,{LIMIT},seed\nplain,,\nmore,30,\n,40,2\n")
+    assert [(v.name, [(c.path, c.text) for c in v.changes]) for v in read_design(design)] == [
+        ("plain", []),
+        ("more", [(LIMIT, "30")]),
+        ("maxConcurrentCalls=40, seed=2", [(LIMIT, "40"), ("seed", "2")]),
+    ]
+    named = tmp_path / "variants.yaml"
+    named.write_text(f"as it is: []\nmore lines: [{LIMIT}=30]\nboth:\n  - {LIMIT}=30\n  - seed=2\n")
+    assert [(v.name, len(v.changes)) for v in read_variants(named)] == [
+        ("as it is", 0),
+        ("more lines", 1),
+        ("both", 2),
+    ]
+    found = sweep(crowd(20), read_variants(named), 2, jobs=1)
+    assert found.runs[LIMIT].isna().tolist() == [True, True, False, False, False, False]
+    for text, says in (("a: 1\n", "a must be a list"), ("[]\n", "write a name and a list")):
+        named.write_text(text)
+        with pytest.raises(ExperimentError, match=says):
+            read_variants(named)
+    for text, says in (("a,b\n", "a row for each"), ("a,a\n1,2\n", "path of its own"),
+                       ("a,b\n1\n", "1 cells for 2 columns")):  # fmt: skip
+        design.write_text(text)
+        with pytest.raises(ExperimentError, match=says):
+            read_design(design)
+
+
+def test_unfinished_runs_do_not_stop_a_comparison() -> None:
+    scenario = crowd(40, end="2026-01-04T17:12:00Z", **CHANCY)
+    found = sweep(scenario, {LIMIT: [1, 40]}, 12, jobs=1)
+    table = found.differences()
+    row = table[(table["figure"] == "finish_seconds") & (table["scope"] == "run")].iloc[0]
+    assert (row["method"], row["difference"], row["real"]) == ("sign test", -np.inf, True)
+    assert "earlier, real" in found._repr_html_()
