@@ -1,0 +1,97 @@
+"""A real Dask cluster: a scheduler and two worker processes, one of which is killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from cli.program import ROOT, dialsim
+from experiments.program import start, wait_until, writes
+from experiments.test_kills import RUN, contents
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec("distributed") is None, reason="the extra dialsim[dask] is not installed"
+    ),
+]
+
+Program = subprocess.Popen[str]
+
+
+def part(*arguments: str, log: Path) -> Program:
+    """A program of Dask; what it says goes to a file."""
+    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    with log.open("w") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[Program]]]:
+    """The scheduler's address and the two workers."""
+    log = tmp_path / "scheduler.log"
+    place = ("--host", "127.0.0.1", "--port", "0")
+    scheduler = part("dask_scheduler", *place, "--no-dashboard", log=log)
+    wait_until(lambda: "Scheduler at:" in log.read_text(), scheduler)
+    address = re.search(r"Scheduler at:\s+(tcp://\S+)", log.read_text())
+    assert address is not None
+    options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
+    workers = []
+    for name in ("one", "two"):
+        folder = ("--local-directory", str(tmp_path / name))
+        log = tmp_path / f"{name}.log"
+        workers.append(part("dask_worker", address[1], *options, *folder, log=log))
+    yield address[1], workers
+    for program in (*workers, scheduler):
+        program.kill()
+        program.wait()
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(
+    cluster: tuple[str, list[Program]], tmp_path: Path
+) -> None:
+    address, workers = cluster
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert dialsim(*RUN, "--jobs", "2", "--out", here).returncode == 0
+    with start(*RUN, "--dask", address, "--out", there) as program:
+        wait_until(writes(there, 60_000), program)
+        workers[0].kill()
+        _, errors = program.communicate(timeout=120)
+    assert program.returncode == 0, errors
+    assert contents(there) == contents(here)
+
+
+def test_ctrl_c_leaves_the_cluster_to_others(
+    cluster: tuple[str, list[Program]], tmp_path: Path
+) -> None:
+    address, workers = cluster
+    with start(*RUN, "--dask", address, "--out", tmp_path / "out") as program:
+        wait_until(writes(tmp_path / "out", 60_000), program)
+        begin = time.monotonic()
+        program.send_signal(signal.SIGINT)
+        _, errors = program.communicate(timeout=60)
+        print(f"ended after {time.monotonic() - begin:.2f} s")
+    assert program.returncode == 130
+    assert errors.startswith("Interrupted: finished replications are kept in ")
+    assert [worker.poll() for worker in workers] == [None, None]
+
+
+def test_an_address_without_a_scheduler_is_told() -> None:
+    done = dialsim(*RUN, "--dask", "tcp://127.0.0.1:9")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: there is no Dask scheduler at tcp://127.0.0.1:9: ")
