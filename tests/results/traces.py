@@ -98,6 +98,7 @@ def hand_trace(
     world = SimpleNamespace(
         scenario=SimpleNamespace(
             name="By hand",
+            origin=None,
             clock=SimpleNamespace(start=NINE, end=None),
             costs=costs,
             warnings=(),

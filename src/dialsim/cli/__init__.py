@@ -8,6 +8,7 @@ import click
 
 from dialsim.cli.options import INTERRUPTED
 from dialsim.cli.plan import plan
+from dialsim.cli.report import report
 from dialsim.cli.run import run
 from dialsim.cli.schema import schema
 from dialsim.cli.sweep import sweep
@@ -28,7 +29,7 @@ def commands() -> None:
     """
 
 
-for command in (run, sweep, plan, validate, schema):
+for command in (run, sweep, plan, report, validate, schema):
     commands.add_command(command)
 
 

@@ -61,3 +61,11 @@ experiment_out_option = click.option(
 force_option = click.option(
     "--force", is_flag=True, help="Replace DIR if it holds an earlier result."
 )
+
+what_if_option = click.option(
+    "--what-if",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="For report.html: measure what would help by N runs of each small change; 0 for none. "
+    "Default: up to 3, none where people are many.",
+)

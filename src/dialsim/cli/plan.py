@@ -100,22 +100,34 @@ def plan(
     from dialsim.experiments.plan import plan as find
     from dialsim.experiments.printed import print_experiment
     from dialsim.experiments.variants import read_span
+    from dialsim.report.experiment_reports import plan_report
+    from dialsim.report.run_folder import put
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
     path, span = read_span(vary)
     read_goal(goal, loaded)
-    folder = None if out is None else ExperimentFolder(out, "plan", loaded, seed)
+    most = max(replications, max_replications)
+    arguments: dict[str, object] = {
+        "vary": vary,
+        "goal": goal,
+        "objective": objective,
+        "replications": replications,
+        "max_replications": most,
+    }
+    folder = None if out is None else ExperimentFolder(out, "plan", loaded, seed, arguments)
     if folder is not None:
         folder.open(force)
     with resumable(out), progress_bar("Simulating", "runs") as progress:
         answer = find(
             loaded, path, span, goal, objective=objective, replications=replications,
-            max_replications=max(replications, max_replications), seed=seed, jobs=jobs, dask=dask,
+            max_replications=most, seed=seed, jobs=jobs, dask=dask,
             store=out, progress=progress,
         )  # fmt: skip
     document = answer.to_dict()
     if folder is not None:
+        used = loaded.seed if seed is None else seed
+        put(plan_report(answer, loaded, used), folder.path)
         folder.finish({}, document)
     if form == "json":
         print_json(document)

@@ -14,6 +14,7 @@ from dialsim.cli.options import (
     scenario_argument,
     seed_option,
     set_option,
+    what_if_option,
 )
 
 
@@ -27,8 +28,9 @@ from dialsim.cli.options import (
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write tables, summary and manifest to this folder; without it nothing is written. "
-    "Many runs are kept there as they finish, and the same command goes on with a stopped one.",
+    help="Write tables, summary, manifest and report.html to this folder; without it nothing is "
+    "written. Many runs are kept there as they finish, and the same command goes on with a "
+    "stopped one.",
 )
 @force_option
 @seed_option
@@ -59,6 +61,7 @@ from dialsim.cli.options import (
 )
 @jobs_option
 @dask_option
+@what_if_option
 @set_option
 @format_option
 def run(
@@ -72,6 +75,7 @@ def run(
     max_replications: int,
     jobs: int | None,
     dask: str | None,
+    what_if: int | None,
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
@@ -82,14 +86,15 @@ def run(
     quantiles of all figures, with their 95 % intervals.
     """
     if replications is None and precision is None:
-        _once(scenario, out, force, seed, replication or 0, overrides, form)
+        _once(scenario, out, force, seed, replication or 0, what_if, overrides, form)
         return
     if replication is not None:
         raise click.UsageError("--replication is for one run: it doesn't go with many")
     first = min(20, max_replications) if replications is None else replications
     _many(
-        scenario, out, force, seed, first, precision, max_replications, jobs, dask, overrides, form
-    )
+        scenario, out, force, seed, first, precision, max_replications, jobs, dask, what_if,
+        overrides, form,
+    )  # fmt: skip
 
 
 def _once(
@@ -98,10 +103,12 @@ def _once(
     force: bool,
     seed: int | None,
     replication: int,
+    what_if: int | None,
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
     from dialsim.cli.progress import progress_bar
+    from dialsim.report.run_folder import write_run
     from dialsim.results.output_folder import check_place
     from dialsim.results.printed import print_summary
     from dialsim.results.runs import run as simulate
@@ -113,7 +120,8 @@ def _once(
     with progress_bar("Simulating") as progress:
         result = simulate(loaded, seed=seed, replication=replication, progress=progress)
     if out is not None:
-        result.write(out, force=force)
+        with progress_bar("What would help", "runs") as progress:
+            write_run(result, out, force=force, pairs=what_if, progress=progress)
     if form == "json":
         click.echo(result.summary.to_json().decode())
         return
@@ -132,6 +140,7 @@ def _many(
     most: int,
     jobs: int | None,
     dask: str | None,
+    what_if: int | None,
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
@@ -143,6 +152,8 @@ def _many(
     from dialsim.experiments.precision import precisions
     from dialsim.experiments.printed import print_experiment
     from dialsim.experiments.replications import replicate
+    from dialsim.report.experiment_reports import replications_report
+    from dialsim.report.run_folder import put
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
@@ -158,6 +169,8 @@ def _many(
     document = replications_document(runs)
     if folder is not None:
         tables = {"runs": runs.runs, "organizations": runs.organizations, "campaigns": runs.frame}
+        with progress_bar("What would help", "runs") as progress:
+            put(replications_report(runs, what_if, progress), folder.path)
         folder.finish(tables | {"estimates": runs.intervals()}, document)
     if form == "json":
         print_json(document)

@@ -101,6 +101,8 @@ def sweep(
     from dialsim.experiments.folder import ExperimentFolder
     from dialsim.experiments.printed import print_experiment
     from dialsim.experiments.sweep import sweep as run_all
+    from dialsim.report.experiment_reports import sweep_report
+    from dialsim.report.run_folder import put
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
@@ -108,7 +110,11 @@ def sweep(
     base = check_baseline([variant.name for variant in listed], baseline)
     for variant in listed:
         variant.of(loaded)
-    folder = None if out is None else ExperimentFolder(out, "sweep", loaded, seed)
+    folder = (
+        None
+        if out is None
+        else ExperimentFolder(out, "sweep", loaded, seed, {"paired": not unpaired})
+    )
     if folder is not None:
         folder.open(force)
     with resumable(out), progress_bar("Simulating", "runs") as progress:
@@ -127,6 +133,7 @@ def sweep(
             "estimates": found.intervals(),
             "differences": compared,
         }
+        put(sweep_report(found, compared, base, used), folder.path)
         folder.finish(tables, document)
     if form == "json":
         print_json(document)

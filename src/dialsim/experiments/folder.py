@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dialsim.experiments import store
 from dialsim.results import manifest
 from dialsim.results.output_folder import ExistingOutput, OutputError, check_place
+from dialsim.results.source import write_source
 from dialsim.version import __version__
 
 if TYPE_CHECKING:
@@ -31,9 +32,18 @@ SUMMARY = "summary.json"
 class ExperimentFolder:
     """A folder that an experiment of a kind (`replications`, `sweep` or `plan`) writes to."""
 
-    def __init__(self, path: Path, kind: str, scenario: Scenario, seed: int | None) -> None:
-        """`seed` defaults to the scenario's."""
+    def __init__(
+        self,
+        path: Path,
+        kind: str,
+        scenario: Scenario,
+        seed: int | None,
+        arguments: Mapping[str, object] | None = None,
+    ) -> None:
+        """`seed` defaults to the scenario's; `arguments` are what else the page is made from."""
         self.path = path
+        self._scenario = scenario
+        self._arguments = dict(arguments or {})
         self._identity = {
             "dialsim": __version__,
             "experiment": kind,
@@ -57,6 +67,7 @@ class ExperimentFolder:
             check_place(self.path, force=False)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            write_source(self._scenario, self.path)
             self._write_manifest(finished=False)
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
@@ -90,12 +101,17 @@ class ExperimentFolder:
     def _write_manifest(self, finished: bool) -> None:
         import orjson
 
-        content = self._identity | {
-            "finished": finished,
-            "store": store.NAME,
-            "python": platform.python_version(),
-            "libraries": {name: version(name) for name in manifest.LIBRARIES},
-        }
+        content = (
+            self._identity
+            | manifest.source_entries(self._scenario)
+            | {
+                "arguments": self._arguments,
+                "finished": finished,
+                "store": store.NAME,
+                "python": platform.python_version(),
+                "libraries": {name: version(name) for name in manifest.LIBRARIES},
+            }
+        )
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
         self._write(manifest.NAME, orjson.dumps(content, option=options))
 

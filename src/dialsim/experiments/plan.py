@@ -23,6 +23,7 @@ from dialsim.experiments.search import Search, cheapest, closest, smallest
 from dialsim.experiments.variants import check_variable
 
 if TYPE_CHECKING:
+    from dialsim.experiments.plots.plots import PlanPlots
     from dialsim.scenario.models import Scenario
 
 Objective = Literal["smallest", "largest", "cheapest"]
@@ -66,6 +67,13 @@ class Plan:
             "tried": [evidence.to_dict() for evidence in self.tried],
             "warnings": list(self.warnings),
         }
+
+    @property
+    def plot(self) -> PlanPlots:
+        """The pictures: `plot.evidence()`."""
+        from dialsim.experiments.plots.plots import PlanPlots
+
+        return PlanPlots(self)
 
     def _repr_html_(self) -> str:
         from dialsim.experiments.page import plan_html

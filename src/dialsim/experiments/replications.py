@@ -19,6 +19,7 @@ from dialsim.experiments.subject import Subject
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.plots.plots import ReplicationPlots
     from dialsim.scenario.models import Scenario
 
 
@@ -82,6 +83,13 @@ class Replications:
 
     def _table(self, scope: str) -> pd.DataFrame:
         return figure_frame(figure_rows(self.figures, scope, self._start), scope)
+
+    @cached_property
+    def plot(self) -> ReplicationPlots:
+        """The pictures: `plot.progress()` and `plot.finish()`."""
+        from dialsim.experiments.plots.plots import ReplicationPlots
+
+        return ReplicationPlots(self)
 
     def _repr_html_(self) -> str:
         from dialsim.experiments.page import replications_html

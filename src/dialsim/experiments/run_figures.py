@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from math import inf, nan
 from typing import TYPE_CHECKING
 
+from dialsim.results.progress import Progress
 from dialsim.results.summary import CampaignSummary, Figures, Summary, figure_rows
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from dialsim.results.result import Result
+
 Number = int | float
+
+MARKS = 50
+"""Into so many parts is the way to all people divided."""
 
 _NOT_NUMBERS = (
     "scope",
@@ -43,26 +49,34 @@ class ScopeFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """The figures of one replication; `start` is the earliest startAt in ms, None if none was."""
+    """The figures of one replication; `start` is the earliest startAt in ms, None if none was.
+
+    `reached` are the instants (ms) by which 1, 2, … `MARKS`-ths of all people were reached, as far
+    as they were.
+    """
 
     replication: int
     start: int | None
     scopes: tuple[ScopeFigures, ...]
+    reached: tuple[int, ...] = ()
 
     def to_text(self) -> str:
         """One line of text, from which `from_text` makes the very same numbers."""
         scopes = [[s.scope, s.organization, s.campaign, s.values] for s in self.scopes]
-        return json.dumps([self.replication, self.start, scopes], ensure_ascii=False)
+        values = [self.replication, self.start, scopes, self.reached]
+        return json.dumps(values, ensure_ascii=False)
 
     @classmethod
     def from_text(cls, text: str) -> RunFigures:
         """Read what `to_text` wrote."""
-        replication, start, scopes = json.loads(text)
-        return cls(replication, start, tuple(ScopeFigures(*scope) for scope in scopes))
+        replication, start, scopes, reached = json.loads(text)
+        parts = tuple(ScopeFigures(*scope) for scope in scopes)
+        return cls(replication, start, parts, tuple(reached))
 
 
-def figures_of(summary: Summary) -> RunFigures:
-    """The numbers of a summary."""
+def figures_of(result: Result) -> RunFigures:
+    """The numbers of a result's summary, and its progress."""
+    summary = result.summary
     starts = [_ms(part.start) for part in summary.campaigns if part.start is not None]
     scopes = []
     for row, finish in zip(figure_rows(summary), _finishes(summary), strict=True):
@@ -73,7 +87,10 @@ def figures_of(summary: Summary) -> RunFigures:
             if name not in _NOT_NUMBERS
         }
         scopes.append(ScopeFigures(*place, values | {"finish": finish}))
-    return RunFigures(summary.replication, min(starts, default=None), tuple(scopes))
+    progress = Progress.of(result.reading, result.reading.lives.values())
+    return RunFigures(
+        summary.replication, min(starts, default=None), tuple(scopes), progress.marks(MARKS)
+    )
 
 
 def _finishes(summary: Summary) -> Iterator[float]:

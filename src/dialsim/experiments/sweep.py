@@ -24,6 +24,7 @@ from dialsim.experiments.variants import Setting, Variant, check_variable, cross
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.plots.plots import SweepPlots
     from dialsim.scenario.models import Scenario
 
 Adjustment = Literal["bonferroni", "holm"]
@@ -134,6 +135,13 @@ class Sweep:
             for row in figure_rows(runs, scope, self._start)
         ]
         return figure_frame(rows, scope, ("variant", *self.paths))
+
+    @cached_property
+    def plot(self) -> SweepPlots:
+        """The pictures: `plot.curve(figure)` and `plot.cost()`."""
+        from dialsim.experiments.plots.plots import SweepPlots
+
+        return SweepPlots(self)
 
     def _repr_html_(self) -> str:
         from dialsim.experiments.page import sweep_html

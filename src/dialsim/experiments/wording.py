@@ -104,7 +104,7 @@ def _finish_table(name: str, row: pd.Series, runs: Replications) -> FigureTable:
     labels = {"mean": "on average", "p05": "5 % of runs", "p50": "half of the runs",
               "p95": "95 % of runs"}  # fmt: skip
     rows = tuple(
-        (label, _when(row[part], runs), *(_limit(row[f"{part}_{end}"], runs) for end in _ENDS))
+        (label, when_text(row[part], runs), *(_limit(row[f"{part}_{end}"], runs) for end in _ENDS))
         for part, label in labels.items()
     )
     return FigureTable(f"{name} finishes", ("Thai time", "at least", "at most"), rows)
@@ -115,14 +115,14 @@ _ENDS = ("low", "high")
 
 def _limit(seconds: float, whose: Replications) -> str:
     """A limit of an interval; infinite where the runs were too few for one."""
-    return _when(seconds, whose) if isfinite(seconds) else "–"
+    return when_text(seconds, whose) if isfinite(seconds) else "–"
 
 
 def _finish(seconds: float, whose: Replications | Sweep) -> str:
-    return "never" if seconds == inf else f"by {_when(seconds, whose)} Thai time"
+    return "never" if seconds == inf else f"by {when_text(seconds, whose)} Thai time"
 
 
-def _when(seconds: float, whose: Replications | Sweep) -> str:
+def when_text(seconds: float, whose: Replications | Sweep) -> str:
     """An instant given in seconds from the earliest startAt, in Thai time and without the year."""
     if isnan(seconds) or whose.origin is None:
         return "–"
@@ -133,13 +133,13 @@ def _when(seconds: float, whose: Replications | Sweep) -> str:
 
 def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
     figure = str(row["figure"])
-    interval = f"{_text(figure, row['mean_low'])} – {_text(figure, row['mean_high'])}"
+    interval = f"{amount_text(figure, row['mean_low'])} – {amount_text(figure, row['mean_high'])}"
     known = interval if isfinite(row["mean_low"]) else "–"
-    quantiles = (_text(figure, row[part]) for part in ("p05", "p50", "p95"))
-    return (_text(figure, row["mean"]), known, *quantiles)
+    quantiles = (amount_text(figure, row[part]) for part in ("p05", "p50", "p95"))
+    return (amount_text(figure, row["mean"]), known, *quantiles)
 
 
-def _text(figure: str, value: float) -> str:
+def amount_text(figure: str, value: float) -> str:
     """A figure's value, short."""
     if not isfinite(value):
         return "–"
@@ -163,13 +163,13 @@ def sweep_tables(
 ) -> list[FigureTable]:
     """The variants' figures, and their differences to the baseline with a verdict on each."""
     intervals = found.intervals()
-    whole = _records(intervals[intervals["scope"] == "run"])
+    whole = by_variant(intervals[intervals["scope"] == "run"])
     shown = ["people_reached", "cost"] if found.scenario.costs else ["people_reached"]
     rows = []
     for variant in found.variants:
         finish = whole[variant.name, "finish_seconds"]
-        cells = [_when(finish[part], found) for part in ("mean", "p95")]
-        cells += [_text(figure, whole[variant.name, figure]["mean"]) for figure in shown]
+        cells = [when_text(finish[part], found) for part in ("mean", "p95")]
+        cells += [amount_text(figure, whole[variant.name, figure]["mean"]) for figure in shown]
         rows.append((variant.name, *cells))
     labels = tuple(_SHOWN[figure] for figure in shown)
     tables = [FigureTable("Variant", ("finish, mean", "95 % done", *labels), tuple(rows))]
@@ -182,20 +182,20 @@ def sweep_tables(
 def _difference_table(
     differences: pd.DataFrame, baseline: str, names: Sequence[str], shown: Sequence[str]
 ) -> FigureTable:
-    whole = _records(differences[differences["scope"] == "run"])
+    whole = by_variant(differences[differences["scope"] == "run"])
     figures = ("finish_seconds", *shown)
-    rows = [(name, *(_difference(whole[name, figure]) for figure in figures)) for name in names]
+    rows = [(name, *(difference_text(whole[name, figure]) for figure in figures)) for name in names]
     labels = ("finish", *(_SHOWN[figure] for figure in shown))
     return FigureTable(f"Minus {baseline}", labels, tuple(rows))
 
 
-def _records(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """The rows of a table by variant and figure."""
     rows = table.to_dict("records")
     return {(row["variant"], row["figure"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
-def _difference(row: Mapping[str, Any]) -> str:
+def difference_text(row: Mapping[str, Any]) -> str:
     """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0."""
     verdict = "real" if row["real"] else "not sure"
     if row["low"] == row["high"] == 0:
@@ -210,7 +210,7 @@ def _difference(row: Mapping[str, Any]) -> str:
         size, margin = (duration_text(1000 * round(abs(x))) for x in (row["difference"], half))
         return f"{sign}{size} ± {margin}, {verdict}"
     sign = "+" if row["difference"] >= 0 else ""
-    size, margin = (_text(row["figure"], x) for x in (row["difference"], half))
+    size, margin = (amount_text(row["figure"], x) for x in (row["difference"], half))
     return f"{sign}{size} ± {margin}, {verdict}"
 
 
@@ -260,15 +260,16 @@ def _verdict(part: Evidence | Finding) -> str:
 
 def _finding_cells(finding: Finding) -> list[str]:
     """Estimate and interval, as people read them."""
-    return [_finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
+    return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
 
 
-def _finding_text(finding: Finding, value: float) -> str:
+def finding_text(finding: Finding, value: float) -> str:
+    """The estimate of a clause, or an end of its interval."""
     clause = finding.clause
     if clause.statistic is Statistic.PROBABILITY:
         return f"{100 * value:.3g} %"
     if clause.figure.name != "finish":
-        return _text(clause.figure.name, value)
+        return amount_text(clause.figure.name, value)
     if not isfinite(value):
         return "never" if value == finding.estimate and value > 0 else "–"
     return duration_text(value) if clause.bound.after_start else _instant_text(round(value))

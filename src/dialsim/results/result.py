@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -100,15 +101,22 @@ class Result:
 
         return tell(self.reading, recipient, campaign)
 
-    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> Path:
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        also: Callable[[Path], object] | None = None,
+    ) -> Path:
         """Write every table, the summary and the manifest to a new folder, and return its path.
 
-        The folder appears when it is complete. Raises ExistingOutput if it exists; with `force`
-        a result that stands there is replaced, anything else never.
+        The folder appears when it is complete; `also` may write more files into it before. Raises
+        ExistingOutput if it exists; with `force` a result that stands there is replaced, anything
+        else never.
         """
         from dialsim.results.writing import write_result
 
-        return write_result(self, folder, force)
+        return write_result(self, folder, force, also)
 
     def _repr_html_(self) -> str:
         return self.summary._repr_html_()

@@ -52,7 +52,7 @@ def answers(summary: Summary) -> list[Answer]:
             reach=reach_text(campaign),
             held_back=campaign.held_back.sentence if campaign.held_back else "",
         )
-        for name, campaign in _named(summary)
+        for name, campaign in short_names(summary)
     ]
 
 
@@ -61,7 +61,7 @@ def tables(summary: Summary) -> list[FigureTable]:
 
     A column without anything in it is left out.
     """
-    scopes: list[tuple[str, Figures]] = list(_named(summary))
+    scopes: list[tuple[str, Figures]] = list(short_names(summary))
     if len(scopes) > 1:
         scopes.append(("all", summary))
     made = [_table(title, columns, scopes) for title, columns in _TABLES.items()]
@@ -76,7 +76,7 @@ def reach_text(figures: Figures) -> str:
     return f"{figures.people_reached:,} of {figures.people:,} people reached ({share})"
 
 
-def _named(summary: Summary) -> list[tuple[str, CampaignSummary]]:
+def short_names(summary: Summary) -> list[tuple[str, CampaignSummary]]:
     """The campaigns by the shortest name that is not ambiguous."""
     names = [campaign.name for campaign in summary.campaigns]
     return [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialsim.results import manifest
 from dialsim.results.output_folder import replacing
+from dialsim.results.source import write_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,12 +19,17 @@ if TYPE_CHECKING:
 TABLES = ("calls", "transitions", "recipients", "campaigns")
 
 
-def write_result(result: Result, folder: str | os.PathLike[str], force: bool = False) -> Path:
+def write_result(
+    result: Result,
+    folder: str | os.PathLike[str],
+    force: bool = False,
+    also: Callable[[Path], object] | None = None,
+) -> Path:
     """Write all files of a result; the folder is there when all of them are, or not at all.
 
-    Same result, same bytes, under the same versions of dialsim and its libraries; the manifest
-    alone differs. Raises ExistingOutput if the folder exists, unless `force` replaces the result
-    in it.
+    `also` is called with the folder while it is in the making, to write more files there. Same
+    result, same bytes, under the same versions of dialsim and its libraries; the manifest alone
+    differs. Raises ExistingOutput if the folder exists, unless `force` replaces the result in it.
     """
     place = Path(folder)
     with replacing(place, force) as draft:
@@ -31,6 +38,9 @@ def write_result(result: Result, folder: str | os.PathLike[str], force: bool = F
         with (draft / "webhooks.jsonl").open("wb") as file:
             result.write_webhooks(file)
         (draft / "summary.json").write_bytes(result.summary.to_json())
+        write_source(result.trace.world.scenario, draft)
+        if also is not None:
+            also(draft)
         content = manifest.manifest_json(result.trace, result.wall_seconds)
         (draft / manifest.NAME).write_bytes(content)
     return place

@@ -2,70 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from dialsim.results.campaign_life import CampaignLife
-from dialsim.results.ledger import NEVER
-from dialsim.results.person_state import PERSON_STATES, PersonState, listed
 from dialsim.results.plots.grain import thinned
 from dialsim.results.plots.ink import BLACK, BLUE, GREY, SKY, families
 from dialsim.results.plots.picture import canvas, count_axis, dress, key
-from dialsim.results.plots.scope import Scope, sorted_instants
+from dialsim.results.plots.scope import Scope
 from dialsim.results.plots.thai_axis import days, shade, time_axis
+from dialsim.results.progress import Progress
 from dialsim.results.thai_time import minute_text
-
-_DONE_BY_CALL = [PERSON_STATES.index(s) for s in (PersonState.REACHED, PersonState.EXHAUSTED)]
-_DONE_BY_END = [PERSON_STATES.index(s) for s in (PersonState.EXPIRED, PersonState.CANCELLED)]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Sorted instants (ms) at which people of a scope were reached, and were done with.
-
-    Someone reached is done with when the conversation ends, someone not reached when the last
-    attempt ends or the campaign does. Who was reached before the scenario begins counts from the
-    campaign's start. `people` are all on the lists.
-    """
-
-    people: int
-    reached: NDArray[np.int64]
-    done: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, scope: Scope) -> Progress:
-        """That of the campaigns in a scope."""
-        parts = [_instants(scope, life) for life in scope.lives]
-        on_lists = [listed(scope.reading.states[position]) for position in scope.positions]
-        return cls(
-            people=sum(int(part.sum()) for part in on_lists),
-            reached=sorted_instants([reached for reached, _ in parts]),
-            done=sorted_instants([done for _, done in parts]),
-        )
-
-
-def _instants(scope: Scope, life: CampaignLife) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When each person of a campaign was reached, and done with; who wasn't is left out."""
-    ledger, states = scope.reading.ledgers[life.position], scope.reading.states[life.position]
-    start = life.end if life.start is None else life.start
-    before = (states == _DONE_BY_CALL[0]) & ledger.past_reached
-    answered = ledger.started_at[ledger.started_at != NEVER]
-    by_call = np.isin(states, _DONE_BY_CALL)
-    # of a person without a call here, the history alone has settled it
-    ended = ledger.of_newest(ledger.ended_at, start)[by_call]
-    over = np.count_nonzero(np.isin(states, _DONE_BY_END))
-    return (
-        np.concatenate([np.full(np.count_nonzero(before), start), answered]),
-        np.concatenate([ended[ended != NEVER], np.full(over, life.end)]),
-    )
 
 
 def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
     """People reached and done with over time, of all that are on the lists."""
-    progress = Progress.of(scope)
+    progress = Progress.of(scope.reading, scope.lives)
     ax = canvas(ax)
     shade(ax, scope.open)
     ax.axhline(progress.people, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="all people")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dialsim.interface.errors import DialsimError
 from dialsim.results.campaign_life import CampaignLife, Position
 from dialsim.results.ledger import Ledger
@@ -86,8 +83,3 @@ class Scope:
     def title(self, text: str) -> str:
         """A title, with the name of the campaign or organization where there is one."""
         return f"{text}: {self.name}" if self.name else text
-
-
-def sorted_instants(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Instants of several campaigns as one sorted column."""
-    return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.dates import AutoDateLocator
 from matplotlib.ticker import Formatter
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from dialsim.results.thai_time import THAI, date_text, thai
 DAY_MS = 86_400_000
 
 
-def days(at: NDArray[np.int64] | int) -> NDArray[np.float64]:
+def days(at: NDArray[np.integer] | NDArray[np.floating] | float) -> NDArray[np.float64]:
     """Instants in ms as matplotlib counts time: days since 1970, UTC."""
     return np.asarray(at, dtype=np.float64) / DAY_MS
 
@@ -46,6 +47,22 @@ class ThaiTicks(Formatter):
             texts.append(time if date == day else f"{time}\n{date}")
             day = date
         return texts
+
+
+class ThaiInstants(Formatter):
+    """Date and time below each other, on every tick."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
+        """The text of one instant."""
+        ms = round(x * DAY_MS / 60_000) * 60_000
+        weekday, day, month, _ = date_text(ms).split()
+        return f"{weekday} {day} {month}\n{thai(ms):%H:%M}"
+
+
+def instant_axis(axis: Axis) -> None:
+    """Make an axis that is not the one of time, such as y, show instants of Thai time."""
+    axis.set_major_locator(AutoDateLocator(tz=THAI, minticks=3, maxticks=7))  # type: ignore[no-untyped-call]
+    axis.set_major_formatter(ThaiInstants())
 
 
 def time_axis(ax: Axes, start: int, end: int) -> str:

@@ -1,0 +1,175 @@
+"""A page and its parts: HTML without scripts, links to elsewhere or anything to load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import Protocol
+
+from dialsim.results.wording import FigureTable
+
+NAME = "report.html"
+
+
+def shown(text: str) -> str:
+    """Text as HTML; a percent sign stays with its number."""
+    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+class Part(Protocol):
+    """Anything that can stand in a section."""
+
+    def html(self) -> str:
+        """The part as HTML."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph."""
+
+    sentence: str
+
+    def html(self) -> str:
+        """A `p`."""
+        return f"<p>{shown(self.sentence)}</p>"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """A list of remarks."""
+
+    sentences: Sequence[str]
+
+    def html(self) -> str:
+        """A `ul`."""
+        return f"<ul>{''.join(f'<li>{shown(said)}</li>' for said in self.sentences)}</ul>"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A question, its answer in a few words, and what is to be said about it."""
+
+    question: str
+    answer: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The answers that the page is about."""
+
+    facts: Sequence[Fact]
+
+    def html(self) -> str:
+        """A `dl` of cards."""
+        cards = "".join(
+            f"<div><dt>{shown(fact.question)}</dt><dd><strong>{shown(fact.answer)}</strong>"
+            + (f"<span>{shown(fact.detail)}</span>" if fact.detail else "")
+            + "</dd></div>"
+            for fact in self.facts
+        )
+        return f'<dl class="facts">{cards}</dl>'
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of texts; its title heads the column of names."""
+
+    table: FigureTable
+
+    def html(self) -> str:
+        """A `table` that scrolls by itself where it is wider than the page."""
+        head = "".join(f'<th scope="col">{shown(cell)}</th>' for cell in self._head)
+        rows = "".join(
+            f'<tr><th scope="row">{shown(name)}</th>'
+            + "".join(f"<td>{shown(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for name, *cells in self.table.rows
+        )
+        label = escape(self.table.title, quote=True)
+        return (
+            f'<div class="table" role="region" aria-label="{label}" tabindex="0">'
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        )
+
+    @property
+    def _head(self) -> tuple[str, ...]:
+        return (self.table.title, *self.table.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Small tables side by side where there is room."""
+
+    tables: Sequence[FigureTable]
+
+    def html(self) -> str:
+        """A grid."""
+        return f'<div class="grid">{"".join(Table(table).html() for table in self.tables)}</div>'
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as SVG, with what to say to those who can't see it."""
+
+    svg: str
+    caption: str
+
+    def html(self) -> str:
+        """A `figure`."""
+        return f"<figure>{self.svg}<figcaption>{shown(self.caption)}</figcaption></figure>"
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """Pictures side by side where there is room."""
+
+    pictures: Sequence[Picture]
+
+    def html(self) -> str:
+        """A grid."""
+        return f'<div class="grid">{"".join(picture.html() for picture in self.pictures)}</div>'
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands below it."""
+
+    heading: str
+    parts: Sequence[Part]
+
+    def html(self) -> str:
+        """A `section`."""
+        inside = "".join(part.html() for part in self.parts)
+        return f"<section><h2>{shown(self.heading)}</h2>{inside}</section>"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole page: the answer stands first, in `facts`."""
+
+    title: str
+    lead: str
+    answer: str
+    facts: Facts
+    sections: Sequence[Section]
+    made_from: str
+
+    def html(self) -> str:
+        """The document. Same page, same text."""
+        style = (files("dialsim.report") / "style.css").read_text(encoding="utf-8")
+        body = "".join(section.html() for section in self.sections)
+        return (
+            "<!doctype html>\n"
+            '<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<meta name="color-scheme" content="light dark">'
+            f"<title>{shown(self.title)}</title><style>\n{style}</style></head>\n"
+            f"<body><main><header><h1>{shown(self.title)}</h1>"
+            f'<p class="lead">{shown(self.lead)}</p></header>'
+            f'<section class="answer"><h2>{shown(self.answer)}</h2>{self.facts.html()}</section>'
+            f"{body}</main><footer><p>{shown(self.made_from)}</p></footer></body></html>\n"
+        )

@@ -1,0 +1,120 @@
+"""The page of replications: how sure a scenario's answer is."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+from dialsim.experiments import wording
+from dialsim.report.inline import picture
+from dialsim.report.page import Fact, Facts, Notes, Page, Pictures, Section, Tables
+from dialsim.report.run_page import held_back_fact, help_facts, help_parts, made_from
+from dialsim.report.run_pictures import run_pictures
+from dialsim.report.what_if import WhatIf
+from dialsim.results.held_back import percent
+from dialsim.results.result import Result
+
+if TYPE_CHECKING:
+    from dialsim.experiments.replications import Replications
+
+
+def replications_page(runs: Replications, first: Result, what_if: WhatIf | None) -> Page:
+    """The page of replications; `first` is the run of replication 0, which it shows as well."""
+    table = runs.intervals()
+    rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
+    finish = rows["finish_seconds"]
+    facts = [
+        _finishes(finish),
+        _sure(finish, runs),
+        _reach(rows, first),
+        held_back_fact(first.summary),
+        *help_facts(first.summary, what_if),
+        *_cost(rows, first),
+    ]
+    return Page(
+        title=runs.scenario.name,
+        lead=runs.scenario.description or "",
+        answer=_answer(finish, runs),
+        facts=Facts(facts),
+        sections=_sections(runs, first, what_if),
+        made_from=made_from(runs.scenario.name, f"seed {runs.seed}, {len(runs)} replications"),
+    )
+
+
+def _answer(finish: dict[Any, Any], runs: Replications) -> str:
+    if not finish["runs"]:
+        return "Nothing was scheduled"
+    late = finish["p95"]
+    if late == inf:
+        return f"Not sure to finish: {finish['unfinished']} of {len(runs)} runs don't"
+    return f"95 % sure to be done by {wording.when_text(late, runs)} Thai time"
+
+
+def _finishes(finish: dict[Any, Any]) -> Fact:
+    question, count, never = "Will it finish?", finish["runs"], finish["unfinished"]
+    if not count:
+        return Fact(question, "No", "Nothing was scheduled.")
+    if not never:
+        return Fact(question, f"Yes, in all {count} runs")
+    share = percent((count - never) / count)
+    return Fact(question, f"In {share} of {count} runs", f"{never} did not finish.")
+
+
+def _sure(finish: dict[Any, Any], runs: Replications) -> Fact:
+    """The middle of the runs, and the interval of their 95 % quantile."""
+    half = f"Half of the runs are done by {wording.when_text(finish['p50'], runs)}."
+    low, high = finish["p95_low"], finish["p95_high"]
+    if isfinite(low) and isfinite(high):
+        between = (wording.when_text(end, runs) for end in (low, high))
+        known = f"the 95 % point lies between {' and '.join(between)}"
+    elif isfinite(low):
+        known = f"the 95 % point lies after {wording.when_text(low, runs)}"
+        known += "; how long after takes more runs to tell"
+    else:
+        known = "too few runs to bound the 95 % point"
+    return Fact("How sure is that?", f"{len(runs)} runs", f"{half} With 95 % confidence, {known}.")
+
+
+def _reach(rows: dict[Any, Any], first: Result) -> Fact:
+    reached, share = rows["people_reached"], rows["reach_share"]
+    text = wording.amount_text("people_reached", reached["mean"])
+    people = first.summary.people
+    answer = f"{text} of {people:,} people on average ({100 * share['mean']:.1f} %)"
+    ends = (wording.amount_text("people_reached", reached[name]) for name in ("p05", "p95"))
+    return Fact("Whom does it reach?", answer, f"{' to '.join(ends)} in nine runs of ten.")
+
+
+def _cost(rows: dict[Any, Any], first: Result) -> list[Fact]:
+    if first.summary.currency is None:
+        return []
+    cost = rows["cost"]
+    mean, low, high = (wording.amount_text("cost", cost[name]) for name in ("mean", "p05", "p95"))
+    detail = f"{low} to {high} in nine runs of ten."
+    return [Fact("What does it cost?", f"{mean} {first.summary.currency} on average", detail)]
+
+
+def _sections(runs: Replications, first: Result, what_if: WhatIf | None) -> list[Section]:
+    sections = []
+    remarks = [*first.summary.warnings, *wording.precision_sentences(runs)]
+    if remarks:
+        sections.append(Section("Remarks", [Notes(remarks)]))
+    if what_if is not None:
+        sections.append(Section("What would help", help_parts(first.summary, what_if)))
+    sections.append(Section("All runs", [Pictures(_pictures(runs))]))
+    sections.append(Section("Figures of all runs", [Tables(wording.replications_tables(runs))]))
+    shown = run_pictures(first)
+    if shown:
+        sections.append(Section("One of the runs, replication 0", [Pictures(shown)]))
+    return sections
+
+
+def _pictures(runs: Replications) -> list[Any]:
+    progress = (
+        f"Share of people reached over time in {len(runs)} runs: the line is the middle of them, "
+        "the bands hold half and nine tenths; ticks above are the runs' finishes."
+    )
+    finish = "Share of runs that are done by each instant."
+    return [
+        picture("fan", runs.plot.progress, progress),
+        picture("finishes", runs.plot.finish, finish),
+    ]

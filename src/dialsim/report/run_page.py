@@ -1,0 +1,219 @@
+"""The page of one run: will it finish, when, how sure, what holds it back, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dialsim
+from dialsim.report.page import (
+    Fact,
+    Facts,
+    Notes,
+    Page,
+    Part,
+    Pictures,
+    Section,
+    Table,
+    Tables,
+    Text,
+)
+from dialsim.report.run_pictures import run_pictures
+from dialsim.report.what_if import (
+    WhatIf,
+    best,
+    effect_table,
+    number_effect,
+    spread,
+    time_effect,
+)
+from dialsim.results.held_back import percent
+from dialsim.results.result import Result
+from dialsim.results.summary import Summary
+from dialsim.results.thai_time import minute_text
+from dialsim.results.wording import FigureTable, answers, reach_text, tables
+
+
+def run_page(result: Result, what_if: WhatIf | None) -> Page:
+    """The page of a run, with the levers measured for it, if they were."""
+    summary = result.summary
+    facts = [
+        _finish(summary),
+        _sure(summary, what_if),
+        _reach(summary),
+        held_back_fact(summary),
+        *help_facts(summary, what_if),
+        *_cost(summary),
+    ]
+    return Page(
+        title=summary.scenario,
+        lead=_lead(result),
+        answer=_answer(summary),
+        facts=Facts(facts),
+        sections=[*_sections(result, what_if)],
+        made_from=_made_from(result),
+    )
+
+
+def _lead(result: Result) -> str:
+    described = result.trace.world.scenario.description
+    return f"{described}." if described and not described.endswith(".") else described or ""
+
+
+def _answer(summary: Summary) -> str:
+    """The whole answer in one sentence."""
+    if not any(part.start for part in summary.campaigns):
+        return "Nothing was scheduled"
+    if summary.finish is None:
+        count = len(summary.unfinished)
+        which = "It does" if len(summary.campaigns) == 1 else f"{count} campaigns do"
+        return f"{which} not finish; {_reached(summary)}"
+    return f"Done {minute_text(_ms(summary))} Thai time; {_reached(summary)}"
+
+
+def _reached(summary: Summary) -> str:
+    return f"{percent(summary.reach_share or 0)} of the people reached"
+
+
+def _ms(summary: Summary) -> int:
+    assert summary.finish is not None
+    return round(summary.finish.timestamp() * 1000)
+
+
+def _finish(summary: Summary) -> Fact:
+    if summary.finish is None:
+        why = "; ".join(answer.finish for answer in answers(summary))
+        return Fact("Will it finish?", "No", f"{why}.")
+    statuses = {part.status for part in summary.campaigns if part.start}
+    lost = summary.people_expired + summary.people_cancelled
+    if statuses == {"COMPLETED"}:
+        yes = "Yes: every campaign is completed" if len(summary.campaigns) > 1 else "Yes"
+    else:
+        yes = f"It ends, but {lost:,} people were not called to the end"
+    days = f"{summary.calling_days} calling day{'s' * (summary.calling_days != 1)}"
+    return Fact("Will it finish?", yes, f"{minute_text(_ms(summary))} Thai time, {days}.")
+
+
+def _sure(summary: Summary, what_if: WhatIf | None) -> Fact:
+    question = "How sure is that?"
+    if what_if is None:
+        return Fact(
+            question,
+            "One run",
+            f"Seed {summary.seed}. Other chance gives other figures: dialsim run --replications "
+            "tells how much.",
+        )
+    said = spread(what_if)
+    runs = f"{what_if.pairs} runs with different chance"
+    return Fact(question, runs, f"{said[0].upper()}{said[1:]}.")
+
+
+def _reach(summary: Summary) -> Fact:
+    left = [
+        ("did not answer in all their attempts", summary.people_exhausted),
+        ("expired", summary.people_expired),
+        ("were cancelled", summary.people_cancelled),
+        ("are still to be called", summary.people_pending + summary.people_stalled),
+        ("were never scheduled", summary.people_unscheduled),
+    ]
+    said = ", ".join(f"{count:,} {what}" for what, count in left if count)
+    return Fact("Whom does it reach?", reach_text(summary), f"{said}." if said else "")
+
+
+def held_back_fact(summary: Summary) -> Fact:
+    """What took the time of a run."""
+    held = summary.held_back
+    if held is None:
+        return Fact("What holds it back?", "Nothing")
+    head, colon, rest = held.sentence.partition(": ")
+    if not colon:
+        return Fact("What holds it back?", held.sentence)
+    rest = rest[0].upper() + rest[1:]
+    which = f" ({held.campaign})" if len(summary.campaigns) > 1 else ""
+    return Fact("What holds it back?", f"{head}{which}", rest)
+
+
+def help_facts(summary: Summary, what_if: WhatIf | None) -> Iterator[Fact]:
+    """The lever that helps most, if any was pulled."""
+    if what_if is None:
+        return
+    question = "What would help most?"
+    complete = summary.finish is not None and not summary.people_expired
+    lever = best(what_if, complete)
+    if lever is None:
+        tried = f"None of {len(what_if.levers)} small changes makes a difference beyond chance."
+        yield Fact(question, "Nothing that was tried", tried)
+        return
+    finish, reached = time_effect(lever.finish), number_effect(lever.reached)
+    detail = f"Finish: {finish}. People reached: {reached}."
+    yield Fact(question, lever.name[0].upper() + lever.name[1:], detail)
+
+
+def _cost(summary: Summary) -> Iterator[Fact]:
+    if summary.cost is None:
+        return
+    each = ""
+    if summary.people_reached:
+        each = (
+            f"{summary.cost / summary.people_reached:,.2f} {summary.currency} per person reached."
+        )
+    yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", each)
+
+
+def _sections(result: Result, what_if: WhatIf | None) -> Iterator[Section]:
+    summary = result.summary
+    if len(summary.campaigns) > 1:
+        yield Section("Campaign by campaign", [Table(_by_campaign(summary))])
+    remarks = [*summary.warnings, *(f"{p.action}: {p.message}" for p in summary.refused)]
+    if remarks:
+        yield Section("Remarks", [Notes(remarks)])
+    if what_if is not None:
+        yield Section("What would help", help_parts(summary, what_if))
+    pictures = run_pictures(result)
+    if pictures:
+        yield Section("How it goes", [Pictures(pictures)])
+    yield Section("Figures", [Tables([_upright(table) for table in tables(summary)])])
+
+
+def help_parts(summary: Summary, what_if: WhatIf) -> list[Part]:
+    """How the levers were measured, and what came of each."""
+    return [
+        Text(
+            f"Each change alone, against the scenario as it is, in {what_if.pairs} pairs of runs "
+            f"that meet the same chance ({what_if.runs} runs in all). After ± stands half the "
+            "width of the 95 % interval of the mean difference."
+        ),
+        Table(effect_table(what_if, summary.currency)),
+    ]
+
+
+def _by_campaign(summary: Summary) -> FigureTable:
+    rows = tuple(
+        (answer.campaign, answer.finish, answer.reach, answer.held_back)
+        for answer in answers(summary)
+    )
+    return FigureTable("Campaign", ("finish", "reach", "held back by"), rows)
+
+
+def _upright(table: FigureTable) -> FigureTable:
+    """A table of few rows stood on its side, which a narrow screen can show."""
+    if len(table.rows) > 3:
+        return table
+    names, *columns = zip(*table.rows, strict=True)
+    heads = names if len(names) > 1 else ("",)
+    rows = tuple((label, *cells) for label, cells in zip(table.columns, columns, strict=True))
+    return FigureTable(table.title, heads, rows)
+
+
+def _made_from(result: Result) -> str:
+    world = result.trace.world
+    which = f"seed {world.seed}, replication {world.replication}"
+    return made_from(world.scenario.name, which)
+
+
+def made_from(scenario: str, which: str) -> str:
+    """The last line of a page."""
+    return (
+        f"Made by dialsim {dialsim.__version__} from the scenario “{scenario}”, {which}. All "
+        "instants are Thai time (UTC+7). A simulation answers for its assumptions only: how people "
+        "behave is the scenario's guess."
+    )
