@@ -219,6 +219,37 @@ def test_an_end_date_time_that_came_first_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "cause", "words"),
+    [
+        ("CANCELLED", "cancel", "the campaign was cancelled"),
+        ("CANCELLED", "delete", "the campaign was cancelled"),
+        ("EXPIRED", "end_date_time", "endDateTime came"),
+    ],
+)
+def test_a_campaign_over_before_it_could_call_anybody_says_so(
+    status: str, cause: str, words: str
+) -> None:
+    log = f"0 0 1 scheduled\n0 0 1 {status.lower()}"
+    found = held_back(HandCampaign(log, life=life(0, status, cause)))
+    assert (found.reason, found.share) == ("nothing", None)
+    assert found.sentence == f"Nothing was dialled: {words} before calling began."
+
+
+def test_a_cancellation_that_came_first_is_said() -> None:
+    log = f"{two_calls(900, 999)}\n0 2 1 scheduled\n1000 2 1 cancelled"
+    log = "\n".join(
+        sorted(filter(str.strip, log.splitlines()), key=lambda line: int(line.split()[0]))
+    )
+    found = held_back(
+        HandCampaign(log, 3, life=life(1000, "CANCELLED", "cancel")), limits=[(0, 0, 1)]
+    )
+    assert found.sentence == (
+        "Slots: the only one was busy for >99 % of the time, and people waited; "
+        "it was cancelled before 1 person could be reached."
+    )
+
+
+@pytest.mark.parametrize(
     ("stopped", "limit", "reason", "words"),
     [
         ("9 PAUSED pause", 2, "pauses", "Pauses: it was paused and never resumed"),

@@ -76,6 +76,9 @@ def held_back(life: CampaignLife, use: TimeUse, people: PeopleCount, setting: Se
     if life.stalled:
         reason, text = _stall(life, setting)
         return HeldBack(life.full_name, reason, f"{text}{_rest(people, life)}.", None)
+    if not use.total and people.people > people.reached + people.exhausted:
+        sentence = f"Nothing was dialled: {_early_end(life)} before calling began."
+        return HeldBack(life.full_name, Reason.NOTHING, sentence, None)
     reason = max(_OF_TIME, key=use.share)
     share: float | None = use.share(reason)
     if use.share("calls") >= (share or 0.0):
@@ -145,6 +148,15 @@ def _stall(life: CampaignLife, setting: Setting) -> tuple[Reason, str]:
     return Reason.PACING, "Pacing: no instant of release ever falls into a calling window"
 
 
+def _early_end(life: CampaignLife) -> str:
+    """What ended a campaign of which no time passed."""
+    ends = {
+        CampaignStatus.CANCELLED: "the campaign was cancelled",
+        CampaignStatus.EXPIRED: "endDateTime came",
+    }
+    return ends.get(life.status, "clock.end came")
+
+
 def _rest(people: PeopleCount, life: CampaignLife) -> str:
     """Who was left, and why; empty where nobody is worth a word."""
     left = people.stalled or people.pending
@@ -152,6 +164,8 @@ def _rest(people: PeopleCount, life: CampaignLife) -> str:
         return f"; {_people(left)} still to be called"
     if people.expired:
         return f"; endDateTime came before {_people(people.expired)} could be reached"
+    if people.cancelled:
+        return f"; it was cancelled before {_people(people.cancelled)} could be reached"
     if 2 * people.exhausted > people.people:
         share = percent(people.exhausted / people.people)
         return f"; {share} of the people did not answer in {_attempts(life)}"
