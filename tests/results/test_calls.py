@@ -13,9 +13,10 @@ from results.traces import NINE, HandCampaign, hand_trace
 
 COLUMNS = [
     *("organization", "campaign", "recipient", "call_id", "session_id", "call", "attempt"),
-    *("status", "agent_status", "caller_id", "voice_key", "voice_engine", "segment"),
+    *("status", "agent_status", "caller_id", "voice_key", "segment"),
     *("created_at", "queued_at", "initiated_at", "ringing_at", "call_started_at"),
     *("call_ended_at", "call_duration_ms", "analysis", "funnel", "cost"),
+    "voice_engine",
 ]
 
 WITHDRAWN_AND_REDIALLED = """

@@ -62,6 +62,7 @@ def calls_table(reading: Reading) -> pd.DataFrame:
             "call_duration_ms": counts(talk_ms, talk_ms < 0),
             **_analyzed(reading, ledgers),
             "cost": call_costs(reading, ledgers),
+            "voice_engine": joined(ledgers, np.int8, lambda ledger: _engine(reading, ledger)),
         },
         copy=False,
     )
@@ -124,28 +125,25 @@ def _identity(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
 
 
 def _dialled_with(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
-    """The columns caller_id, voice_key, voice_engine and segment."""
+    """The columns caller_id, voice_key and segment."""
 
     def segment(ledger: Ledger) -> NDArray[np.int16]:
         return reading.catalog.segment_codes(reading.world, ledger)[ledger.recipient]
-
-    def engine(ledger: Ledger) -> NDArray[np.int8]:
-        return np.full(len(ledger.recipient), _engine(reading, ledger), dtype=np.int8)
 
     numbers = joined(ledgers, np.int32, lambda ledger: ledger.number)
     voices = joined(ledgers, np.int32, lambda ledger: ledger.voice)
     return {
         "caller_id": names(numbers, reading.world.numbers),
         "voice_key": names(voices, reading.world.voice_keys),
-        "voice_engine": joined(ledgers, np.int8, engine),
         "segment": names(joined(ledgers, np.int16, segment), reading.catalog.segments),
     }
 
 
-def _engine(reading: Reading, ledger: Ledger) -> int:
-    """The generation of the voice engine (F3)."""
+def _engine(reading: Reading, ledger: Ledger) -> NDArray[np.int8]:
+    """The generation of the voice engine (F3), of each call."""
     request = reading.lives[ledger.organization, ledger.campaign].request
-    return 2 if request is not None and request.tts_voice_keys else 1
+    generation = 2 if request is not None and request.tts_voice_keys else 1
+    return np.full(len(ledger.recipient), generation, dtype=np.int8)
 
 
 def _conversation_ms(ledger: Ledger) -> NDArray[np.int64]:
