@@ -69,6 +69,11 @@ def test_an_override_inside_an_alias_changes_only_its_own_place() -> None:
         ("seed=many", '--set seed=many: seed must be a whole number, not "many"'),
         ("sede=3", "--set sede=3: sede is not a known key; did you mean seed?"),
         (
+            "organizations.0.maxConcurrentCall=3",
+            "--set organizations.0.maxConcurrentCall=3: organizations.0.maxConcurrentCall is not a "
+            "known key; did you mean maxConcurrentCalls?",
+        ),
+        (
             "organizations.Acmee.maxConcurrentCalls=3",
             "--set organizations.Acmee.maxConcurrentCalls=3: organizations has no item named "
             "Acmee; there are Acme",

@@ -101,7 +101,10 @@ def suggestion(path: Path, root: Cursor) -> str:
     known = known_keys(path[:-1], root.value)
     present = set(block.node.entries) if isinstance(block.node, Mapping) else set()
     free = [key for key in known if key not in present]
-    near = get_close_matches(str(path[-1]), free, n=1, cutoff=0.6)
+    near = [
+        *get_close_matches(str(path[-1]), free, n=1, cutoff=0.6),
+        *get_close_matches(str(path[-1]), known, n=1, cutoff=0.6),
+    ]
     if near:
         return f"; did you mean {near[0]}?"
     return f"; known here: {', '.join(known)}" if known else ""
