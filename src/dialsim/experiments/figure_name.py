@@ -71,7 +71,7 @@ def read_figure(text: str, scenario: Scenario) -> FigureName:
             _check_cost(name, scenario)
             return FigureName(text.strip(), name, *_place(whose, text, scenario))
     last = plain.rpartition(".")[2]
-    close = [name for name in known if last and (last in name or name.startswith(last[:5]))]
+    close = [name for name in known if len(last) > 3 and (last in name or name[:5] == last[:5])]
     hint = f"; did you mean {' or '.join(close[:3])}?" if close else ""
     raise ExperimentError(f"there is no figure {text.strip() or '(nothing)'}{hint}")
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from dialsim.results.printed import WIDTH, rich_table
 from dialsim.results.wording import FigureTable
 
-_WIDEST = 200
+_WIDEST, _NAMES = 200, 60
 
 
 def print_experiment(
@@ -21,11 +21,11 @@ def print_experiment(
     console = Console(file=file, highlight=False, emoji=False, markup=False)
     if not console.is_terminal:
         console.width = _WIDEST
-        widths = [console.measure(rich_table(table)).maximum for table in tables]
+        widths = [console.measure(rich_table(table, _NAMES)).maximum for table in tables]
         console.width = max([WIDTH, *widths])
     console.print(Text(title, style="bold"))
     for sentence in said:
         console.print(Text(sentence, style="yellow" if sentence.startswith("Warning") else ""))
     for table in tables:
         console.print()
-        console.print(rich_table(table))
+        console.print(rich_table(table, _NAMES))

@@ -42,11 +42,11 @@ def _print_answer(answer: Answer, console: Console) -> None:
         console.print(Text(text, style=style))
 
 
-def rich_table(table: FigureTable) -> Table:
-    """A table as rich prints it; only the first column may be cut to fit."""
+def rich_table(table: FigureTable, names: int = 22) -> Table:
+    """A table as rich prints it; only the first column is cut, where it exceeds `names` signs."""
     made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     made.add_column(
-        Text(table.title, style="bold"), max_width=22, overflow="ellipsis", no_wrap=True
+        Text(table.title, style="bold"), max_width=names, overflow="ellipsis", no_wrap=True
     )
     for column in table.columns:
         made.add_column(Text(column, style="dim"), justify="right")

@@ -1,0 +1,187 @@
+"""`dialsim run --replications`, `sweep` and `plan` as a planner uses them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cli.program import ROOT, SCRIPTED, dialsim
+from dialsim.cli import main
+
+LIMIT = "organizations.Acme.maxConcurrentCalls"
+FIRST = "scenarios/first-campaign.yaml"
+FEW = ("--set", "organizations.Acme.campaigns.January.recipients.count=60", "--jobs", "1")
+
+
+@pytest.mark.parametrize("command", ["sweep", "plan"])
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    done = dialsim(command, "--help")
+    assert done.returncode == 0
+    assert f"dialsim {command} " in done.stdout.split("Example:")[1]
+    assert command in dialsim("--help").stdout
+
+
+def test_many_runs_print_when_they_are_done_and_how_sure_that_is(tmp_path: Path) -> None:
+    done = dialsim("run", FIRST, *FEW, "--replications", "12", "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "12 replications of seed 1: 95 % of them are done by Mon 5 Jan " in done.stdout
+    assert "January finishes" in done.stdout
+    assert f"Written to {tmp_path / 'out'}" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    frame = pd.read_parquet(tmp_path / "out/campaigns.parquet")
+    assert len(frame) == 12
+    document = json.loads((tmp_path / "out/summary.json").read_text())
+    finish = document["estimates"][0]
+    assert (finish["figure"], finish["runs"]) == ("finish_seconds", 12)
+    assert finish["finish_mean"].startswith("2026-01-05T0")
+    assert finish["p95_high"] is None
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert (manifest["experiment"], manifest["finished"]) == ("replications", True)
+
+
+def test_a_wanted_precision_is_reported(tmp_path: Path) -> None:
+    asked = ("--precision", "finish=10%", "--format", "json")
+    document = json.loads(dialsim("run", FIRST, *FEW, *asked).stdout)
+    (precision,) = document["precision"]
+    assert (precision["figure"], precision["wanted"], precision["met"]) == ("finish", 0.1, True)
+    assert precision["reached"] <= 0.1
+    assert document["replications"] >= 20
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    sweep = ("sweep", FIRST, *FEW, "--vary", f"{LIMIT}=9,10", "--replications", "2", "--out", out)
+    assert dialsim(*sweep).returncode == 0
+    assert dialsim(*sweep).returncode == 0
+    other = dialsim(*sweep, "--seed", "4")
+    assert (other.returncode, other.stdout) == (2, "")
+    assert other.stderr == (
+        f"Error: {out} is there already, with another seed; choose another folder, or use --force\n"
+    )
+    run = dialsim("run", FIRST, *FEW, "--replications", "2", "--out", out)
+    assert "with another kind of experiment" in run.stderr
+    assert dialsim(*sweep, "--seed", "4", "--force").returncode == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/letter.txt").write_text("dear")
+    for force in ((), ("--force",)):
+        done = dialsim("run", FIRST, "--replications", "2", "--out", tmp_path / "mine", *force)
+        assert done.returncode == 2
+    assert (tmp_path / "mine/letter.txt").read_text() == "dear"
+
+
+def test_a_sweep_says_which_differences_are_real(tmp_path: Path) -> None:
+    asked = ("--vary", f"{LIMIT}=5,10", "--replications", "6")
+    done = dialsim("sweep", FIRST, *FEW, *asked, "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 variants, 6 replications each, all with the same chance." in done.stdout
+    assert "Minus maxConcurrentCalls=5" in done.stdout
+    assert ", real" in done.stdout
+    document = json.loads(dialsim("sweep", FIRST, *FEW, *asked, "--format", "json").stdout)
+    assert document == json.loads((tmp_path / "out/summary.json").read_text())
+    row = document["differences"][0]
+    assert (row["figure"], row["real"], row["method"]) == ("finish_seconds", True, "paired t")
+    assert row["high"] < 0
+    differences = pd.read_parquet(tmp_path / "out/differences.parquet")
+    assert len(differences) == len(document["differences"])
+
+
+def test_a_plan_prints_the_value_its_evidence_and_its_neighbour() -> None:
+    # four scripted people: one is called a second time an hour later, whatever the lines
+    asked = ("--vary", f"{LIMIT}=1..6", "--goal", "p95(finish) <= 2h", "--jobs", "1")
+    done = dialsim("plan", FIRST, *FEW, *asked, "--format", "json")
+    document = json.loads(done.stdout)
+    assert done.returncode == (0 if document["met"] else 1)
+    for key in ("value", "met", "goal", "evidence", "neighbour", "tried", "warnings"):
+        assert key in document
+    assert document["goal"] == "p95(finish) <= 2h"
+
+
+def test_a_plan_that_can_not_be_met_says_what_comes_closest_and_exits_1() -> None:
+    asked = ("--vary", f"{LIMIT}=1..3", "--goal", "mean(finish) <= 1s", "--jobs", "1")
+    done = dialsim("plan", SCRIPTED, *asked)
+    assert (done.returncode, done.stderr) == (1, "")
+    answer = " ".join(done.stdout.split())
+    assert f"No value of {LIMIT} from 1 to 3 meets the goal mean(finish) <= 1s; " in answer
+    assert " comes closest." in answer
+
+
+BAD = {
+    ("sweep",): "Error: say what to try: one of --vary, --design and --variants\n",
+    ("sweep", "--vary", "seed"): (
+        "Error: --vary seed: write PATH=VALUES, such as "
+        "organizations.Acme.maxConcurrentCalls=10,20,30 or =10..60:5\n"
+    ),
+    ("sweep", "--vary", "seed=5..1"): (
+        "Error: --vary seed=5..1: 5..1: the range ends before it begins\n"
+    ),
+    ("sweep", "--vary", "seed=1..many"): (
+        "Error: --vary seed=1..many: many is not a number, a duration such as 30m or an instant "
+        "such as 2026-01-05T02:00:00Z\n"
+    ),
+    ("sweep", "--vary", "seed=1..9:10m"): (
+        "Error: --vary seed=1..9:10m: step 10m: the step of this range is a number greater than 0\n"
+    ),
+    ("sweep", "--vary", "seed=1m..9"): (
+        "Error: --vary seed=1m..9: 1m..9: a duration and a whole number make no range\n"
+    ),
+    ("sweep", "--vary", "seed=1..100000"): (
+        "Error: --vary seed=1..100000: 100,000 values are too many; give a step\n"
+    ),
+    ("sweep", "--vary", "seed=1,,2"): (
+        "Error: --vary seed=1,,2: a value is missing between two commas\n"
+    ),
+    ("sweep", "--vary", "seed=1", "--vary", "seed=2"): (
+        "Error: --vary seed is given twice: put its values into one\n"
+    ),
+    ("sweep", "--vary", "seed=1,2", "--baseline", "seed=3"): (
+        "Error: there is no variant seed=3; there are: seed=1; seed=2\n"
+    ),
+    ("sweep", "--vary", "organizations.Bolt.seats=1,2"): (
+        "Error: --set organizations.Bolt.seats=1: organizations has no item named Bolt; "
+        "there are Acme\n"
+    ),
+    ("plan", "--vary", "seed=1,2", "--goal", "mean(dials) >= 1"): (
+        "Error: --vary seed=1,2: write PATH=LOW..HIGH, such as "
+        "organizations.Acme.maxConcurrentCalls=1..200\n"
+    ),
+    ("plan", "--vary", "seed=1..2", "--goal", "finish <= 5d"): (
+        "Error: goal finish <= 5d: say of many runs, mean(finish) <= 5d, p95(finish) <= 5d or "
+        "prob(finish <= 5d) >= 0.95\n"
+    ),
+    ("run", "--precision", "finish"): (
+        "Error: precision finish: write FIGURE=PERCENT, such as finish=2%\n"
+    ),
+    ("run", "--precision", "finish=0%"): (
+        "Error: precision of finish: 0 is not between 0 and 1 (0 % and 100 %)\n"
+    ),
+    ("run", "--precision", "end=2%"): ("Error: there is no figure end\n"),
+    ("run", "--replications", "3", "--replication", "1"): (
+        "Error: --replication is for one run: it doesn't go with many\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=" ".join)
+def test_wrong_use_is_told_in_a_sentence_and_exits_2(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command, *rest = arguments
+    out = str(tmp_path / "out")
+    monkeypatch.setattr("sys.argv", ["dialsim", command, SCRIPTED, *rest, "--out", out])
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    said = printed.err.splitlines(keepends=True)
+    assert (ended.value.code, printed.out) == (2, "")
+    assert (
+        "".join(line for line in said if not line.startswith(("Usage", "Try", "\n")))
+        == (BAD[arguments])
+    )
+    assert not (tmp_path / "out").exists()
