@@ -18,6 +18,7 @@ from dialsim.results.plots.scope import Scope
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LEAST_RANGE = 0.2
+_SHADES = 40
 _MONDAY = 3  # 1970-01-01 was a Thursday
 
 
@@ -72,7 +73,7 @@ def draw_answers(scope: Scope, ax: Axes | None) -> Axes:
         np.arange(first, last + 1),
         np.arange(8),
         np.ma.masked_invalid(shown),
-        cmap=MAP,
+        cmap=mpl.colormaps[MAP].resampled(_SHADES),
         edgecolors="white",
         linewidth=1.5,
         norm=norm,
@@ -113,6 +114,8 @@ def _draw_scale(ax: Axes, mesh: mpl.collections.QuadMesh) -> None:
     assert figure is not None
     scale = figure.colorbar(mesh, ax=ax, format=PercentFormatter(xmax=1, decimals=0, symbol=" %"))
     scale.outline.set_visible(False)
+    assert scale.solids is not None
+    scale.solids.set_rasterized(False)  # an image within the SVG otherwise
     scale.ax.tick_params(
         labelfontfamily=list(families()), labelsize=8.5, labelcolor=TEXT, color=GRID
     )

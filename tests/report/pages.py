@@ -1,0 +1,72 @@
+"""Pages for tests: read with the standard library, and made from small scenarios."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+VOID = {"meta", "br", "img", "link", "input", "hr", "source"}
+
+SCENARIO = """
+name: งวดมกราคม <& Co>
+description: Two campaigns
+seed: 3
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 5
+    webhook: {url: "https://receiver.example/results"}
+    agents:
+      - name: Reminder
+        analysis: {funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]}
+    campaigns:
+      - name: มกราคม
+        agent: Reminder
+        recipients: {count: 120}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
+      - name: Second
+        agent: Reminder
+        recipients: {count: 40}
+        schedule: {startDateTime: 2026-01-05T03:00:00Z, maxAttempts: 1}
+costs: {currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}
+"""
+
+
+class Reader(HTMLParser):
+    """Reads a page: tags opened, ids, headings, texts; and whether every tag is closed in turn."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.headings: list[tuple[str, str]] = []
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        assert len(dict(attrs)) == len(attrs), f"an attribute of {tag} is there twice"
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in ("style", "script"):
+            self.text.append(data)
+            if re.fullmatch("h[1-6]", self._open[-1]):
+                self.headings.append((self._open[-1], data))
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of every such tag."""
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def words(self) -> str:
+        """All text, with plain spaces."""
+        return " ".join(" ".join(self.text).replace("\N{NO-BREAK SPACE}", " ").split())

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dialsim.cli import commands
+from dialsim.interface.errors import DialsimError
+from report.pages import SCENARIO, Reader
+
+LINES = "organizations.Acme.maxConcurrentCalls"
+EXPERIMENTS = {
+    "run": ("run", "--what-if", "0"),
+    "replications": ("run", "--replications", "3", "--jobs", "1", "--what-if", "0"),
+    "sweep": ("sweep", "--vary", f"{LINES}=4,6", "--replications", "2", "--jobs", "1"),
+    "plan": (
+        *("plan", "--vary", f"{LINES}=2..6", "--goal", "p95(finish) <= 4h"),
+        *("--replications", "2", "--max-replications", "4", "--jobs", "1"),
+    ),
+}
+
+
+def dialsim(*words: object) -> Result:
+    return CliRunner().invoke(commands, [str(word) for word in words], standalone_mode=False)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(SCENARIO, encoding="utf-8")
+    return file
+
+
+def made(kind: str, scenario: Path, *more: str) -> Path:
+    command, *options = EXPERIMENTS[kind]
+    out = scenario.parent / "out"
+    outcome = dialsim(command, scenario, *options, "--out", out, "--set", "seed=8", *more)
+    assert outcome.exit_code in (0, 1), outcome.exception
+    assert (out / "report.html").is_file()
+    return out
+
+
+@pytest.mark.parametrize("kind", EXPERIMENTS)
+def test_report_makes_the_same_page_again_from_the_folder_alone(kind: str, scenario: Path) -> None:
+    out = made(kind, scenario)
+    scenario.unlink()
+    moved = out.rename(out.with_name("moved"))
+    before = (moved / "report.html").read_bytes()
+    (moved / "report.html").unlink()
+    options = ("--what-if", "0")
+    outcome = dialsim("report", moved, *options)
+    assert outcome.exception is None
+    assert outcome.output == f"Written to {moved / 'report.html'}\n"
+    assert (moved / "report.html").read_bytes() == before
+
+
+def test_report_measures_what_would_help_where_the_run_did_not(scenario: Path) -> None:
+    out = made("run", scenario)
+    assert "What would help" not in (out / "report.html").read_text(encoding="utf-8")
+    dialsim("report", out, "--what-if", "2")
+    assert "(10 runs in all)" in Reader((out / "report.html").read_text(encoding="utf-8")).words
+
+
+def test_a_folder_keeps_the_scenario_and_how_it_was_loaded(scenario: Path) -> None:
+    out = made("run", scenario)
+    said = json.loads((out / "manifest.json").read_bytes())
+    assert (out / "scenario.yaml").read_text(encoding="utf-8") == SCENARIO
+    assert (said["overrides"], said["scenario_folder"]) == (["seed=8"], str(scenario.parent))
+
+
+def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
+    outcome = dialsim("report", tmp_path)
+    assert isinstance(outcome.exception, DialsimError)
+    assert "is not a result of dialsim" in str(outcome.exception)
+
+
+def test_a_scenario_that_was_changed_is_refused(scenario: Path) -> None:
+    out = made("run", scenario)
+    before = (out / "report.html").read_bytes()
+    (out / "scenario.yaml").write_text(SCENARIO.replace("count: 120", "count: 121"))
+    outcome = dialsim("report", out)
+    assert "was changed since" in str(outcome.exception)
+    assert (out / "report.html").read_bytes() == before
+
+
+def test_a_summary_that_other_versions_made_is_refused(scenario: Path) -> None:
+    out = made("run", scenario)
+    summary = out / "summary.json"
+    summary.write_bytes(summary.read_bytes().replace(b'"people": 160', b'"people": 161'))
+    assert "comes to other figures now" in str(dialsim("report", out).exception)
+
+
+def test_an_experiment_that_is_not_finished_is_refused(scenario: Path) -> None:
+    out = made("sweep", scenario)
+    manifest = out / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"finished": true', '"finished": false'))
+    assert "is not finished" in str(dialsim("report", out).exception)
+
+
+def test_a_page_that_fails_leaves_no_folder(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dialsim.report.run_folder.run_page", fail)
+    out = scenario.parent / "out"
+    dialsim("run", scenario, "--out", out)
+    assert [path.name for path in scenario.parent.iterdir()] == ["scenario.yaml"]

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import dialsim
+from dialsim.experiments.plan import plan
+from dialsim.experiments.replications import replicate
+from dialsim.experiments.sweep import sweep
+from dialsim.report.experiment_reports import plan_report, replications_report, sweep_report
+from dialsim.report.page import Facts, Page, Section, Text
+from dialsim.report.run_folder import run_report
+from report.pages import SCENARIO, Reader
+
+LINES = "organizations.Acme.maxConcurrentCalls"
+GOAL = "p95(finish) <= 2026-01-05T03:24:00Z and mean(people_reached) >= 90"
+KINDS = ("run", "replications", "sweep", "plan")
+
+
+def make(kind: str) -> str:
+    scenario = dialsim.loads(SCENARIO)
+    if kind == "run":
+        return run_report(dialsim.run(scenario), pairs=2)
+    if kind == "replications":
+        return replications_report(replicate(scenario, 6, jobs=1), pairs=0)
+    if kind == "sweep":
+        found = sweep(scenario, {LINES: [4, 6, 8]}, 4, jobs=1)
+        return sweep_report(found, found.differences(), found.variants[0].name, 3)
+    answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
+    return plan_report(answer, scenario, 3)
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {kind: make(kind) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_is_whole_html_with_one_title_and_headings_in_order(
+    pages: dict[str, str], kind: str
+) -> None:
+    page = Reader(pages[kind])
+    assert pages[kind].startswith("<!doctype html>\n")
+    assert page.of("html") == [{"lang": "en"}]
+    assert {"charset": "utf-8"} in page.of("meta")
+    assert any(meta.get("name") == "viewport" for meta in page.of("meta"))
+    levels = [int(tag[1]) for tag, _ in page.headings]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert set(levels) == {1, 2}
+    assert len(page.of("main")) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_loads_nothing_and_runs_no_script(pages: dict[str, str], kind: str) -> None:
+    page = Reader(pages[kind])
+    loading = {"script", "link", "iframe", "object", "embed", "img", "video", "audio", "base"}
+    assert not loading & {tag for tag, _ in page.tags}
+    for _, attributes in page.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            assert name not in ("src", "srcset", "action")
+            if name == "href":
+                assert (value or "").startswith("#")
+    assert "http" not in pages[kind].replace("https://receiver.example", "")
+    assert "@import" not in pages[kind]
+    assert not re.search(r"url\((?!#)", pages[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_picture_has_size_and_alternative_text(pages: dict[str, str], kind: str) -> None:
+    page = Reader(pages[kind])
+    pictures = page.of("svg")
+    assert len(pictures) >= 2
+    for picture in pictures:
+        assert picture["role"] == "img"
+        assert len(picture["aria-label"] or "") > 30
+        assert int(picture["width"] or 0) > 200
+        assert int(picture["height"] or 0) > 100
+        assert re.fullmatch(r"0 0 [\d.]+ [\d.]+", picture["viewbox"] or "")
+    labels = [picture["aria-label"] for picture in pictures]
+    assert len(set(labels)) == len(labels)
+    assert len(page.of("figcaption")) == len(pictures)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_two_elements_share_an_id_and_every_reference_has_its_own(
+    pages: dict[str, str], kind: str
+) -> None:
+    page = Reader(pages[kind])
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    referred = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', pages[kind])
+    assert referred
+    assert {one or other for one, other in referred} <= set(ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_table_has_heads_for_its_columns_and_rows(pages: dict[str, str], kind: str) -> None:
+    page = Reader(pages[kind])
+    assert page.of("table")
+    scopes = [head.get("scope") for head in page.of("th")]
+    assert set(scopes) == {"col", "row"}
+    assert scopes.count("row") == len(page.of("tr")) - len(page.of("thead"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_of_the_scenario_stand_there_as_text(pages: dict[str, str], kind: str) -> None:
+    assert "<& Co>" not in pages[kind]
+    assert Reader(pages[kind]).headings[0] == ("h1", "งวดมกราคม <& Co>")
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_same_experiment_same_page(pages: dict[str, str], kind: str) -> None:
+    assert make(kind) == pages[kind]
+
+
+def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
+    pages: dict[str, str],
+) -> None:
+    summary = dialsim.run(dialsim.loads(SCENARIO)).summary
+    page = Reader(pages["run"])
+    assert page.headings[1][1].startswith("Done Mon 5 Jan 2026 ")
+    for question in (
+        "Will it finish? Yes: every campaign is completed",
+        "How sure is that? 2 runs with different chance",
+        f"Whom does it reach? {summary.people_reached} of 160 people reached",
+        "What holds it back?",
+        "What would help most?",
+        f"What does it cost? {summary.cost:,.2f} THB",
+    ):
+        assert question in page.words
+    assert [text for tag, text in page.headings[2:] if tag == "h2"] == [
+        "Campaign by campaign",
+        "What would help",
+        "How it goes",
+        "Figures",
+    ]
+
+
+def test_the_page_of_replications_says_by_when_95_in_100_are_done(pages: dict[str, str]) -> None:
+    page = Reader(pages["replications"])
+    assert page.headings[1][1].startswith("95\N{NO-BREAK SPACE}% sure to be done by Mon 5 Jan ")
+    assert "Will it finish? Yes, in all 6 runs" in page.words
+
+
+def test_the_page_of_a_sweep_names_the_first_to_finish(pages: dict[str, str]) -> None:
+    page = Reader(pages["sweep"])
+    assert page.headings[1][1] == "maxConcurrentCalls=8 is done first"
+    assert "How sure is that? 4 runs of each variant" in page.words
+
+
+def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, str]) -> None:
+    scenario = dialsim.loads(SCENARIO)
+    answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
+    assert answer.value is not None
+    assert answer.neighbour is not None
+    page = Reader(pages["plan"])
+    assert page.headings[1][1] == f"maxConcurrentCalls = {answer.value}"
+    assert f"{answer.neighbour.value} does not do" in page.words
+
+
+def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
+    scenario = dialsim.loads(SCENARIO)
+    goal = "p95(finish) <= 2026-01-05T02:05:00Z"
+    answer = plan(scenario, LINES, (2, 4), goal, replications=2, max_replications=2, jobs=1)
+    page = Reader(plan_report(answer, scenario, 3))
+    assert page.headings[1][1] == "No value meets the goal"
+
+
+def test_a_run_that_does_not_finish_says_no_and_why() -> None:
+    text = SCENARIO.replace(
+        "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"
+    )
+    page = Reader(run_report(dialsim.run(dialsim.loads(text)), pairs=0))
+    assert "2 campaigns do not finish" in page.words
+    assert "Will it finish? No" in page.words
+    assert "cut by clock.end" in page.words
+
+
+def test_a_run_in_which_nothing_was_scheduled_has_a_page_too() -> None:
+    text = re.sub(r"\n +schedule: .*", "", SCENARIO).replace(
+        "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"
+    )
+    page = Reader(run_report(dialsim.run(dialsim.loads(text))))
+    assert page.headings[1][1] == "Nothing was scheduled"
+
+
+def test_a_percent_sign_stays_with_its_number_and_text_is_escaped() -> None:
+    parts = [Text("66 % of <them>")]
+    html = Page("T", "L", "A", Facts([]), [Section("H", parts)], "M").html()
+    assert "66\N{NO-BREAK SPACE}% of &lt;them&gt;" in html

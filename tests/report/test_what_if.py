@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+
+import dialsim
+from dialsim.report.levers import levers
+from dialsim.report.run_folder import run_report
+from dialsim.report.what_if import (
+    Effect,
+    affordable_pairs,
+    best,
+    measure,
+    number_effect,
+    time_effect,
+)
+from dialsim.results.result import Result
+from report.pages import SCENARIO, Reader
+
+
+def run(text: str = SCENARIO) -> Result:
+    return dialsim.run(dialsim.loads(text))
+
+
+def changes(result: Result) -> dict[str, dict[str, str]]:
+    return {
+        lever.name: {change.path: change.text for change in lever.changes}
+        for lever in levers(result)
+    }
+
+
+def test_levers_pull_lines_windows_attempts_and_retries_a_little() -> None:
+    found = changes(run())
+    assert [*found] == [
+        "2 lines more (7)",
+        "an hour more a day",
+        "one attempt more",
+        "retries after 30 min",
+    ]
+    assert found["2 lines more (7)"] == {"organizations.0.maxConcurrentCalls": "7"}
+    assert found["one attempt more"] == {
+        "organizations.0.campaigns.0.schedule.maxAttempts": "3",
+        "organizations.0.campaigns.1.schedule.maxAttempts": "2",
+        "organizations.0.campaigns.1.schedule.retryInterval": "3600000",
+    }
+    assert found["retries after 30 min"] == {
+        "organizations.0.campaigns.0.schedule.retryInterval": "1800000"
+    }
+    windows = found["an hour more a day"]["organizations.0.campaigns.0.schedule.timeWindows"]
+    assert windows.count('"end": "20:00"') == 7
+
+
+def test_lines_are_added_to_every_limit_of_the_timeline_too() -> None:
+    late = "    timeline: [{at: 2026-01-05T02:30:00Z, action: setConcurrency, value: 3}]\ncosts:"
+    found = changes(run(SCENARIO.replace("costs:", late)))
+    assert found["2 lines more (7)"]["organizations.0.timeline.0.value"] == "5"
+
+
+def test_the_queue_the_pace_and_the_end_are_levers_where_they_hold_a_run_back() -> None:
+    text = SCENARIO.replace(
+        "seed: 3", "seed: 3\nengine: {queueLimit: unlimited, callsPerSecond: 0.05}"
+    ).replace("maxAttempts: 2,", "maxAttempts: 2, endDateTime: 2026-01-05T02:20:00Z,")
+    found = changes(run(text))
+    assert found["queue of 5 calls"] == {"engine.queueLimit": "5"}
+    assert found["0.1 dials a second"] == {"engine.callsPerSecond": "0.1"}
+    assert list(found["endDateTime a day later"].values()) == ['"2026-01-06T02:20:00.000Z"']
+    measured = measure(run(text), 2)
+    assert measured is not None
+    assert len(measured.levers) == len(found)
+
+
+def test_the_organization_that_finishes_last_is_the_one_to_be_helped() -> None:
+    second = """
+  - name: Beta
+    maxConcurrentCalls: 1
+    agents: [{name: A}]
+    campaigns:
+      - name: Slow
+        agent: A
+        recipients: {count: 100}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
+costs:"""
+    found = changes(run(SCENARIO.replace("\ncosts:", second)))
+    assert found["2 lines more (3)"] == {"organizations.1.maxConcurrentCalls": "3"}
+
+
+def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None:
+    result = run()
+    measured = measure(result, 3)
+    assert measured is not None
+    assert measured.runs == 3 * 5
+    lever = measured.levers[0]
+    differences = []
+    for replication in range(3):
+        base = dialsim.run(dialsim.loads(SCENARIO), replication=replication).summary
+        more = ["organizations.0.maxConcurrentCalls=7"]
+        helped = dialsim.run(
+            dialsim.loads(SCENARIO, overrides=more), replication=replication
+        ).summary
+        assert base.finish is not None
+        assert helped.finish is not None
+        differences.append((helped.finish - base.finish).total_seconds())
+        assert measured.finishes[replication] == pytest.approx(base.finish.timestamp() * 1000)
+    assert lever.finish.difference == pytest.approx(sum(differences) / 3)
+    assert lever.finish.low < lever.finish.difference < lever.finish.high
+    assert best(measured, reaches_all=True) in measured.levers
+
+
+def test_a_page_takes_few_runs_of_few_people_and_none_of_many() -> None:
+    assert affordable_pairs(run()) == 3
+    many = SCENARIO.replace("count: 120", "count: 30000").replace(
+        "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:01:00Z}"
+    )
+    result = run(many)
+    assert affordable_pairs(result) == 0
+    assert "What would help" not in Reader(run_report(result)).words
+
+
+def test_one_pair_of_runs_gives_no_interval_and_is_refused() -> None:
+    with pytest.raises(dialsim.DialsimError, match="2 runs or more"):
+        run_report(run(), pairs=1)
+
+
+def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
+    nothing = Effect(0.0, 0.0, 0.0, real=False)
+    assert time_effect(Effect(-8781.5, -9300.0, -8263.0, real=True)) == (
+        "2 h 26 min earlier (± 8 min 38 s)"
+    )
+    assert time_effect(Effect(95.0, -10.0, 200.0, real=False)) == (
+        "1 min 35 s later (± 1 min 45 s, may be chance)"
+    )
+    assert time_effect(nothing) == number_effect(nothing) == "no change"
+    assert time_effect(Effect(float("-inf"), float("nan"), float("nan"), real=True)) == (
+        "can't be told"
+    )
+    assert number_effect(Effect(143.2, 131.0, 155.4, real=True)) == "+143 (± 12)"
+    assert number_effect(Effect(-2.5, -6.0, 1.0, real=False)) == "–2.5 (± 3.5, may be chance)"
