@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from io import TextIOWrapper
 
 import click
 
@@ -35,14 +37,27 @@ for command in (run, sweep, plan, report, validate, schema):
 
 def main() -> None:
     """The `dialsim` program."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # names in Thai, a terminal that has none
     try:
         sys.exit(commands(standalone_mode=False))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except DialsimError as error:
-        click.echo(f"Error: {error}" if "\n" not in str(error) else str(error), err=True)
+        click.echo(str(error) if _names_its_place(error) else f"Error: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else what is left fails again at the exit
+        click.echo(f"Error: the system says: {error}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted: nothing was written.", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _names_its_place(error: DialsimError) -> bool:
+    """Whether an error's text is lines of `file:line:column: message`."""
+    from dialsim.scenario.problems import ScenarioError
+
+    return isinstance(error, ScenarioError)
