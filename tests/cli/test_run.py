@@ -103,6 +103,38 @@ def test_wrong_use_is_status_2_with_a_reason_and_no_traceback(
     assert "Traceback" not in done.stderr
 
 
+def test_a_single_problem_stands_in_its_line_as_one_of_many_does(tmp_path: Path) -> None:
+    (tmp_path / "bare.yaml").write_text("name: Bare\n")
+    done = dialsim("run", "bare.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "bare.yaml:1:1: organizations is required\n"
+
+
+@pytest.mark.parametrize("arguments", [("run", SCRIPTED), ("validate", SCRIPTED), ("schema",)])
+def test_output_that_the_system_refuses_is_told_without_a_traceback(
+    arguments: tuple[str, ...],
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command(*arguments),
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "Error: the system says: [Errno 28] No space left on device\n"
+
+
+def test_names_in_thai_are_no_failure_where_the_output_knows_no_thai(tmp_path: Path) -> None:
+    text = (ROOT / SCRIPTED).read_text(encoding="utf-8").replace("On paper", "มกราคม")
+    (tmp_path / "thai.yaml").write_text(text, encoding="utf-8")
+    done = dialsim("run", tmp_path / "thai.yaml", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "3 of 4 people reached" in done.stdout
+
+
 def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     people = "organizations.Acme.campaigns.January.recipients.count=500000"
     arguments = ("run", "scenarios/first-campaign.yaml", "--set", people)

@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _names_its_place(error: DialsimError) -> bool:
-    """Whether an error's text is lines of `file:line:column: message`."""
+    """Whether an error's text begins with `file:line:column:`."""
     from dialsim.scenario.problems import ScenarioError
 
-    return isinstance(error, ScenarioError)
+    return isinstance(error, ScenarioError) and error.problems[0].line is not None
