@@ -22,6 +22,7 @@ from engine.paper import (
     Written,
     at,
     campaign,
+    loaded,
     organization,
     request,
     run,
@@ -303,6 +304,20 @@ def test_a_limit_is_a_whole_number(value: Any) -> None:
     with pytest.raises(DialsimError) as caught:
         busy().set_concurrency(value)
     assert str(caught.value) == f"set_concurrency: {value!r} is not an integer of 0 or more"
+
+
+@pytest.mark.parametrize("name", ["seed", "replication"])
+@pytest.mark.parametrize("value", [-1, 1.5, True, "3"])
+def test_a_seed_or_replication_that_there_is_not_is_an_error(name: str, value: Any) -> None:
+    with pytest.raises(DialsimError) as caught:
+        Simulation(loaded(scenario(campaign("A", "busy 3s"))), **{name: value})
+    assert str(caught.value) == f"{name} {value!r} is not an integer of 0 or more"
+
+
+def test_a_file_that_was_not_loaded_is_an_error() -> None:
+    with pytest.raises(DialsimError) as caught:
+        Simulation("first.yaml")  # type: ignore[arg-type]
+    assert str(caught.value) == "'first.yaml' is not a scenario yet: dialsim.load reads the file"
 
 
 def test_an_unknown_behaviour_or_agent_is_an_error() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from dialsim.engine.behaviour import Reactions
 from dialsim.engine.chance import Draws
+from dialsim.interface.errors import DialsimError
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
@@ -45,10 +48,15 @@ class World:
     """
 
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
-        """`seed` defaults to the scenario's; both are non-negative integers."""
+        """`seed` defaults to the scenario's; both are integers of 0 or more.
+
+        Raises DialsimError for others, and for the name of a file in place of a scenario.
+        """
+        if isinstance(scenario, str | PathLike):
+            raise DialsimError(f"{scenario!r} is not a scenario yet: dialsim.load reads the file")
         self.scenario = scenario
-        self.seed = scenario.seed if seed is None else seed
-        self.replication = replication
+        self.seed = _count("seed", scenario.seed if seed is None else seed)
+        self.replication = _count("replication", replication)
         self.behaviours = tuple(scenario.behaviours)
         self.numbers: list[str] = []
         self.voice_keys: list[str] = []
@@ -102,6 +110,12 @@ class World:
             schedule=campaign.schedule,
             scheduled_at=campaign.scheduled_at,
         )
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise DialsimError(f"{name} {value!r} is not an integer of 0 or more")
+    return int(value)
 
 
 def _index(text: str, texts: list[str], index: dict[str, int]) -> int:
