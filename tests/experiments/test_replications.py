@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 from math import inf, isnan
 
 import numpy as np
@@ -9,12 +11,13 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.experiments.failures import ExperimentError, ReplicationFailed
+from dialsim.experiments.crew import Crew
+from dialsim.experiments.failures import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.figure_name import read_figure
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.subject import Subject
-from dialsim.experiments.task import carry_out
+from dialsim.experiments.task import Task, carry_out
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.models import Scenario
 from experiments.scenarios import CHANCY, START, crowd
@@ -133,9 +136,40 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
 
 def test_a_worker_returns_numbers_and_no_tables() -> None:
     subject = Subject(crowd(200, 20))
-    outcome = carry_out(0, subject.digest, subject.parcel, subject.seed, 0, None)
+    outcome = carry_out(
+        0, subject.digest, subject.parcel, subject.seed, 0, dialsim.__version__, None
+    )
     assert outcome.failure is None
+    assert outcome.figures is not None
     assert len(outcome.figures) < 20_000
+
+
+def test_a_worker_with_another_version_does_not_give_its_figures_for_ours() -> None:
+    subject = Subject(crowd())
+    outcome = carry_out(0, subject.digest, subject.parcel, subject.seed, 0, "99", None)
+    assert outcome.figures is None
+    assert outcome.failure == f"the worker has dialsim {dialsim.__version__}, not 99"
+
+
+class Bomb:
+    """What ends the process that unpacks it."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return os._exit, (1,)
+
+
+def test_runs_that_kill_their_workers_again_and_again_are_given_up() -> None:
+    good, bad = Subject(crowd()), np.frombuffer(pickle.dumps(Bomb()), dtype=np.uint8)
+    tasks = [Task(k, good.digest, good.parcel, 1, k) for k in range(3)]
+    tasks.append(Task(3, "bad", bad, 1, 7))
+    outcomes = []
+    with pytest.raises(WorkersLost) as lost:
+        outcomes.extend(Crew(jobs=2).outcomes(tasks))
+    assert str(lost.value) == (
+        "worker processes were killed 3 times without a result, perhaps for want of memory; "
+        "1 runs are missing, the first of them replication 7 of seed 1; "
+        "fewer jobs need less memory"
+    )
 
 
 def test_only_the_same_scenario_seed_and_version_is_taken_from_a_store(

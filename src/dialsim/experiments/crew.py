@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dialsim.experiments.failures import ExperimentError, WorkersLost
 from dialsim.experiments.task import Outcome, Task, carry_out
+from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -42,14 +43,17 @@ class Crew:
         Ctrl-C, ends the workers at once.
         """
         missing = {task.index: task for task in tasks}
-        fruitless = 0
+        fruitless, jobs = 0, 1 if len(tasks) == 1 else self._jobs or -1
         while missing:
-            before = len(missing)
+            before, tasks = len(missing), [*missing.values()]
+            if fruitless:  # one by one, so that a deadly task takes no other with it
+                tasks = [tasks[fruitless % len(tasks)]]
             try:
-                with self._backend(), closing(self._round([*missing.values()])) as outcomes:
+                with self._backend(), closing(self._round(tasks, jobs)) as outcomes:
                     for outcome in outcomes:
                         del missing[outcome.index]
                         yield outcome
+                fruitless = 0
             except _lost_worker():
                 fruitless = fruitless + 1 if len(missing) == before else 0
                 if fruitless >= _FRUITLESS_ROUNDS:
@@ -58,16 +62,17 @@ class Crew:
                 self._dismiss()
                 raise
 
-    def _round(self, tasks: Sequence[Task]) -> Generator[Outcome]:
+    def _round(self, tasks: Sequence[Task], jobs: int) -> Generator[Outcome]:
         from joblib import Parallel, delayed
 
-        jobs = 1 if len(tasks) == 1 and self._dask is None else self._jobs or -1
         # Dask would keep an array on one worker and lose it with that worker; bytes travel along
         parcels = {t.digest: t.parcel if self._dask is None else t.parcel.tobytes() for t in tasks}
         master = os.getpid() if self._dask is None else None
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
         calls = (
-            delayed(carry_out)(t.index, t.digest, parcels[t.digest], t.seed, t.replication, master)
+            delayed(carry_out)(
+                t.index, t.digest, parcels[t.digest], t.seed, t.replication, __version__, master
+            )
             for t in tasks
         )
         return cast("Generator[Outcome]", parallel(calls))

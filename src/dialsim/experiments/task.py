@@ -11,6 +11,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from dialsim.experiments.run_figures import figures_of
+from dialsim.version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,14 +50,18 @@ def carry_out(
     parcel: NDArray[np.uint8] | bytes,
     seed: int,
     replication: int,
+    version: str,
     master: int | None,
 ) -> Outcome:
     """Simulate one replication; an error is an outcome too, so that it costs no other its run.
 
-    `master` is the process that has this one as its worker, if that is on the same machine.
+    `version` is the one of the program that wants it: another would give other figures. `master`
+    is the process that has this one as its worker, if that is on the same machine.
     """
     from dialsim.results.runs import run
 
+    if version != __version__:
+        return Outcome(index, None, f"the worker has dialsim {__version__}, not {version}")
     _leave_with(master)
     try:
         scenario = _scenario(digest, parcel)
