@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
@@ -57,6 +58,18 @@ def test_a_terminal_gets_colour_and_a_pipe_does_not(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     assert "\x1b[1m" in printed(result)
+
+
+def test_a_narrow_terminal_cuts_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    coloured = printed(Result(hand_trace([JANUARY], costs=COSTS)))
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()
+    answer = lines.index("January")
+    assert max(map(len, lines[: lines.index("", answer)])) <= 40
+    *_, tables = PRINTED.partition("\n\nPeople")
+    assert "\n".join(lines).endswith(tables.rstrip("\n"))
 
 
 def test_several_campaigns_get_a_headline_and_a_row_for_all_within_80_columns() -> None:

@@ -18,27 +18,31 @@ WIDTH = 80
 
 
 def print_summary(summary: Summary, file: IO[str] | None = None) -> None:
-    """Print a summary to a stream (default: standard output); in colour on a terminal only."""
+    """Print a summary to a stream (default: standard output); in colour on a terminal only.
+
+    Sentences fit a terminal that is narrower; tables don't: a figure is never cut.
+    """
     console = Console(file=file, highlight=False, emoji=False, markup=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console.width = WIDTH
     console.print(Text(summary.scenario, style="bold"), Text(f"(seed {summary.seed})", style="dim"))
     said = answers(summary)
     if len(said) != 1:
         console.print(headline(summary))
     for answer in said:
         console.print()
-        _print_answer(answer, console)
+        _print_answer(answer, console, width)
     for table in tables(summary):
         console.print()
         console.print(rich_table(table))
     _print_remarks(summary, console)
 
 
-def _print_answer(answer: Answer, console: Console) -> None:
+def _print_answer(answer: Answer, console: Console, width: int) -> None:
     """A campaign's name, and what became of it."""
     console.print(Text(answer.campaign, style="bold cyan"))
     for line, style in ((answer.finish, "bold"), (answer.reach, ""), (answer.held_back, "")):
-        text = fill(line, console.width, initial_indent="  ", subsequent_indent="  ")
+        text = fill(line, width, initial_indent="  ", subsequent_indent="  ")
         console.print(Text(text, style=style))
 
 
