@@ -80,6 +80,15 @@ def test_a_hundred_thousand_rows_are_all_there(folder: Path) -> None:
     assert crowd.agent_params(99_999) == {"amount": 99_999}
 
 
+def test_numbers_that_a_spreadsheet_has_cut_are_remarked_upon(folder: Path) -> None:
+    rows = "tel\n812345678\n21234567\n0812345679\n+66812345670\n1234567890\n"
+    (folder / "lists" / "people.csv").write_text(rows)
+    assert loads(ASKING, folder=folder).warnings == (
+        "Campaign January of Acme calls 812345678 and 1 more: has a spreadsheet dropped the 0 in "
+        "front? It keeps the 0 in a column of text.",
+    )
+
+
 def test_columns_of_parameters_that_no_schema_names_are_kept_as_text(folder: Path) -> None:
     crowd = read(folder, "tel,agentParams.metadata__crm\n0812345678,12\n")
     assert crowd.agent_params(0) == {"metadata__crm": "12"}

@@ -43,6 +43,8 @@ def _on_recipients(organization: Organization, campaign: Campaign) -> Iterator[s
             f"{', '.join(unknown)}."
         )
     yield from _on_duplicates(where, _tels(campaign))
+    if isinstance(campaign.recipients, RecipientsFile):
+        yield from _on_dropped_zeros(where, campaign.recipients.table.tels)
 
 
 def _param_names(campaign: Campaign) -> Sequence[str]:
@@ -61,6 +63,16 @@ def _tels(campaign: Campaign) -> Sequence[str]:
     if isinstance(recipients, GeneratedRecipients):
         return ()
     return [person.tel for person in recipients]
+
+
+def _on_dropped_zeros(where: str, tels: Sequence[str]) -> Iterator[str]:
+    """Thai numbers have 9 or 10 digits, the first of them 0, which spreadsheets take away."""
+    bare = [tel for tel in tels if tel[0] not in "0+" and len(tel) in (8, 9)]
+    if bare:
+        yield (
+            f"{where} calls {bare[0]}{f' and {len(bare) - 1:,} more' if bare[1:] else ''}: has a "
+            "spreadsheet dropped the 0 in front? It keeps the 0 in a column of text."
+        )
 
 
 def _on_duplicates(where: str, tels: Sequence[str]) -> Iterator[str]:

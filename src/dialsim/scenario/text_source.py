@@ -7,6 +7,8 @@ from pathlib import Path
 
 from dialsim.scenario.problems import Problem, ScenarioError
 
+_ZIP = b"PK\x03\x04"
+
 
 def read_bytes(path: Path, shown: str) -> bytes:
     """The bytes of a file; raises ScenarioError, with `shown` as its name, if there are none."""
@@ -30,6 +32,9 @@ def decoded(content: bytes, shown: str) -> str:
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ScenarioError([Problem(shown, 1, 1, "", "this is UTF-16; save it as UTF-8")])
+    if content.startswith(_ZIP):
+        says = "this is a zip file, as Excel workbooks are; save it as text (in Excel: CSV UTF-8)"
+        raise ScenarioError([Problem(shown, 1, 1, "", says)])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
