@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-SIZE = (5.3, 3.3)
+SIZE = (4.7, 3.05)
 """Inches: narrow enough that letters can still be read where a phone shrinks the picture."""
 
 _OUTSIDE = re.compile(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", re.DOTALL)

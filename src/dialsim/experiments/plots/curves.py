@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.figure_name import FigureName, read_figure
 from dialsim.experiments.plots.amounts import amount_axis, column_of, drawn, grid
-from dialsim.results.plots.ink import BLUE, CYCLE, GREY, TEXT, families
+from dialsim.results.plots.ink import BLACK, BLUE, CYCLE, TEXT, families
 from dialsim.results.plots.picture import canvas, dress, key
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.experiments.sweep import Sweep
-
-_MOST_LABELS = 12
 
 
 def estimates_of(found: Sweep, figure: FigureName) -> pd.DataFrame:
@@ -44,11 +43,10 @@ def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> 
     name = read_figure(figure, found.scenario)
     if path is not None and path not in found.paths:
         raise ExperimentError(f"{path} doesn't vary; what does: {', '.join(found.paths)}")
-    along = path or (found.paths[0] if found.paths else None)
     table = estimates_of(found, name)
+    along = _crossed_along(found, path, table)
     ax = canvas(ax)
-    complete = along is not None and table[list(found.paths)].notna().all(axis=None)
-    if along is not None and complete and table[along].nunique() > 1:
+    if along is not None:
         label = _lines(ax, found, name, along, table)
     else:
         label = _side_by_side(ax, found, name, table)
@@ -66,22 +64,15 @@ def dress_curve(ax: Axes, figure: str, along: str) -> Axes:
 
 
 def _lines(ax: Axes, found: Sweep, name: FigureName, along: str, table: pd.DataFrame) -> str:
-    others = [path for path in found.paths if path != along]
     values = list(dict.fromkeys(table[along]))
     numbers = all(isinstance(value, int | float) for value in values)
-    groups = [*table.groupby(others, sort=False)] if others else [((), table)]
-    for number, (combination, part) in enumerate(groups):
-        color = CYCLE[number % len(CYCLE)]
-        part = part.sort_values(along) if numbers else part  # noqa: PLW2901
+    for color, said, rows in _groups(found, along, table):
+        part = rows.sort_values(along) if numbers else rows
         x = part[along] if numbers else [values.index(value) for value in part[along]]
         mean, low, high = (
             drawn(name, part[column], found.origin) for column in ("mean", "p05", "p95")
         )
         ax.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
-        said = ", ".join(
-            f"{path.rpartition('.')[2]} {value}"
-            for path, value in zip(others, combination, strict=True)
-        )
         label = said or "mean; band: 5–95 % of runs"
         ax.plot(x, mean, "o-", color=color, linewidth=1.8, markersize=4, label=label)
     if all(isinstance(value, int) for value in values):
@@ -89,6 +80,26 @@ def _lines(ax: Axes, found: Sweep, name: FigureName, along: str, table: pd.DataF
     if not numbers:
         ax.set_xticks(range(len(values)), [str(value) for value in values])
     return along.rpartition(".")[2]
+
+
+def _groups(
+    found: Sweep, along: str, table: pd.DataFrame
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """The rows of each combination of the other paths' values: a colour, its words, the rows."""
+    others = [path for path in found.paths if path != along]
+    groups = [*table.groupby(others, sort=False)] if others else [((), table)]
+    for number, (combination, rows) in enumerate(groups):
+        named = zip(others, combination, strict=True)
+        said = ", ".join(f"{path.rpartition('.')[2]} {value}" for path, value in named)
+        yield CYCLE[number % len(CYCLE)], said, rows
+
+
+def _crossed_along(found: Sweep, path: str | None, table: pd.DataFrame) -> str | None:
+    """The path (by default the first) whose values make a line; None for unlike variants."""
+    along = path or (found.paths[0] if found.paths else None)
+    if along is None or table[list(found.paths)].isna().any(axis=None):
+        return None
+    return along if table[along].nunique() > 1 else None
 
 
 def _side_by_side(ax: Axes, found: Sweep, name: FigureName, table: pd.DataFrame) -> str:
@@ -120,34 +131,50 @@ def pareto(cost: Sequence[float], finish: Sequence[float]) -> list[int]:
 
 
 def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
-    """Mean cost against mean finish, a point per variant; those that none beats are joined."""
+    """Mean cost against mean finish, a point per variant; those that none beats stand out.
+
+    Where the variants are crossed values, those that differ in the first path alone are joined,
+    and each point bears that path's value. Raises ExperimentError without costs.
+    """
     if found.scenario.costs is None:
         raise ExperimentError("there is no cost to draw: the scenario names no costs")
     ax = canvas(ax)
     cost_name, finish_name = (read_figure(f, found.scenario) for f in ("cost", "finish"))
-    cost_table, finish_table = (estimates_of(found, f) for f in (cost_name, finish_name))
-    x = drawn(finish_name, finish_table["mean"], found.origin)
-    y = drawn(cost_name, cost_table["mean"], found.origin)
+    table = estimates_of(found, finish_name)
+    x = drawn(finish_name, table["mean"], found.origin)
+    y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
     front = pareto(y.tolist(), np.where(np.isnan(x), np.inf, x).tolist())
-    ax.plot(x[front], y[front], color=BLUE, linewidth=1, alpha=0.6, label="beaten by none")
-    beaten = [k for k in range(len(x)) if k not in front]
-    ax.plot(x[front], y[front], "o", color=BLUE, markersize=6)
-    ax.plot(x[beaten], y[beaten], "o", color=GREY, markersize=5)
-    names = list(finish_table["variant"])
-    for k in range(len(names)) if len(names) <= _MOST_LABELS else front:
+    ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label="beaten by none")
+    along = _crossed_along(found, None, table)
+    groups = [(BLUE, "", table)] if along is None else _groups(found, along, table)
+    for color, said, rows in groups:
+        places = list(rows.index)
+        style = "o" if along is None else "o-"
+        label = said or "_"
+        ax.plot(x[places], y[places], style, color=color, linewidth=1, markersize=5, label=label)
+    _name_points(ax, x, y, list(table[along or "variant"]))
+    grid(ax)
+    ax.margins(0.15)
+    label = amount_axis(ax.xaxis, finish_name)
+    amount_axis(ax.yaxis, cost_name)
+    title = "Cost against finish" + (f", by {along.rpartition('.')[2]}" if along else "")
+    dress(ax, title, label, f"mean cost ({found.scenario.costs.currency})")
+    key(ax, 3)
+    return ax
+
+
+def _name_points(
+    ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64], names: Sequence[object]
+) -> None:
+    for k, name in enumerate(names):
         if np.isfinite(x[k]):
             ax.annotate(
-                names[k],
+                str(name),
                 (float(x[k]), float(y[k])),
-                xytext=(5, 4),
+                xytext=(0, 8),
                 textcoords="offset points",
+                ha="center",
                 family=list(families()),
                 fontsize=8,
                 color=TEXT,
             )
-    grid(ax)
-    ax.margins(0.15)
-    along = amount_axis(ax.xaxis, finish_name)
-    amount_axis(ax.yaxis, cost_name)
-    dress(ax, "Cost against finish", along, f"mean cost ({found.scenario.costs.currency})")
-    return ax

@@ -56,7 +56,7 @@ def key(ax: Axes, columns: int) -> None:
         handles,
         labels,
         loc="lower left",
-        bbox_to_anchor=(-0.01, 0.985),
+        bbox_to_anchor=(-0.01, 1.0),
         ncols=columns,
         prop=FontProperties(family=list(families()), size=8.5),
         labelcolor=TEXT,

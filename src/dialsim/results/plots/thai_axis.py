@@ -75,7 +75,7 @@ def time_axis(ax: Axes, start: int, end: int) -> str:
     return f"Thai time, {'–'.join(map(str, years))}"
 
 
-def shade(ax: Axes, spans: Spans, label: str = "calling window open", color: str = OPEN) -> None:
+def shade(ax: Axes, spans: Spans, label: str = "window open", color: str = OPEN) -> None:
     """Shade spans of time from the bottom to the top of a drawing."""
     if not len(spans):
         return

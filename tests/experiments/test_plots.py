@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import dialsim
+from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.plan import Plan, plan
+from dialsim.experiments.plots.curves import pareto
+from dialsim.experiments.plots.fan import fan
+from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.run_figures import MARKS
+from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.variants import Change, Variant
+from dialsim.results.plots.picture import svg
+from dialsim.results.plots.thai_axis import DAY_MS
+
+LINES = "organizations.Acme.maxConcurrentCalls"
+TRIES = "organizations.Acme.campaigns.January.schedule.maxAttempts"
+SCENARIO = """
+name: January
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 4
+    agents: [{name: Reminder}]
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {count: 60}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
+costs: {currency: THB, perDial: 0.10, perMinute: 1.20}
+"""
+NO_COSTS = SCENARIO.replace("costs: {currency: THB, perDial: 0.10, perMinute: 1.20}\n", "")
+SCENARIO_CUT = SCENARIO + "clock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:05:00Z}\n"
+
+
+@pytest.fixture(scope="module")
+def runs() -> Replications:
+    return replicate(dialsim.loads(SCENARIO), 12, jobs=1)
+
+
+@pytest.fixture(scope="module")
+def grid() -> Sweep:
+    return sweep(dialsim.loads(SCENARIO), {LINES: [3, 6, 9], TRIES: [1, 2]}, 4, jobs=1)
+
+
+@pytest.fixture(scope="module")
+def answer() -> Plan:
+    goal = "p95(finish) <= 2026-01-05T03:12:00Z and mean(people_reached) >= 10"
+    scenario = dialsim.loads(SCENARIO)
+    return plan(scenario, LINES, (1, 12), goal, replications=6, max_replications=6, jobs=1)
+
+
+def line(ax: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
+    found = next(part for part in ax.lines if str(part.get_label()).startswith(label))
+    return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
+
+
+def test_marks_are_the_instants_at_which_shares_of_all_people_had_been_reached() -> None:
+    scenario = dialsim.loads(SCENARIO)
+    figures = replicate(scenario, 1, jobs=1).figures[0]
+    result = dialsim.run(scenario)
+    reached = result.recipients["reached_at"].dropna().sort_values().dt.tz_localize(None)
+    instants = reached.to_numpy("datetime64[ms]").astype(np.int64)
+    for number, mark in enumerate(figures.reached, 1):
+        needed = -(-number * 60 // MARKS)
+        assert mark == instants[needed - 1]
+    assert -(-(len(figures.reached) + 1) * 60 // MARKS) > len(instants)
+
+
+def test_the_fan_s_bands_are_order_statistics_of_the_runs(runs: Replications) -> None:
+    median, late = fan(runs.figures, 0.5), fan(runs.figures, 0.95)
+    at_ten = sorted(run.reached[9] for run in runs.figures)
+    assert median[10] == at_ten[5]
+    assert late[10] == at_ten[11]
+    assert median[0] == runs.figures[0].start
+    x, y = line(runs.plot.progress(), "half")
+    assert x * DAY_MS == pytest.approx(median[np.isfinite(median)])
+    assert y[10] == 10 / MARKS
+
+
+def test_the_fan_shows_when_each_run_finished(runs: Replications) -> None:
+    x, _ = line(runs.plot.progress(), "finishes")
+    finishes = runs.runs["finish"].dt.tz_localize(None).to_numpy("datetime64[ms]")
+    assert np.round(x * DAY_MS).astype(int).tolist() == finishes.astype(int).tolist()
+
+
+def test_the_share_of_runs_that_are_done_goes_up_run_by_run(runs: Replications) -> None:
+    (curve, mark) = runs.plot.finish().lines
+    finishes = np.sort(runs.runs["finish"].dt.tz_localize(None).to_numpy("datetime64[ms]"))
+    x, y = (np.asarray(part, float) for part in curve.get_data())
+    assert (x[1:-1] * DAY_MS).round().astype(int).tolist() == finishes.astype(int).tolist()
+    assert y[1:-1] * 12 == pytest.approx(range(1, 13))
+    assert mark.get_xdata()[0] * DAY_MS == pytest.approx(finishes.astype(int)[11])
+
+
+def test_runs_that_never_finish_are_drawn_without_a_finish() -> None:
+    runs = replicate(dialsim.loads(SCENARIO_CUT), 3, jobs=1)
+    assert "No run finished." in [text.get_text() for text in runs.plot.finish().texts]
+    assert "finishes" not in runs.plot.progress().get_legend_handles_labels()[1]
+
+
+def test_a_curve_has_a_line_of_means_per_value_of_the_other_paths(grid: Sweep) -> None:
+    ax = grid.plot.curve("people_reached")
+    for tries in (1, 2):
+        x, y = line(ax, f"maxAttempts {tries}")
+        means = grid.runs[grid.runs[TRIES] == tries].groupby(LINES)["people_reached"].mean()
+        assert x.tolist() == [3, 6, 9]
+        assert y == pytest.approx(means.to_numpy())
+    assert ax.get_xlabel() == "maxConcurrentCalls"
+
+
+def test_a_curve_of_finish_stands_in_thai_time(grid: Sweep) -> None:
+    ax = grid.plot.curve("January.finish", TRIES)
+    _, y = line(ax, "maxConcurrentCalls 6")
+    frame = grid.frame[grid.frame[LINES] == 6]
+    mean = frame.groupby(TRIES)["finish"].mean().dt.tz_localize(None).to_numpy("datetime64[ms]")
+    assert y * DAY_MS == pytest.approx(mean.astype(float))
+    assert ax.get_ylabel() == "finish, Thai time"
+
+
+def test_named_what_ifs_stand_side_by_side() -> None:
+    variants = [
+        Variant("as it is", ()),
+        Variant("more lines", (Change(LINES, "8"),)),
+        Variant("more tries", (Change(TRIES, "3"),)),
+    ]
+    found = sweep(dialsim.loads(SCENARIO), variants, 3, jobs=1)
+    ax = found.plot.curve("cost")
+    shown = [text.get_text() for text in ax.get_xticklabels()]
+    assert shown == ["as it is", "more lines", "more tries"]
+    means = found.runs.groupby("variant", sort=False)["cost"].mean()
+    assert line(ax, "mean")[1] == pytest.approx(means.to_numpy())
+
+
+def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_beats(
+    grid: Sweep,
+) -> None:
+    ax = grid.plot.cost()
+    finish, cost = (grid.runs.groupby("variant", sort=False)[f].mean() for f in ("finish", "cost"))
+    x, y = line(ax, "maxAttempts 1")
+    once = [name for name in cost.index if name.endswith("maxAttempts=1")]
+    assert y == pytest.approx(cost[once].to_numpy())
+    instants = finish[once].dt.tz_localize(None).to_numpy("datetime64[ms]").astype(float)
+    assert x * DAY_MS == pytest.approx(instants)
+    ringed = line(ax, "beaten by none")[1]
+    unbeaten = [
+        cost[name]
+        for name in cost.index
+        if not ((cost < cost[name]) & (finish <= finish[name])).any()
+        and not ((cost <= cost[name]) & (finish < finish[name])).any()
+    ]
+    assert sorted(ringed) == pytest.approx(sorted(unbeaten))
+    assert pareto([1, 2, 3, 2.5], [9, 5, 5, 4]) == [0, 1, 3]
+    assert [text.get_text() for text in ax.texts] == ["3", "3", "6", "6", "9", "9"]
+
+
+def test_what_is_not_there_can_not_be_drawn(grid: Sweep, answer: Plan) -> None:
+    with pytest.raises(ExperimentError, match="there is no figure"):
+        grid.plot.curve("happiness")
+    with pytest.raises(ExperimentError, match="doesn't vary"):
+        grid.plot.curve("finish", "seed")
+    with pytest.raises(ExperimentError, match="names no costs"):
+        sweep(dialsim.loads(NO_COSTS), {LINES: [3, 4]}, 2, jobs=1).plot.cost()
+    with pytest.raises(ExperimentError, match="2 clauses"):
+        answer.plot.evidence(2)
+
+
+def test_evidence_is_drawn_at_every_value_tried_against_the_bound(answer: Plan) -> None:
+    for clause, scale in ((0, DAY_MS), (1, 1)):
+        ax = answer.plot.evidence(clause)
+        for met, label in ((True, "meets"), (False, "misses")):
+            tried = [part for part in answer.tried if part.met is met]
+            x, y = line(ax, label)
+            assert x.tolist() == [part.value for part in tried]
+            assert y * scale == pytest.approx([part.findings[clause].estimate for part in tried])
+        bound = answer.evidence.findings[clause].clause.bound.value
+        assert line(ax, "the bound")[1] * scale == pytest.approx(bound)
+
+
+@pytest.mark.parametrize(
+    ("path", "between", "label"),
+    [
+        ("engine.queueTimeout", "1m..30m:10m", "queueTimeout (h)"),
+        (
+            "organizations.Acme.campaigns.January.schedule.startDateTime",
+            "2026-01-05T02:00:00Z..2026-01-05T06:00:00Z:2h",
+            "startDateTime",
+        ),
+    ],
+)
+def test_durations_and_instants_have_axes_of_their_own(path: str, between: str, label: str) -> None:
+    goal = "prob(finish <= 6h) >= 0.5"
+    found = plan(
+        dialsim.loads(SCENARIO), path, between, goal, replications=2, max_replications=2, jobs=1
+    )
+    ax = found.plot.evidence()
+    assert ax.get_xlabel() == label
+    assert ax.get_ylabel() == "probability"
+    assert "<svg" in ax._repr_svg_()
+
+
+def test_each_is_drawn_on_the_axes_given_and_with_the_same_bytes(
+    runs: Replications, grid: Sweep, answer: Plan
+) -> None:
+    for draw in (
+        runs.plot.progress,
+        runs.plot.finish,
+        grid.plot.curve,
+        grid.plot.cost,
+        answer.plot.evidence,
+    ):
+        ax = Figure(layout="constrained").add_subplot()
+        assert draw(ax=ax) is ax
+        assert ax.get_title("left")
+        assert ax.get_xlabel()
+        assert ax.get_ylabel()
+        assert len({svg(draw().get_figure(root=True)) for _ in range(2)}) == 1
