@@ -36,6 +36,23 @@ def test_help_and_import_load_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("many", [[], ["--replications", "2", "--jobs", "1"]])
+def test_a_run_that_writes_nothing_draws_nothing(many: list[str]) -> None:
+    script = (
+        "import sys, dialsim.cli\n"
+        "try: dialsim.cli.main()\n"
+        "finally: sys.stderr.write(str('matplotlib' in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "run", SCRIPTED, *many],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == "False"
+
+
 def test_validate_says_what_a_good_file_holds() -> None:
     done = dialsim("validate", SCRIPTED)
     assert (done.returncode, done.stderr) == (0, "")

@@ -100,8 +100,6 @@ def plan(
     from dialsim.experiments.plan import plan as find
     from dialsim.experiments.printed import print_experiment
     from dialsim.experiments.variants import read_span
-    from dialsim.report.experiment_reports import plan_report
-    from dialsim.report.run_folder import put
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
@@ -126,6 +124,9 @@ def plan(
         )  # fmt: skip
     document = answer.to_dict()
     if folder is not None:
+        from dialsim.report.experiment_reports import plan_report
+        from dialsim.report.run_folder import put
+
         used = loaded.seed if seed is None else seed
         put(plan_report(answer, loaded, used), folder.path)
         folder.finish({}, document)

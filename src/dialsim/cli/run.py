@@ -108,7 +108,6 @@ def _once(
     form: str,
 ) -> None:
     from dialsim.cli.progress import progress_bar
-    from dialsim.report.run_folder import write_run
     from dialsim.results.output_folder import check_place
     from dialsim.results.printed import print_summary
     from dialsim.results.runs import run as simulate
@@ -120,6 +119,8 @@ def _once(
     with progress_bar("Simulating") as progress:
         result = simulate(loaded, seed=seed, replication=replication, progress=progress)
     if out is not None:
+        from dialsim.report.run_folder import write_run
+
         with progress_bar("What would help", "runs") as progress:
             write_run(result, out, force=force, pairs=what_if, progress=progress)
     if form == "json":
@@ -152,8 +153,6 @@ def _many(
     from dialsim.experiments.precision import precisions
     from dialsim.experiments.printed import print_experiment
     from dialsim.experiments.replications import replicate
-    from dialsim.report.experiment_reports import replications_report
-    from dialsim.report.run_folder import put
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
@@ -168,6 +167,9 @@ def _many(
         )  # fmt: skip
     document = replications_document(runs)
     if folder is not None:
+        from dialsim.report.experiment_reports import replications_report
+        from dialsim.report.run_folder import put
+
         tables = {"runs": runs.runs, "organizations": runs.organizations, "campaigns": runs.frame}
         with progress_bar("What would help", "runs") as progress:
             put(replications_report(runs, what_if, progress), folder.path)

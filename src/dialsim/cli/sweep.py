@@ -101,8 +101,6 @@ def sweep(
     from dialsim.experiments.folder import ExperimentFolder
     from dialsim.experiments.printed import print_experiment
     from dialsim.experiments.sweep import sweep as run_all
-    from dialsim.report.experiment_reports import sweep_report
-    from dialsim.report.run_folder import put
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
@@ -126,6 +124,9 @@ def sweep(
     used = loaded.seed if seed is None else seed
     document = sweep_document(found, compared, base, used, adjust)
     if folder is not None:
+        from dialsim.report.experiment_reports import sweep_report
+        from dialsim.report.run_folder import put
+
         tables = {
             "runs": found.runs,
             "organizations": found.organizations,
