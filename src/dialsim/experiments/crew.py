@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any, cast
 
 from dialsim.experiments.failures import ExperimentError, WorkersLost
@@ -54,7 +54,7 @@ class Crew:
                         del missing[outcome.index]
                         yield outcome
                 fruitless = 0
-            except _lost_worker():
+            except self._lost_worker():
                 fruitless = fruitless + 1 if len(missing) == before else 0
                 if fruitless >= _FRUITLESS_ROUNDS:
                     raise WorkersLost(_lost(missing)) from None
@@ -89,6 +89,16 @@ class Crew:
         )
         return cast("AbstractContextManager[Any]", config)
 
+    def _lost_worker(self) -> type[Exception]:
+        """The error by which the backend says that a worker died."""
+        if self._dask is None:
+            from joblib.externals.loky.process_executor import BrokenProcessPool
+
+            return cast("type[Exception]", BrokenProcessPool)
+        from distributed.scheduler import KilledWorker
+
+        return KilledWorker
+
     def close(self) -> None:
         """Leave the Dask cluster; processes on this machine wait a while for more work."""
         if self._client is not None:
@@ -114,18 +124,6 @@ def _client(address: str) -> Client:
         return Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise ExperimentError(f"there is no Dask scheduler at {address}: {error}") from error
-
-
-def _lost_worker() -> tuple[type[Exception], ...]:
-    """The errors by which a backend says that a worker died."""
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    lost: tuple[type[Exception], ...] = (BrokenProcessPool,)
-    with suppress(ImportError):
-        from distributed.scheduler import KilledWorker
-
-        lost = (*lost, KilledWorker)
-    return lost
 
 
 def _lost(missing: dict[int, Task]) -> str:

@@ -164,7 +164,7 @@ def _doubts(evidence: Evidence, neighbour: Evidence | None) -> list[str]:
         if part is not None and not part.sure:
             verdict = "meets" if part.met else "misses"
             said.append(
-                f"{part.value} {verdict} the goal in {part.replications} replications, but so "
-                "narrowly that more of them may say otherwise"
+                f"{part.value} {verdict} the goal in {part.replications} replications, "
+                "which are too few to be sure of it"
             )
     return said

@@ -225,7 +225,7 @@ def plan_headline(answer: Plan) -> str:
         )
     wish = f"the {answer.objective} value from {low} to {high} that meets {goal}"
     found = f"{answer.path} = {answer.value} is {wish}"
-    return f"{found}." if answer.evidence.sure else f"{found}, but narrowly."
+    return f"{found}." if answer.evidence.sure else f"{found}, as far as its runs can tell."
 
 
 def plan_tables(answer: Plan) -> list[FigureTable]:
