@@ -2,8 +2,8 @@
 
 This is the program one writes first: a SimPy process per person and a `simpy.Resource` for the
 slots. It knows windows, retries and attempts, but no statuses, no queue timeout and no pausing, and
-it keeps no log: it counts. People and their reactions are dialsim's own, so that both programs meet
-the same people in the same mood. Run it to see that both tell the same story:
+it keeps no log: it counts. People and their reactions are dialsim's own, so that both programs call
+people who do the same. Run it to see that both tell the same story:
 
     python benchmarks/naive.py --people 20000
 """

@@ -55,7 +55,7 @@ def test_an_unlimited_queue_churns_and_a_short_one_does_not() -> None:
     short = figures("queue-churn.yaml", "engine.queueLimit=10")["All at once"]
     assert churning.queue_timeouts > 500
     assert short.queue_timeouts == 0
-    assert churning.people_reached == short.people_reached, "the same people in the same mood"
+    assert churning.people_reached == short.people_reached, "people react alike"
     assert churning.finish is not None
     assert short.finish is not None
     assert churning.finish - short.finish > timedelta(hours=1)

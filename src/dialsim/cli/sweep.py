@@ -90,8 +90,8 @@ def sweep(
 ) -> None:
     """Run variants of a scenario and print their figures, and what differs from the baseline.
 
-    All variants meet the same people in the same mood, so that differences are sharp: a difference
-    is real where its 95 % interval excludes 0.
+    All variants call the same people, who react alike, so that little luck is left in a
+    difference: it is real where its 95 % interval excludes 0.
     """
     from dialsim.cli.experiment import print_json, resumable
     from dialsim.cli.progress import progress_bar

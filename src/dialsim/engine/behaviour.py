@@ -127,10 +127,10 @@ class Reactions:
         )
 
     def _own_chances(self) -> Values[float]:
-        """Each person's own chance to answer a first attempt at an average hour.
+        """Each person's own chance to answer, before any odds apply.
 
-        A share `reachable` of people ever answers; theirs is Beta with mean answered/reachable and
-        a + b = concentration, so that `outcomes` hold over all people.
+        The share `reachable` of people have a chance at all: a Beta variate whose parameters add up
+        to `concentration`, with a mean that makes `outcomes` true of everybody together.
         """
         answered, people = self._behaviour.outcomes.answered, self._behaviour.people
         if people is None:

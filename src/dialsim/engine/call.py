@@ -69,7 +69,7 @@ class Call:
     def _set_up(self, event: At) -> None:
         self.campaign.call_rings(self)
         ring = self._reaction.ring_ms
-        if ring:  # P1: ringing of length 0 leaves no row
+        if ring:  # P1: no row where it would be over at once
             self.campaign.log.append(event.instant, self.key | trace.RINGING)
             self._progress_at(event.instant + ring, self._rung)
         else:

@@ -2,8 +2,8 @@
 
 Every draw is keyed by (seed, replication, organization, campaign, attempt, purpose) and has one
 value per recipient. numpy's Philox (Salmon et al. 2011, "Parallel random numbers: as easy as
-1, 2, 3") seeded through SeedSequence makes them in blocks of recipients, when first asked for: two
-variants of a scenario meet the same people in the same mood (common random numbers).
+1, 2, 3") seeded through SeedSequence makes them in blocks of recipients, when first asked for: the
+people of one variant of a scenario react as those of another (common random numbers).
 """
 
 from __future__ import annotations

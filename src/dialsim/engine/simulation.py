@@ -27,9 +27,9 @@ Instant = str | datetime
 class Simulation:
     """The live engine: a scenario on a clock that is moved by hand.
 
-    A new simulation stands at clock.start with that instant's work done. A command (`pause`, …) is
-    carried out after all of the current instant's work and is followed by what it brings about in
-    the same instant (T4). Commands name a campaign `January`, or `Acme/January` where the name
+    A new simulation stands at clock.start with that instant's work done. A command (`pause`, …)
+    finds the work of the current instant done, and what it brings about in that instant is done
+    when it returns (T4). Commands name a campaign `January`, or `Acme/January` where the name
     alone is ambiguous; they raise `Refused` with the interface's text where a rule forbids them.
     """
 

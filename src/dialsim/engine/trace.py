@@ -166,7 +166,7 @@ class CampaignChange(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A schedule request or timeline action that the engine refused; it changed nothing."""
+    """What the file asked of the engine, a schedule request say, and was refused."""
 
     at: int
     organization: int

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class DialsimError(Exception):
-    """Anything dialsim raises on purpose: what was wrong, where, and what would be right."""
+    """Anything dialsim raises on purpose; its text names the culprit and how to put it right."""
 
 
 class Refused(DialsimError):

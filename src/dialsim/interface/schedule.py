@@ -83,8 +83,8 @@ class ScheduleRequest(WireModel):
     )
     time_windows: Annotated[tuple[DayWindows, ...], _NullAsAbsent()] = Field(
         default=DEFAULT_TIME_WINDOWS,
-        description="Days and hours in which calls may start, Thai time; a day not listed gets "
-        "no calls.",
+        description="When people may be called, by day of the week, in Thai time; not on days "
+        "left out.",
         examples=[[{"dayOfWeek": 1, "time": [{"start": "09:00", "end": "12:00"}]}]],
     )
     max_attempts: Annotated[int, Field(strict=True, ge=1), _NullAsAbsent()] = Field(
@@ -104,7 +104,7 @@ class ScheduleRequest(WireModel):
     caller_ids: Annotated[tuple[str, ...], _OneOrMore] | None = Field(
         default=None,
         description="The organization's numbers to call from, written as in its settings. Of "
-        "several, each call takes one at random, and a retry avoids the number used before. Left "
+        "several, each call takes one at random, a retry not the one just used. Left "
         "out: the agent's number, else the service's shared number.",
         examples=[["021000002", "021000003"]],
     )

@@ -25,7 +25,7 @@ CAMPAIGN_CAUSES = (
 def campaigns_table(reading: Reading) -> pd.DataFrame:
     """One row per change of status, by (at, organization, campaign, occurrence) (T4).
 
-    There is no row for a campaign's creation; deleting a final campaign has a row whose statuses
+    The first row is what becomes of a DRAFT; deleting a final campaign has a row whose statuses
     are the same (C8).
     """
     rows = sorted(reading.trace.campaigns, key=lambda row: (row.at, row.organization, row.campaign))

@@ -118,7 +118,7 @@ class OrganizationSummary(Figures):
 
 @dataclass(frozen=True, slots=True)
 class RefusedAction:
-    """A schedule request or timeline action that changed nothing, with the interface's answer."""
+    """What the file asked in vain, and the interface's answer."""
 
     at: datetime
     organization: str

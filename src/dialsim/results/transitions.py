@@ -27,8 +27,8 @@ _CAUSE = np.array([CAUSES.index(change.cause) for change in CHANGES], dtype=np.i
 def transitions_table(reading: Reading) -> pd.DataFrame:
     """One row per change, by (at, organization, campaign, recipient, call, occurrence) (T4).
 
-    `phase` is the phase after the change, null where the call is not under way; `from_status` is
-    null for a call's creation.
+    `phase` is the one that the change leads to, null where that ends or precedes the call;
+    `from_status` is null for a call's creation.
     """
     parts = [occurrence_order(ledger) for ledger in reading.ledgers.values()]
     at = _joined(np.int64, [part.at for part in parts])

@@ -31,7 +31,7 @@ _Odds = Annotated[Amount, Field(le=1_000_000)]
 
 
 class Outcomes(Model):
-    """How a first attempt at an average hour ends, as shares of all people; they sum to 1."""
+    """How attempts end before any odds apply, as shares of all people; they sum to 1."""
 
     answered: Share = Field(default=0.0, description="Somebody answers.", examples=[0.35])
     no_answer: Share = Field(default=0.0, description="It rings in vain.", examples=[0.45])
@@ -166,7 +166,7 @@ class Behaviour(Model):
         default=Outcomes.model_validate(
             {"answered": 0.5, "noAnswer": 0.33, "busy": 0.05, "failed": 0.12}
         ),
-        description="Ends of a first attempt at an average hour, as shares that sum to 1; a "
+        description="Ends of attempts before any odds apply, as shares that sum to 1; a "
         "share left out is 0. Left out as a whole: the default behaviour's.",
     )
     answered_odds: AnsweredOdds = Field(

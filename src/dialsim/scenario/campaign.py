@@ -57,7 +57,7 @@ class Recipient(Model):
     )
     script: Annotated[Text, BeforeValidator(_script)] | None = Field(
         default=None,
-        description="What this person does, attempt by attempt, instead of chance; the last step "
+        description="How each attempt at this person ends, where that is not left to chance; the last step "
         "repeats.",
         examples=["noAnswer 25s; answered 5s 90s"],
     )

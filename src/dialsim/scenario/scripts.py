@@ -1,4 +1,4 @@
-"""Scripts: what a person does attempt by attempt, instead of chance."""
+"""Scripts: how the attempts at a person end, one by one, with nothing left to chance."""
 
 from __future__ import annotations
 

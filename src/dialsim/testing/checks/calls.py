@@ -76,7 +76,7 @@ def _steps(campaign: CampaignRecord) -> Iterator[Violation]:
 
 
 def _phases(campaign: CampaignRecord) -> Iterator[Violation]:
-    """Setup takes time, ringing of length 0 leaves no row, and only answered calls complete."""
+    """Setup takes time, no ringing ends as it begins, and only answered calls complete."""
     rows, kind = campaign.rows, campaign.rows.kind
     at_once = ~rows.last & (rows.then_at == rows.at)
     yield from campaign.breaches(
