@@ -57,8 +57,8 @@ class Recipient(Model):
     )
     script: Annotated[Text, BeforeValidator(_script)] | None = Field(
         default=None,
-        description="How each attempt at this person ends, where that is not left to chance; the last step "
-        "repeats.",
+        description="How each attempt at this person ends, where that is not left to chance; the "
+        "last step repeats.",
         examples=["noAnswer 25s; answered 5s 90s"],
     )
     id: Uuid | None = Field(
