@@ -111,6 +111,31 @@ def test_w2_the_whole_window_of_timeouts_is_thirty_three_seconds_and_three_posts
     assert one(late) == [(3.0, "timeout", True), (14.0, "timeout", True), (26.0, "timeout", True)]
 
 
+def test_w3_first_posts_leave_webhook_delay_after_the_result_and_wait_for_no_other() -> None:
+    people = [{"tel": f"08123456{n}", "script": "busy 1s"} for n in (70, 71)]
+    written = scenario(people, {"latency": "9s"})
+    written["engine"]["webhookDelay"] = "7s"
+    table = dialsim.run(dialsim.loads(json.dumps(written))).webhooks
+    assert table.ready_at.tolist() == [NINE + pd.Timedelta("3s")] * 2
+    assert table["at"].tolist() == [NINE + pd.Timedelta("10s")] * 2
+
+
+@pytest.mark.parametrize(
+    ("flaw", "agent_status"), [("notRecorded", "COMPLETED"), ("agentError", "ERROR")]
+)
+def test_a2_what_is_not_recorded_or_not_sound_is_not_analyzed_and_sends_nothing(
+    flaw: str, agent_status: str
+) -> None:
+    result = run([{"tel": "0812345678", "script": f"answered 1s 9s {flaw}"}], {"latency": "1s"})
+    assert len(result.webhooks) == 0
+    call = result.calls.iloc[0]
+    assert (call.status, call.agent_status, call.analysis) == (
+        "COMPLETED",
+        agent_status,
+        "not_analyzed",
+    )
+
+
 def test_w5_a_refused_connection_fails_at_once() -> None:
     outage = {"from": "2026-01-05T02:00:00Z", "to": "2026-01-05T02:00:04Z", "mode": "refuse"}
     assert one({"latency": "200ms", "outages": [outage]}) == [
