@@ -77,8 +77,12 @@ def _ids(
     for first, end in pairwise(bounds):
         rows = order[first:end]
         call, block = divmod(int(groups[rows[0]]), 1 << 32)
-        drawn = generator(seed, (0, *position, call, purpose, block)).random_raw(2 * BLOCK)
-        words[rows] = drawn.reshape(BLOCK, 2)[recipients[rows] & (BLOCK - 1)]
+        places = recipients[rows].astype(np.int64) & (BLOCK - 1)
+        start = int(places.min()) & ~1  # Philox gives four words per step, two ids
+        words_of = generator(seed, (0, *position, call, purpose, block))
+        words_of.advance(start // 2)
+        drawn = words_of.random_raw(2 * (int(places.max()) + 1 - start))
+        words[rows] = drawn.reshape(-1, 2)[places - start]
     return _text(words)
 
 

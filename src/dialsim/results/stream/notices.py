@@ -27,10 +27,11 @@ class Content(IntEnum):
     UNAVAILABLE = 3
 
 
-_CONTENT_OF = np.zeros(len(Flaw), dtype=np.int8)
-_CONTENT_OF[[Flaw.NONE, Flaw.ANALYSIS_FAILED_LATE]] = Content.SOUND
-_CONTENT_OF[Flaw.SILENT] = Content.NO_CONVERSATION
-_CONTENT_OF[Flaw.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
+CONTENT_OF = np.zeros(len(Flaw), dtype=np.int8)
+CONTENT_OF[[Flaw.NONE, Flaw.ANALYSIS_FAILED_LATE]] = Content.SOUND
+CONTENT_OF[Flaw.SILENT] = Content.NO_CONVERSATION
+CONTENT_OF[Flaw.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
+"""What the first result of a conversation says, by its flaw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,13 @@ class Owing:
 
     def notices(self) -> Notices:
         """Every result that is there by the horizon, also one that is sent only later."""
+        owed = self.promised()
+        return owed[owed.ready_at <= horizon(self._trace)]
+
+    def promised(self) -> Notices:
+        """Every result of what has happened so far, also one that is there only later."""
         first = self._first()
         owed = Notices.joined([first, *self._again(first)])
-        owed = owed[owed.ready_at <= horizon(self._trace)]
         return owed[np.lexsort((owed.result, owed.call))] if owed.result.any() else owed
 
     def _first(self) -> Notices:
@@ -106,7 +111,7 @@ class Owing:
         content = np.zeros(len(ready), dtype=np.int8)
         found = np.zeros((len(ready), analyses.found.shape[1]), dtype=np.uint16)
         ready[analyses.call] = analyses.ready_at
-        content[analyses.call] = _CONTENT_OF[analyses.flaw]
+        content[analyses.call] = CONTENT_OF[analyses.flaw]
         found[analyses.call] = analyses.found
         owed = np.flatnonzero(ready != NEVER)
         return Notices(
@@ -154,7 +159,7 @@ class Owing:
         return Notices(
             call=redone.call[ready],
             result=np.full(len(ready), number, dtype=np.int16),
-            content=_CONTENT_OF[redone.flaw[ready]],
+            content=CONTENT_OF[redone.flaw[ready]],
             found=redone.found[ready],
             ready_at=redone.ready_at[ready],
             sent_at=redone.ready_at[ready] + self._delay,

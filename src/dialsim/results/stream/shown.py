@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import Trace
 from dialsim.interface.status import CampaignStatus
-from dialsim.results.ledger import ENDS, TO_STATUS, Ledger
+from dialsim.results.ledger import ENDS, NEVER, TO_STATUS, Ledger
 from dialsim.results.stream.notices import FOREVER, Notices
 from dialsim.scenario.organization import Retention
 
@@ -47,6 +47,7 @@ class Shown:
 
 
 AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
+ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted campaign
 
 
 def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
@@ -137,18 +138,27 @@ def _status_then(
 
 
 def _expired(trace: Trace, ledger: Ledger, notices: Notices) -> NDArray[np.int8]:
-    """The three flags, each true its span after the call's end (D2); all after a deletion."""
+    """The three flags of each notice's call when it is sent."""
     organization = trace.world.organizations[ledger.organization]
-    retention = organization.settings.retention or Retention()
-    spans = {
-        AUDIO: retention.audio,
-        PERSONAL_DATA: retention.personal_data,
-        OUTPUT: retention.output,
-    }
-    flags = np.zeros(len(notices), dtype=np.int8)
-    age = notices.sent_at - ledger.ended_at[notices.call]
+    flags = expired(
+        organization.settings.retention, ledger.ended_at[notices.call], notices.sent_at
+    )
+    flags[notices.sent_at >= deleted_at(trace, ledger)] = ALL_EXPIRED
+    return flags
+
+
+def expired(
+    retention: Retention | None, ended_at: NDArray[np.int64], at: NDArray[np.int64] | int
+) -> NDArray[np.int8]:
+    """The three flags as bits, each set its span after the end of the call (D2); instants in ms.
+
+    A call without an end (`NEVER`) keeps everything, and so does an organization without a policy.
+    """
+    policy = retention or Retention()
+    flags = np.zeros(len(ended_at), dtype=np.int8)
+    age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
+    spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
     for flag, span in spans.items():
         if span is not None:
             flags[age >= span] |= flag
-    flags[notices.sent_at >= deleted_at(trace, ledger)] = AUDIO | PERSONAL_DATA | OUTPUT
     return flags

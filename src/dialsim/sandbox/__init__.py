@@ -1,0 +1,1 @@
+"""The sandbox: the service's interface over HTTP, on a virtual clock."""

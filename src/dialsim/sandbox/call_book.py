@@ -1,0 +1,160 @@
+"""The call book: one campaign's calls as they stand now, kept up with a log that goes on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.trace import ANSWERED, DIALLED, CallLog, CallRows
+from dialsim.results.ledger import CREATES, ENDS, NEVER, TIMES_OUT
+from dialsim.results.stream.flaws import Conversations
+from dialsim.scenario.people import People
+
+NONE = -1
+
+_CALL = np.dtype(
+    [
+        ("recipient", np.int32),
+        ("number", np.int32),
+        ("attempt", np.int32),
+        ("behaviour", np.int16),
+        ("kind", np.uint8),
+        ("created_at", np.int64),
+        ("started_at", np.int64),
+        ("ended_at", np.int64),
+        ("changed_at", np.int64),
+    ]
+)
+_BLANK = np.array([(NONE, 0, 0, NONE, 0, NEVER, NEVER, NEVER, NEVER)], dtype=_CALL)
+_HAS_END = ENDS | TIMES_OUT
+
+
+class CallEntry(NamedTuple):
+    """A call as the engine left it; instants in ms, `NEVER` where it did not happen.
+
+    `recipient` counts from 0, `number` from 1 (the recipient's first call); `attempt` is 0 until
+    the call has ended as one; `behaviour` is an index into `World.behaviours`, -1 if never dialled;
+    `kind`, the last change, is an index into `CHANGES`.
+    """
+
+    recipient: int
+    number: int
+    attempt: int
+    behaviour: int
+    kind: int
+    created_at: int
+    started_at: int
+    ended_at: int
+    changed_at: int
+
+
+class CallBook:
+    """The calls of one campaign in order of creation, so that a call's position never changes.
+
+    `catch_up` reads only what the log has got since the last time. Per recipient, `newest` (int32)
+    is the position of the newest call, -1 for none, and `attempts` (int32) how many attempts are
+    counted, those of a history included (P5).
+    """
+
+    def __init__(self, log: CallLog, people: People) -> None:
+        self._log = log
+        self._rows_read = 0
+        self._dials_read = 0
+        self._calls = np.repeat(_BLANK, 16)
+        self._count = 0
+        self._talked: list[NDArray[np.int64]] = []
+        self.newest = np.full(people.count, NONE, dtype=np.int32)
+        self.attempts = np.zeros(people.count, dtype=np.int32)
+        for recipient, past in people.history.items():
+            self.attempts[recipient] = past.call_attempt
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, call: int) -> CallEntry:
+        return CallEntry(*self._calls[call].item())
+
+    def column(self, name: str, calls: NDArray[np.integer]) -> NDArray[np.int64]:
+        """One field of `CallEntry`, of some calls."""
+        values: NDArray[np.int64] = self._calls[name][calls].astype(np.int64)
+        return values
+
+    def catch_up(self) -> None:
+        """Take in the rows that the log has got since the last time."""
+        if len(self._log) == self._rows_read:
+            return
+        rows = self._log.rows(self._rows_read)
+        self._rows_read += len(rows.at)
+        calls = self._positions(rows)
+        table, at, kind = self._calls, rows.at, rows.kind
+        table["changed_at"][calls] = at  # numpy keeps the last of several
+        table["kind"][calls] = kind
+        for field, chosen in (
+            ("created_at", CREATES[kind]),
+            ("started_at", kind == ANSWERED),
+            ("ended_at", _HAS_END[kind]),
+        ):
+            table[field][calls[chosen]] = at[chosen]
+        dialled = calls[kind == DIALLED]
+        behaviours = self._log.dial_behaviours[self._dials_read :]
+        table["behaviour"][dialled] = np.array(behaviours, dtype=np.int16)
+        self._dials_read += len(dialled)
+        self._count_attempts(calls[ENDS[kind]])
+
+    def new_conversations(self) -> Conversations:
+        """The conversations that have ended since this was last asked, in that order."""
+        calls = np.concatenate([np.empty(0, np.int64), *self._talked])
+        self._talked.clear()
+        table = self._calls[calls]
+        return Conversations(
+            call=calls,
+            recipient=table["recipient"],
+            attempt=table["attempt"],
+            behaviour=table["behaviour"],
+            ended_at=table["ended_at"],
+        )
+
+    def _positions(self, rows: CallRows) -> NDArray[np.int64]:
+        """The call of each row; calls that the rows create are put in first.
+
+        Only a recipient's newest call ever changes, so a row is of the newest call known before,
+        or of one that is created here.
+        """
+        created = np.flatnonzero(CREATES[rows.kind])
+        first = self._count
+        self._make_room(first + len(created))
+        who, number = rows.recipient[created], rows.call[created]
+        new = np.arange(first, first + len(created), dtype=np.int64)
+        self._calls["recipient"][new] = who
+        self._calls["number"][new] = number
+        calls = self.newest[rows.recipient].astype(np.int64)
+        known = np.where(calls == NONE, 0, self._calls["number"][calls])
+        later = np.flatnonzero(rows.call > known)
+        keys = who.astype(np.int64) << 32 | number
+        order = np.argsort(keys, kind="stable")
+        wanted = rows.recipient[later].astype(np.int64) << 32 | rows.call[later]
+        calls[later] = new[order[np.searchsorted(keys, wanted, sorter=order)]]
+        self.newest[who] = new  # of several, the last is the newest
+        return calls
+
+    def _make_room(self, count: int) -> None:
+        spare = max(count, 2 * len(self._calls)) - len(self._calls)
+        if count > len(self._calls):
+            self._calls = np.concatenate([self._calls, np.repeat(_BLANK, spare)])
+        self._count = count
+
+    def _count_attempts(self, ended: NDArray[np.int64]) -> None:
+        """Number the attempts that ended, in the order of their ends (P5)."""
+        who = self._calls["recipient"][ended]
+        order = np.argsort(who, kind="stable")
+        grouped = who[order]
+        place = np.arange(len(order))
+        starts = np.concatenate([[True], grouped[1:] != grouped[:-1]])[: len(order)]
+        rank = place - np.maximum.accumulate(np.where(starts, place, 0))
+        self._calls["attempt"][ended[order]] = self.attempts[grouped] + rank + 1
+        np.add.at(self.attempts, who, 1)
+        talked = ended[self._calls["started_at"][ended] != NEVER]
+        if len(talked):
+            self._talked.append(talked)

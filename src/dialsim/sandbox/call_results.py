@@ -1,0 +1,155 @@
+"""What is known of each call's analysis, worked out as conversations end (rules A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.trace import Trace
+from dialsim.engine.world import CampaignBlock
+from dialsim.interface.status import AgentStatus, CallStatus
+from dialsim.results.ledger import CALL_STATUSES, NEVER, TO_STATUS, Ledger, read_ledger
+from dialsim.results.stream.analyses import Analyst, conversations, talked
+from dialsim.results.stream.findings import NULL, Findings
+from dialsim.results.stream.flaws import Flaw
+from dialsim.results.stream.notices import CONTENT_OF, Content, Notices, Owing
+from dialsim.sandbox.call_book import CallBook, CallEntry
+
+IN_PROGRESS = "IN_PROGRESS"
+"""`agentStatus` while the conversation goes on; the interface names no value for it: ours."""
+
+_FAILED = CALL_STATUSES.index(CallStatus.ANALYSIS_FAILED)
+_EMPTY = b"{}"
+_NUMBER_BITS = 24  # of a call's number, beside its recipient, in one key
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How calls stand at an instant: `status` are indexes into `CALL_STATUSES` (int8).
+
+    `changed_at` (ms) is the last change of each status, analyses included (A4).
+    """
+
+    status: NDArray[np.int8]
+    changed_at: NDArray[np.int64]
+
+
+class CallResults:
+    """The analyses of one campaign's calls.
+
+    First analyses are made in batches, each conversation's once, when it has ended. Re-analyses are
+    rare: a campaign that has one is read as a whole, once for each.
+    """
+
+    def __init__(self, trace: Trace, block: CampaignBlock, book: CallBook) -> None:
+        self._trace = trace
+        self._block = block
+        self._book = book
+        self._analyst = Analyst(trace.world, block)
+        self._findings = Findings(block.agent.analysis)
+        fields = 1 + (len(block.agent.analysis.fields) if block.agent.analysis else 0)
+        self._row = np.dtype(
+            [
+                ("flaw", np.int8),
+                ("ready_at", np.int64),
+                ("failed_at", np.int64),
+                ("found", np.uint16, (fields,)),
+            ]
+        )
+        self._table = np.empty(0, dtype=self._row)
+        self._reanalyses = 0
+        self._again: Notices | None = None
+        self._again_keys = np.empty(0, dtype=np.int64)
+
+    def catch_up(self) -> None:
+        """Analyze what has ended since the last time; the book comes first."""
+        new = self._book.new_conversations()
+        if len(self._book) > len(self._table):
+            blank = np.zeros(max(len(self._book), 2 * len(self._table)), dtype=self._row)
+            blank["ready_at"] = blank["failed_at"] = NEVER
+            blank[: len(self._table)] = self._table
+            self._table = blank
+        if len(new):
+            first = self._analyst.first(new)
+            for field in ("flaw", "ready_at", "failed_at", "found"):
+                self._table[field][first.call] = getattr(first, field)
+        self._analyze_again()
+
+    def standing(self, calls: NDArray[np.int64], at: int) -> Standing:
+        """How some calls stand at an instant from now on (A4)."""
+        book, table = self._book, self._table[calls]
+        status = TO_STATUS[book.column("kind", calls)]
+        changed_at = book.column("changed_at", calls)
+        failed = (table["failed_at"] != NEVER) & (table["failed_at"] <= at)
+        if failed.any():
+            mended = failed & (table["ready_at"] != NEVER) & (table["ready_at"] <= at)
+            status = np.where(failed & ~mended, np.int8(_FAILED), status)
+            changed_at = np.where(failed, table["failed_at"], changed_at)
+            changed_at = np.where(mended, table["ready_at"], changed_at)
+        return Standing(status, changed_at)
+
+    def agent_status(self, call: int, entry: CallEntry) -> str:
+        """How the agent fared in a call (F2)."""
+        if entry.started_at == NEVER:
+            return AgentStatus.NOT_STARTED
+        if entry.ended_at == NEVER:
+            return IN_PROGRESS
+        stopped = self._table["flaw"][call] == Flaw.AGENT_ERROR
+        return AgentStatus.ERROR if stopped else AgentStatus.COMPLETED
+
+    def result(self, call: int, entry: CallEntry, at: int, masked: bool) -> tuple[bytes, int]:
+        """The newest result of a call as JSON, and since when (ms) it is there.
+
+        The empty object and `NEVER` while there is none. `masked`: retention removed the output.
+        """
+        there = self._results(call, entry)
+        rows = np.flatnonzero((there.ready_at != NEVER) & (there.ready_at <= at))
+        rows = rows[there.content[rows] != Content.NOTHING]
+        if not len(rows):
+            return _EMPTY, NEVER
+        newest = rows[np.argsort(there.ready_at[rows], kind="stable")[-1:]]
+        text = self._findings.texts(there[newest], np.array([masked]))[0]
+        return (_EMPTY if text == NULL else text), int(there.ready_at[newest[0]])
+
+    def _results(self, call: int, entry: CallEntry) -> Notices:
+        """The results of one call's analyses, in the order in which they were begun."""
+        row = self._table[call : call + 1]
+        talked_through = NEVER not in (entry.started_at, entry.ended_at)
+        first = Notices(
+            call=np.array([call]),
+            result=np.zeros(1, dtype=np.int16),
+            content=CONTENT_OF[row["flaw"]] if talked_through else np.zeros(1, dtype=np.int8),
+            found=row["found"],
+            ready_at=row["ready_at"],
+            sent_at=row["ready_at"],
+        )
+        if self._again is None:
+            return first
+        key = _key(entry.recipient, entry.number)
+        start, stop = np.searchsorted(self._again_keys, [key, key + 1])
+        return Notices.joined([first, self._again[np.arange(start, stop)]])
+
+    def _analyze_again(self) -> None:
+        """Work out the results of re-analyses, once one more has been asked for (A5)."""
+        place = self._block.organization, self._block.position
+        asked = sum((row.organization, row.campaign) == place for row in self._trace.reanalyses)
+        if asked == self._reanalyses:
+            return
+        self._reanalyses = asked
+        ledger = read_ledger(self._trace, *place)
+        first = self._analyst.first(conversations(ledger, talked(ledger)))
+        promised = Owing(self._trace, ledger, first).promised()
+        again = promised[promised.result > 0]
+        self._again, self._again_keys = again, _keys(ledger, again)
+
+
+def _key(recipient: int, number: int) -> int:
+    return recipient << _NUMBER_BITS | number
+
+
+def _keys(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
+    """The key of each notice's call, ascending as the notices are."""
+    who = ledger.recipient[notices.call].astype(np.int64)
+    return who << _NUMBER_BITS | ledger.call[notices.call]

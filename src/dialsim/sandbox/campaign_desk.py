@@ -1,0 +1,202 @@
+"""The desk of one campaign: its recipients and calls as the interface shows them now."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from dialsim.engine.campaign import Campaign
+from dialsim.engine.identity import call_ids, recipient_ids, session_ids
+from dialsim.engine.trace import Trace
+from dialsim.interface.instants import format_instant
+from dialsim.interface.payload import data_expired
+from dialsim.results.ledger import CALL_STATUSES, NEVER
+from dialsim.results.stream import wire_text
+from dialsim.results.stream.persons import Persons
+from dialsim.results.stream.shown import ALL_EXPIRED, AUDIO, OUTPUT, PERSONAL_DATA, expired
+from dialsim.sandbox.call_book import NONE, CallBook
+from dialsim.sandbox.call_results import CallResults
+from dialsim.scenario.people import GeneratedPeople
+
+_STATUSES = [*map(orjson.dumps, CALL_STATUSES), b"null"]
+_NO_STATUS = len(CALL_STATUSES)
+_BOOLEANS = (b"false", b"true")
+_RECIPIENT = (
+    b'{"id":%b,"customerName":%b,"tel":%b,"callAttempt":%d,"latestCallStatus":%b,'
+    b'"agentParams":%b,"campaignId":%b,"createdAt":%b,"updatedAt":%b,"personalDataMasked":%b}'
+)
+_CALL = (
+    b'{"id":%b,"sessionId":%b,"callStatus":%b,"agentStatus":"%b","callStartedAt":%b,'
+    b'"callEndedAt":%b,"callDuration":%b,"result":%b,'
+    b'"recipient":{"id":%b,"customerName":%b,"tel":%b},'
+    b'"createdAt":%b,"updatedAt":%b,"dataExpired":%b}'
+)
+_FLAGS = [
+    data_expired(
+        audio=bool(flags & AUDIO),
+        personal_data=bool(flags & PERSONAL_DATA),
+        output=bool(flags & OUTPUT),
+    )
+    for flags in range(8)
+]
+
+
+class CampaignDesk:
+    """What can be read of one campaign; everything is shown as it stands at the instant `at` (ms).
+
+    `identifier` is the campaign's id, `created_at` the instant of the upload (F2).
+    """
+
+    def __init__(self, trace: Trace, campaign: Campaign, identifier: str, created_at: int) -> None:
+        block = campaign.block
+        self.campaign = campaign
+        self.identifier = identifier
+        self.created_at = created_at
+        self._trace = trace
+        self._people = block.people
+        self._retention = trace.world.organizations[block.organization].settings.retention
+        self._place = trace.world.seed, block.organization, block.position
+        self._persons = Persons(block.people)
+        self._book = CallBook(campaign.log, block.people)
+        self._results = CallResults(trace, block, self._book)
+
+    def catch_up(self) -> None:
+        """Take in what has happened since the last time; everything below reads what is known."""
+        self._book.catch_up()
+        self._results.catch_up()
+
+    # -- ids --------------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> int:
+        """How many calls there are; they are numbered from 0 in the order of their creation."""
+        return len(self._book)
+
+    def call_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
+        """The ids of calls (S36)."""
+        book = self._book
+        return call_ids(*self._place, book.column("recipient", calls), book.column("number", calls))
+
+    def recipient_ids(self, who: NDArray[np.int64]) -> NDArray[np.bytes_]:
+        """The ids of recipients (S36): what the upload fixes, else derived ones."""
+        ids = recipient_ids(*self._place, who)
+        if not isinstance(self._people, GeneratedPeople):
+            for row, recipient in enumerate(who.tolist()):
+                if fixed := self._people.fixed_id(recipient):
+                    ids[row] = fixed.encode()
+        return ids
+
+    # -- recipients -------------------------------------------------------------------------------
+
+    @property
+    def total_recipients(self) -> int:
+        """How many recipients the list has; those removed as duplicates have left it (D3)."""
+        return self._people.count - len(self._removed)
+
+    def is_listed(self, recipient: int) -> bool:
+        """Whether a recipient was not removed as a duplicate (D3)."""
+        row = np.searchsorted(self._removed, recipient)
+        return bool(row == len(self._removed) or self._removed[row] != recipient)
+
+    def newest_first(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Some of the recipients who are listed: the last of the upload is number 0 (F4)."""
+        total = self.total_recipients
+        rows = np.arange(max(total - start, 0) - 1, max(total - stop, 0) - 1, -1)
+        return self._kept[rows] if len(self._removed) else rows
+
+    def recipients(self, who: NDArray[np.int64], at: int) -> list[bytes]:
+        """Recipients as JSON (interface, section 2.4)."""
+        calls = self._book.newest[who].astype(np.int64)
+        status = np.full(len(who), _NO_STATUS)
+        changed_at = np.full(len(who), self.created_at, dtype=np.int64)
+        ended_at = np.full(len(who), NEVER, dtype=np.int64)
+        for row in np.flatnonzero(calls == NONE).tolist():
+            if (past := self._people.history.get(int(who[row]))) is not None:
+                status[row] = CALL_STATUSES.index(past.latest_call_status)
+                ended_at[row] = past.last_ended_at
+        has = np.flatnonzero(calls != NONE)
+        standing = self._results.standing(calls[has], at)
+        status[has], changed_at[has] = standing.status, standing.changed_at
+        ended_at[has] = self._book.column("ended_at", calls[has])
+        masked = (self._expired(ended_at, at) & PERSONAL_DATA) != 0
+        created = b'"%b"' % format_instant(self.created_at).encode()
+        rows = zip(
+            wire_text.quoted(self.recipient_ids(who)),
+            self._persons.names(who.astype(np.int32), masked),
+            self._persons.tels(who.astype(np.int32), masked),
+            self._book.attempts[who].tolist(),
+            [_STATUSES[code] for code in status.tolist()],
+            self._persons.params(who.astype(np.int32), masked),
+            [b'"%b"' % self.identifier.encode()] * len(who),
+            [created] * len(who),
+            wire_text.instants(changed_at),
+            [_BOOLEANS[flag] for flag in masked.tolist()],
+            strict=False,  # generated people's params go on for ever
+        )
+        return [_RECIPIENT % row for row in rows]
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def call(self, call: int, at: int) -> bytes:
+        """A call as JSON (interface, section 2.5)."""
+        entry = self._book[call]
+        one = np.array([call])
+        who = np.array([entry.recipient], dtype=np.int32)
+        standing = self._results.standing(one, at)
+        flags = self._expired(np.array([entry.ended_at]), at)
+        masked = (flags & PERSONAL_DATA) != 0
+        output_removed = bool(flags[0] & OUTPUT)
+        result, ready_at = self._results.result(call, entry, at, output_removed)
+        changed_at = max(int(standing.changed_at[0]), ready_at)
+        talk = entry.ended_at - entry.started_at if entry.started_at != NEVER else -1
+        instants = wire_text.instants(
+            np.array([entry.started_at, entry.ended_at, entry.created_at, changed_at])
+        )
+        return _CALL % (
+            *wire_text.quoted(self.call_ids(one)),
+            *wire_text.quoted(session_ids(*self._place, who, np.array([entry.number]))),
+            _STATUSES[standing.status[0]],
+            self._results.agent_status(call, entry).encode(),
+            instants[0],
+            instants[1],
+            *wire_text.durations(np.array([talk if entry.ended_at != NEVER else -1])),
+            result,
+            *wire_text.quoted(self.recipient_ids(who.astype(np.int64))),
+            *self._persons.names(who, masked),
+            *self._persons.tels(who, masked),
+            instants[2],
+            instants[3],
+            _FLAGS[flags[0]],
+        )
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def _expired(self, ended_at: NDArray[np.int64], at: int) -> NDArray[np.int8]:
+        """What retention has removed of calls with these ends (D2), a deletion of all (C8)."""
+        if self.campaign.deleted:
+            return np.full(len(ended_at), ALL_EXPIRED, dtype=np.int8)
+        return expired(self._retention, ended_at, at)
+
+    @property
+    def _removed(self) -> NDArray[np.int64]:
+        scheduled = self._trace.requests.get(self._place[1:])
+        if scheduled is None or not scheduled.removed:
+            return _NOBODY
+        return self._removed_once
+
+    @cached_property
+    def _removed_once(self) -> NDArray[np.int64]:
+        """The recipients removed by the one request there ever is, ascending."""
+        return np.array(self._trace.requests[self._place[1:]].removed, dtype=np.int64)
+
+    @cached_property
+    def _kept(self) -> NDArray[np.int64]:
+        """The recipients who were not removed, ascending."""
+        kept: NDArray[np.int64] = np.setdiff1d(np.arange(self._people.count), self._removed_once)
+        return kept
+
+
+_NOBODY = np.empty(0, dtype=np.int64)

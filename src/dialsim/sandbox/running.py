@@ -1,0 +1,54 @@
+"""A simulation that serves: addressed by position, and moved instant by instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dialsim.engine.campaign import Campaign
+from dialsim.engine.dialler import Dialler
+from dialsim.engine.simulation import Simulation
+from dialsim.engine.trace import Trace
+
+
+class Running(Simulation):
+    """The live engine as the sandbox drives it; instants are ms since the Unix epoch, UTC."""
+
+    @property
+    def at(self) -> int:
+        """The instant up to which, itself included, everything has happened."""
+        return self._clock.now
+
+    @property
+    def log(self) -> Trace:
+        """What has happened so far, without looking ahead at whether anything is left to happen."""
+        return self._trace
+
+    @property
+    def end(self) -> int | None:
+        """The last instant the clock may reach; None where the scenario has no clock.end."""
+        return self._trace.world.scenario.clock.end
+
+    def next_instant(self) -> int | None:
+        """The next instant at which the engine has work to do; None when it is idle."""
+        return self._clock.next_instant()
+
+    def move_to(self, instant: int) -> None:
+        """Move the clock to an instant that is not in the past, and work it off."""
+        self._advance_to(instant)
+
+    def work_off(self, instant: int) -> None:
+        """Carry out all events up to an instant; the clock stays at the last of them."""
+        self._clock.work_off(instant)
+
+    def dialler(self, organization: int) -> Dialler:
+        """The dialler of an organization, by position."""
+        return self._diallers[organization]
+
+    def campaign(self, organization: int, campaign: int) -> Campaign:
+        """A campaign, by the positions of its organization and its own."""
+        return self._diallers[organization].campaigns[campaign]
+
+    def carry_out(self, command: Callable[[], None]) -> None:
+        """Carry out a command from outside and what it brings about in this instant (T4)."""
+        command()
+        self._clock.work_off(self._clock.now)

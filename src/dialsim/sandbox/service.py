@@ -1,0 +1,148 @@
+"""The service: what the interface's endpoints do, for one organization, without HTTP."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+
+from dialsim.interface.errors import Refused
+from dialsim.interface.identifiers import is_uuid
+from dialsim.interface.schedule import read_schedule
+from dialsim.interface.status import CampaignStatus
+from dialsim.interface.voices import SAMPLE_CATEGORIES
+from dialsim.sandbox.account import Account
+from dialsim.sandbox.api_keys import KeyRing, derived_key
+from dialsim.sandbox.campaign_desk import CampaignDesk
+from dialsim.sandbox.running import Running
+from dialsim.scenario.models import Scenario
+
+PAGE_SIZE = 100
+
+_PAGE = re.compile(r"0*([1-9][0-9]*)")
+_MOST_DIGITS = 12  # a page with more is beyond any list, and may be beyond an integer of JSON
+
+
+class Reply(NamedTuple):
+    """A success: its message, and `data` as JSON."""
+
+    message: str
+    data: bytes
+
+
+class Service:
+    """Endpoints of the interface (sections 4.1 to 4.7) over a running simulation.
+
+    Every method takes the position of the organization that asks, and raises `Refused` with the
+    status, code and texts of its error tables, in the order of its checks. Another organization's
+    resources are missing.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
+        """`seed` defaults to the scenario's."""
+        self.simulation = Running(scenario, seed)
+        world = self.simulation.log.world
+        self.accounts = [Account(self.simulation, block) for block in world.organizations]
+        self.keys = KeyRing(
+            block.settings.api_key or derived_key(world.seed, block.name)
+            for block in world.organizations
+        )
+        self.voices = orjson.dumps(
+            {
+                "voices": [voice.model_dump(by_alias=True) for voice in scenario.voices],
+                "categories": [part.model_dump(by_alias=True) for part in SAMPLE_CATEGORIES],
+            }
+        )
+
+    def agents(self, organization: int) -> Reply:
+        """List agents (4.1)."""
+        return Reply("Get Agent list successfully", self.accounts[organization].agents)
+
+    def pause(self, organization: int, identifier: str) -> Reply:
+        """Pause a campaign (4.2)."""
+        require_uuid("id", identifier)
+        desk = self._campaign(organization, identifier)
+        if desk.campaign.status is CampaignStatus.PAUSED:
+            return Reply("Campaign is already PAUSED", _state(desk, CampaignStatus.PAUSED))
+        self.simulation.carry_out(desk.campaign.pause)
+        message = "Campaign status updated to PAUSED successfully"
+        return Reply(message, _state(desk, CampaignStatus.PAUSED))
+
+    def recipients(self, organization: int, identifier: str, page: str | None = None) -> Reply:
+        """List a campaign's recipients (4.3); `page` as it stands in the query, None if absent."""
+        require_uuid("id", identifier)
+        shown = _page(page)
+        desk = self._campaign(organization, identifier)
+        desk.catch_up()
+        total = desk.total_recipients
+        start = (int(shown) - 1) * PAGE_SIZE if len(shown) <= _MOST_DIGITS else total
+        who = desk.newest_first(start, start + PAGE_SIZE)
+        data = b'{"totalRecipients":%d,"totalPages":%d,"page":%b,"recipients":[%b]}' % (
+            total,
+            -(-total // PAGE_SIZE),
+            shown.encode(),
+            b",".join(desk.recipients(who, self.simulation.at)),
+        )
+        return Reply("Get Campaign recipients successfully", data)
+
+    def recipient(self, organization: int, identifier: str) -> Reply:
+        """Get a recipient (4.4)."""
+        require_uuid("recipientId", identifier)
+        found = self.accounts[organization].recipient(identifier)
+        if found is None:
+            raise Refused(404, "RECIPIENT_NOT_FOUND", ["Recipient not found"])
+        desk, recipient = found
+        desk.catch_up()
+        data = desk.recipients(np.array([recipient]), self.simulation.at)[0]
+        return Reply("Get Recipient details successfully", data)
+
+    def call(self, organization: int, identifier: str) -> Reply:
+        """Get a call (4.5)."""
+        require_uuid("callId", identifier)
+        found = self.accounts[organization].call(identifier)
+        if found is None:
+            raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
+        desk, call = found
+        desk.catch_up()
+        return Reply("Get Call details successfully", desk.call(call, self.simulation.at))
+
+    def schedule(self, organization: int, identifier: str, body: object) -> Reply:
+        """Start a campaign (4.6); `body` is decoded JSON. The id's form comes before it (C9)."""
+        require_uuid("id", identifier)
+        request = read_schedule(body)
+        desk = self._campaign(organization, identifier)
+        self.simulation.carry_out(partial(desk.campaign.schedule, request))
+        data = _state(desk, CampaignStatus.SCHEDULED)
+        if request.remove_duplicates:
+            removed = desk.campaign.block.people.count - desk.total_recipients
+            data = b'%b,"removedRecipients":%d}' % (data[:-1], removed)
+        return Reply("Campaign schedule updated successfully", data)
+
+    def _campaign(self, organization: int, identifier: str) -> CampaignDesk:
+        desk = self.accounts[organization].campaign(identifier)
+        if desk is None:
+            raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
+        return desk
+
+
+def require_uuid(parameter: str, identifier: str) -> None:
+    """Refuse an identifier in a path that has not the form of a UUID (section 4)."""
+    if not is_uuid(identifier):
+        raise Refused(400, "INVALID_ID", [f"{parameter} must be a valid UUID"])
+
+
+def _page(text: str | None) -> str:
+    """The digits of a page's number, without leading zeros."""
+    if text is None:
+        return "1"
+    match = _PAGE.fullmatch(text)
+    if match is None:
+        raise Refused(400, "VALIDATION_FAILED", ["page must be an integer of 1 or more"])
+    return match[1]
+
+
+def _state(desk: CampaignDesk, status: CampaignStatus) -> bytes:
+    return orjson.dumps({"id": desk.identifier, "status": status})

@@ -1,0 +1,204 @@
+"""What is read of a live simulation is what the tables of the same run say at that instant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dialsim
+from dialsim.interface.instants import format_instant
+from dialsim.results.ledger import read_ledger
+from dialsim.results.result import Result
+from dialsim.sandbox.call_book import CallBook
+from dialsim.sandbox.service import Service
+
+SCENARIO = """
+seed: {seed}
+clock: {{start: 2026-01-05T01:00:00Z, end: 2026-03-01T00:00:00Z}}
+engine: {{queueLimit: 40, queueTimeout: 5m}}
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 12
+    callerIds: ["021000001", "021000002"]
+    duplicateCallAlert: {{window: 30d}}
+    retention: {{personalData: 5h, output: 7h, audio: 1h}}
+    agents:
+      - name: Reminder
+        paramsSchema: {{amount: {{type: number}}}}
+        analysis:
+          funnel: [{{step: Greeted, share: 0.9}}, {{step: Promised, share: 0.3}}]
+          fields: {{promise: {{type: boolean, required: true, values: {{true: 0.4, false: 0.6}}}}}}
+    campaigns:
+      - name: First
+        agent: Reminder
+        recipients: {{count: 130, agentParams: {{amount: 100, metadata__case: K}}}}
+        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 1800000}}
+      - name: Second
+        agent: Reminder
+        recipients:
+          - {{tel: "0811111111", customerName: Before, history: {{callAttempt: 1, latestCallStatus: BUSY, lastEndedAt: 2026-01-05T00:30:00Z}}}}
+          - {{tel: "0822222222", history: {{callAttempt: 2, latestCallStatus: COMPLETED, lastEndedAt: 2026-01-05T00:40:00Z}}}}
+          - {{tel: "0833333333", id: EEEEEEEE-0000-4000-8000-000000000001}}
+        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 3600000, removeDuplicates: true}}
+    timeline:
+      - {{at: 2026-01-05T03:00:00Z, action: pause, campaign: First}}
+      - {{at: 2026-01-05T03:20:00Z, action: resume, campaign: First}}
+      - {{at: 2026-01-05T04:10:00Z, action: reanalyze, campaign: First, share: 0.7}}
+behaviours:
+  default:
+    outcomes: {{answered: 0.4, noAnswer: 0.4, busy: 0.1, failed: 0.1}}
+    talkTime: {{dist: lognormal, mean: 75s, sd: 60s, min: 2s, max: 10m}}
+    analysisDelay: {{dist: uniform, low: 5s, high: 4m}}
+    lateResultDelay: 20m
+    rates: {{silent: 0.1, agentError: 0.1, notRecorded: 0.1, analysisUnavailable: 0.1, analysisFailed: 0.2, lateResult: 0.5}}
+"""  # noqa: E501 - a scenario's people are read line by line
+INSTANTS = [
+    "2026-01-05T01:30:00Z",
+    "2026-01-05T02:00:00Z",
+    "2026-01-05T02:03:21.500Z",
+    "2026-01-05T03:10:00Z",
+    "2026-01-05T04:09:59.999Z",
+    "2026-01-05T04:12:00Z",
+    "2026-01-05T05:30:00Z",
+    "2026-01-05T11:00:00Z",
+    "2026-01-08T00:00:00Z",
+]
+SEEDS = (1, 2)
+
+
+@pytest.fixture(params=SEEDS)
+def service(request: pytest.FixtureRequest) -> Service:
+    return Service(dialsim.loads(SCENARIO.format(seed=request.param)))
+
+
+def stops(service: Service) -> Iterator[Result]:
+    """The tables of the run so far, at every instant."""
+    for instant in INSTANTS:
+        service.simulation.advance(to=instant)
+        yield Result(service.simulation.trace)
+
+
+def wire(value: object) -> str | None:
+    """An instant of a table, as the interface writes it."""
+    return None if pd.isna(value) else format_instant(value.value // 1_000_000)
+
+
+def listed(service: Service, campaign: int) -> list[dict[str, object]]:
+    """All recipients of a campaign in upload order, page by page."""
+    identifier = service.accounts[0].desks[campaign].identifier
+    people: list[dict[str, object]] = []
+    for page in range(1, 1000):
+        data = json.loads(service.recipients(0, identifier, str(page)).data)
+        if not data["recipients"]:
+            assert data["totalRecipients"] == len(people)
+            assert data["totalPages"] == page - 1 == -(-len(people) // 100)
+            return people[::-1]
+        people += data["recipients"]
+    raise AssertionError("the list has no end")
+
+
+def test_calls_are_those_of_the_tables(service: Service) -> None:
+    met = set()
+    for result in stops(service):
+        for row in result.calls.itertuples():
+            call = json.loads(service.call(0, row.call_id).data)
+            assert call["id"] == row.call_id
+            assert call["sessionId"] == row.session_id
+            assert call["callStatus"] == row.status
+            met.add(call["callStatus"])
+            talking = pd.isna(row.agent_status)
+            assert call["agentStatus"] == ("IN_PROGRESS" if talking else row.agent_status)
+            assert call["callStartedAt"] == wire(row.call_started_at)
+            assert call["callEndedAt"] == wire(row.call_ended_at)
+            assert call["createdAt"] == wire(row.created_at)
+            duration = row.call_duration_ms
+            shown = None if pd.isna(duration) else f"{duration / 1000:.3f}"
+            assert call["callDuration"] == shown
+            analyzed = row.analysis in {"analyzed", "no_conversation", "unavailable"}
+            assert bool(call["result"]) == analyzed
+    assert {"COMPLETED", "NO_ANSWER", "ANALYSIS_FAILED", "SCHEDULED", "QUEUED"} <= met
+
+
+def test_recipients_are_those_of_the_tables(service: Service) -> None:
+    for result in stops(service):
+        for position, name in enumerate(("First", "Second")):
+            table = result.recipients[result.recipients.campaign == name]
+            people = listed(service, position)
+            assert [person["id"] for person in people] == table.recipient_id.to_list()
+            for person, row in zip(people, table.itertuples(), strict=True):
+                assert person["callAttempt"] == row.call_attempt
+                status = row.latest_call_status
+                assert person["latestCallStatus"] == (None if pd.isna(status) else status)
+                assert person["createdAt"] == wire(row.created_at)
+                assert person["updatedAt"] == wire(row.updated_at)
+                if not person["personalDataMasked"]:
+                    assert person["tel"] == row.tel
+                alone = json.loads(service.recipient(0, row.recipient_id).data)
+                assert alone == person
+
+
+def test_a5_the_result_is_that_of_the_newest_webhook(service: Service) -> None:
+    repeats = 0
+    for result in stops(service):
+        newest: dict[str, dict[str, object]] = {}
+        for post in result.webhooks.sort_values("at", kind="stable").itertuples():
+            payload = post.body["payload"]
+            newest[payload["call"]["id"]] = payload
+            repeats += payload["isReAnalysis"]
+        for identifier, payload in newest.items():
+            call = json.loads(service.call(0, identifier).data)
+            if call["dataExpired"]["output"]:
+                continue
+            assert call["result"] == (payload["callResult"] or {})
+    assert repeats > 0
+
+
+def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(service: Service) -> None:
+    spans = {"audio": 1, "personalData": 5, "output": 7}
+    for result in stops(service):
+        now = pd.Timestamp(service.simulation.now)
+        for row in result.calls.itertuples():
+            call = json.loads(service.call(0, row.call_id).data)
+            for flag, hours in spans.items():
+                gone = not pd.isna(row.call_ended_at) and (
+                    now - row.call_ended_at >= pd.Timedelta(hours=hours)
+                )
+                assert call["dataExpired"][flag] == gone
+            assert (call["recipient"]["customerName"] == "") == call["dataExpired"]["personalData"]
+            if call["dataExpired"]["output"] and call["result"]:
+                assert call["result"]["version"] is None
+
+
+def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: Service) -> None:
+    service.simulation.advance(to="2026-01-05T02:30:00Z")
+    call_id = Result(service.simulation.trace).calls.call_id[0]
+    service.simulation.delete("First")
+    call = json.loads(service.call(0, call_id).data)
+    assert call["dataExpired"] == {"audio": True, "personalData": True, "output": True}
+    assert call["recipient"]["tel"][2:8] == "xxxxxx"
+
+
+def test_the_book_is_the_same_however_often_it_is_caught_up(service: Service) -> None:
+    log = service.simulation.log.calls[0][0]
+    people = service.simulation.log.world.organizations[0].campaigns[0].people
+    often = CallBook(log, people)
+    while service.simulation.next_event_at is not None:
+        service.simulation.advance(minutes=7)
+        often.catch_up()
+        if service.simulation.now.day > 7:
+            break
+    once = CallBook(log, people)
+    once.catch_up()
+    ledger = read_ledger(service.simulation.trace, 0, 0)
+    order = np.lexsort((once.column("number", np.arange(len(once))), _who(once)))
+    assert _who(once)[order].tolist() == ledger.recipient.tolist()
+    assert [often[call] for call in range(len(often))] == [once[call] for call in range(len(once))]
+    assert np.array_equal(often.attempts, ledger.attempts)
+
+
+def _who(book: CallBook) -> np.ndarray:
+    return book.column("recipient", np.arange(len(book)))
