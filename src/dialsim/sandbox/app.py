@@ -1,0 +1,49 @@
+"""The sandbox as an ASGI application."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dialsim.interface.errors import Refused
+from dialsim.sandbox.authentication import Authentication
+from dialsim.sandbox.endpoints import Endpoints
+from dialsim.sandbox.envelopes import failure
+from dialsim.sandbox.service import Service
+
+
+def application(service: Service) -> Starlette:
+    """Serve the interface; whatever goes wrong is answered in the error envelope."""
+    app = Starlette(
+        routes=Endpoints(service).routes(),
+        middleware=[Middleware(Authentication, keys=service.keys)],
+        exception_handlers={
+            Refused: _refused,
+            HTTPException: _not_routed,
+            Exception: _our_fault,
+        },
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return failure(error)
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    """An unknown path, or a method that the path doesn't take."""
+    assert isinstance(error, HTTPException)
+    text = f"Cannot {request.method} {request.scope['path']}"
+    if error.status_code != 405:
+        return failure(Refused(404, "NOT_FOUND", [text]))
+    allowed = sorted((error.headers or {}).get("Allow", "").split(", "))
+    return failure(Refused(405, "METHOD_NOT_ALLOWED", [text]), {"Allow": ", ".join(allowed)})
+
+
+async def _our_fault(_request: Request, _error: Exception) -> Response:
+    return failure(Refused(500, "INTERNAL_ERROR", ["Internal server error"]))

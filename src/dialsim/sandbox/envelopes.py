@@ -1,0 +1,33 @@
+"""Envelopes: how successes and errors look on the wire (interface, section 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+from starlette.responses import Response
+
+from dialsim.interface.errors import Refused
+from dialsim.sandbox.service import Reply
+
+MEDIA_TYPE = "application/json"
+
+
+def success(reply: Reply) -> Response:
+    """200 in the success envelope."""
+    body = b'{"success":true,"message":%b,"data":%b}' % (orjson.dumps(reply.message), reply.data)
+    return Response(body, media_type=MEDIA_TYPE)
+
+
+def failure(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    """An error in the error envelope."""
+    body = orjson.dumps(
+        {
+            "success": False,
+            "statusCode": refused.status,
+            "code": refused.code,
+            "message": refused.message,
+            "errors": refused.errors,
+        }
+    )
+    return Response(body, refused.status, headers, MEDIA_TYPE)

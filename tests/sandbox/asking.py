@@ -1,0 +1,53 @@
+"""Requests to a sandbox inside this process: the whole application, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+
+import dialsim
+from dialsim.sandbox.app import application
+from dialsim.sandbox.service import Service
+
+WORLD = Path(__file__).with_name("corpus.yaml")
+NOW = "2026-01-05T04:00:00Z"
+
+
+def key(organization: str) -> str:
+    """The API key of an organization of the corpus' world."""
+    return f"{organization.lower()}_0123456789abcdef0123456789abcdef"
+
+
+def service_of_the_corpus() -> Service:
+    """A new service of the corpus' world, at the instant of its requests."""
+    service = Service(dialsim.load(WORLD))
+    service.simulation.advance(to=NOW)
+    return service
+
+
+class Client:
+    """Asks one service; faults of ours are answered, not raised."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._app = application(service)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> httpx.Response:
+        """Send one request and wait for its response."""
+        return asyncio.run(self._ask(method, path, headers, body))
+
+    async def _ask(
+        self, method: str, path: str, headers: Mapping[str, str] | None, body: bytes | None
+    ) -> httpx.Response:
+        transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://sandbox.test") as client:
+            return await client.request(method, path, headers=headers, content=body)
