@@ -139,13 +139,6 @@ def test_every_known_key_is_compared_whichever_matches(monkeypatch: pytest.Monke
     assert compared == [True] * 12
 
 
-def test_a_replaced_key_stops_working_at_once() -> None:
-    ring = KeyRing([key("Acme"), key("Beta")])
-    ring.replace(1, key("Gamma"))
-    assert ring.owner(key("Beta").encode()) is None
-    assert ring.owner(key("Gamma").encode()) == 1
-
-
 def test_a_refused_schedule_request_changes_nothing(client: Client) -> None:
     headers = {"X-API-Key": key("Acme"), "Content-Type": "application/json"}
     path = SCHEDULE.replace("000000000001/", "000000000009/")  # all its people are duplicates

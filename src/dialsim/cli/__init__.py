@@ -13,6 +13,7 @@ from dialsim.cli.plan import plan
 from dialsim.cli.report import report
 from dialsim.cli.run import run
 from dialsim.cli.schema import schema
+from dialsim.cli.serve import serve
 from dialsim.cli.sweep import sweep
 from dialsim.cli.validate import validate
 from dialsim.interface.errors import DialsimError
@@ -31,7 +32,7 @@ def commands() -> None:
     """
 
 
-for command in (run, sweep, plan, report, validate, schema):
+for command in (run, sweep, plan, report, validate, schema, serve):
     commands.add_command(command)
 
 

@@ -10,16 +10,21 @@ from starlette.responses import Response
 
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.authentication import Authentication
+from dialsim.sandbox.control_guard import ControlGuard
+from dialsim.sandbox.control_plane import ControlPlane
 from dialsim.sandbox.endpoints import Endpoints
 from dialsim.sandbox.envelopes import failure
 from dialsim.sandbox.service import Service
 
 
 def application(service: Service) -> Starlette:
-    """Serve the interface; whatever goes wrong is answered in the error envelope."""
+    """Serve the interface and the control plane; errors are answered in the error envelope."""
     app = Starlette(
-        routes=Endpoints(service).routes(),
-        middleware=[Middleware(Authentication, keys=service.keys)],
+        routes=[*Endpoints(service).routes(), *ControlPlane(service).routes()],
+        middleware=[
+            Middleware(ControlGuard),
+            Middleware(Authentication, keys=service.keys),
+        ],
         exception_handlers={
             Refused: _refused,
             HTTPException: _not_routed,

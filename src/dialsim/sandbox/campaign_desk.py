@@ -122,7 +122,6 @@ class CampaignDesk:
         status[has], changed_at[has] = standing.status, standing.changed_at
         ended_at[has] = self._book.column("ended_at", calls[has])
         masked = (self._expired(ended_at, at) & PERSONAL_DATA) != 0
-        created = b'"%b"' % format_instant(self.created_at).encode()
         rows = zip(
             wire_text.quoted(self.recipient_ids(who)),
             self._persons.names(who.astype(np.int32), masked),
@@ -131,7 +130,7 @@ class CampaignDesk:
             [_STATUSES[code] for code in status.tolist()],
             self._persons.params(who.astype(np.int32), masked),
             [b'"%b"' % self.identifier.encode()] * len(who),
-            [created] * len(who),
+            [_instant(self.created_at)] * len(who),
             wire_text.instants(changed_at),
             [_BOOLEANS[flag] for flag in masked.tolist()],
             strict=False,  # generated people's params go on for ever
@@ -152,23 +151,20 @@ class CampaignDesk:
         result, ready_at = self._results.result(call, entry, at, output_removed)
         changed_at = max(int(standing.changed_at[0]), ready_at)
         talk = entry.ended_at - entry.started_at if entry.started_at != NEVER else -1
-        instants = wire_text.instants(
-            np.array([entry.started_at, entry.ended_at, entry.created_at, changed_at])
-        )
         return _CALL % (
             *wire_text.quoted(self.call_ids(one)),
             *wire_text.quoted(session_ids(*self._place, who, np.array([entry.number]))),
             _STATUSES[standing.status[0]],
             self._results.agent_status(call, entry).encode(),
-            instants[0],
-            instants[1],
+            _instant(entry.started_at),
+            _instant(entry.ended_at),
             *wire_text.durations(np.array([talk if entry.ended_at != NEVER else -1])),
             result,
             *wire_text.quoted(self.recipient_ids(who.astype(np.int64))),
             *self._persons.names(who, masked),
             *self._persons.tels(who, masked),
-            instants[2],
-            instants[3],
+            _instant(entry.created_at),
+            _instant(changed_at),
             _FLAGS[flags[0]],
         )
 
@@ -200,3 +196,7 @@ class CampaignDesk:
 
 
 _NOBODY = np.empty(0, dtype=np.int64)
+
+
+def _instant(ms: int) -> bytes:
+    return b"null" if ms == NEVER else b'"%b"' % format_instant(ms).encode()

@@ -1,0 +1,58 @@
+"""`dialsim serve`: the service's interface over HTTP, on a clock that is moved by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dialsim.cli.options import scenario_argument, seed_option, set_option
+
+
+@click.command(
+    short_help="Serve the interface over HTTP, on a virtual clock.",
+    epilog="Example: dialsim serve scenarios/first-campaign.yaml --port 8400",
+)
+@scenario_argument
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8400,
+    show_default=True,
+    metavar="N",
+    help="The port to listen on; 0 takes a free one and prints it.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen on; it must be this machine's own.",
+)
+@seed_option
+@set_option
+def serve(
+    scenario: Path, port: int, host: str, seed: int | None, overrides: tuple[str, ...]
+) -> None:
+    """Serve what the service's interface offers, over the engine that runs scenario files.
+
+    The clock stands at clock.start until POST /_dialsim/clock/advance moves it. Clients use the
+    API keys of the scenario; those it leaves out are printed.
+    """
+    from dialsim.interface.errors import DialsimError
+    from dialsim.scenario.loading import load
+
+    loaded = load(scenario, overrides)
+    try:
+        from dialsim.sandbox.api_keys import derived_key
+        from dialsim.sandbox.server import serve as serve_http
+        from dialsim.sandbox.service import Service
+    except ModuleNotFoundError as error:
+        text = f"serve needs {error.name}: pip install 'dialsim[sandbox]'"
+        raise DialsimError(text) from None
+    service = Service(loaded, seed)
+    world = service.simulation.log.world
+    for block in world.organizations:
+        if block.settings.api_key is None:
+            click.echo(f"API key of {block.name}: {derived_key(world.seed, block.name)}")
+    serve_http(service, host, port)

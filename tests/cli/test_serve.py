@@ -1,0 +1,73 @@
+"""`dialsim serve` as a process of its own."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.api_keys import derived_key
+from dialsim.sandbox.server import listening
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
+
+
+def serve(*options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "dialsim", "serve", str(SCENARIO), *options]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+    )
+
+
+def test_a_client_runs_hours_of_calling_over_http() -> None:
+    server = serve("--port", "0", "--seed", "3")
+    try:
+        assert server.stdout is not None
+        said = server.stdout.readline() + server.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:[0-9]+", said)
+        assert found
+        assert derived_key(3, "Acme") in said
+        with httpx.Client(
+            base_url=found[0], headers={"X-API-Key": derived_key(3, "Acme")}
+        ) as client:
+            [campaign] = client.get("/_dialsim/campaigns").json()
+            moved = client.post("/_dialsim/clock/advance", json={"by": "3h"})
+            assert moved.json()["now"] == "2026-01-05T05:00:00.000Z"
+            path = f"/api/campaign/{campaign['id']}"
+            people = client.get(f"{path}/recipients", params={"page": 60}).json()["data"]
+            assert {person["latestCallStatus"] for person in people["recipients"]} & {"COMPLETED"}
+            assert client.post(f"{path}/pause").json()["data"]["status"] == "PAUSED"
+            assert client.get("/_dialsim/clock").json()["nextEventAt"] is not None
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=20) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_another_address_than_this_machines_is_refused() -> None:
+    server = serve("--port", "0", "--host", "0.0.0.0")
+    _, said = server.communicate(timeout=60)
+    assert server.returncode == 2
+    assert "--host 0.0.0.0: the sandbox listens on this machine alone" in said
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test", ""])
+def test_only_loopback_is_listened_on(host: str) -> None:
+    with pytest.raises(DialsimError, match="--host"):
+        listening(host, 0)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with listening("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(DialsimError, match=f"port {port} of 127.0.0.1 can't be had"):
+            listening("127.0.0.1", port)
