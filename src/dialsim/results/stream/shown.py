@@ -140,9 +140,7 @@ def _status_then(
 def _expired(trace: Trace, ledger: Ledger, notices: Notices) -> NDArray[np.int8]:
     """The three flags of each notice's call when it is sent."""
     organization = trace.world.organizations[ledger.organization]
-    flags = expired(
-        organization.settings.retention, ledger.ended_at[notices.call], notices.sent_at
-    )
+    flags = expired(organization.settings.retention, ledger.ended_at[notices.call], notices.sent_at)
     flags[notices.sent_at >= deleted_at(trace, ledger)] = ALL_EXPIRED
     return flags
 
