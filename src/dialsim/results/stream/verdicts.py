@@ -81,4 +81,4 @@ def funnel_steps(verdicts: Verdicts, has_funnel: bool) -> NDArray[np.int16]:
     if has_funnel:
         kinds.append(Verdict.ANALYZED)
     known = np.isin(verdicts.code, [VERDICTS.index(kind) for kind in kinds])
-    return np.where(known, verdicts.found[:, 0], -1).astype(np.int16)
+    return np.where(known, verdicts.found[:, 0].astype(np.int16), np.int16(-1))
