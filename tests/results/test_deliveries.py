@@ -218,3 +218,13 @@ def test_the_summary_has_the_figures_at_every_level_and_in_its_table() -> None:
     assert sum(plain["webhooks"][key] for key in ("at_first_try", "after_retries", "lost")) == 50
     assert frame.webhooks_lost.tolist() == [plain["webhooks"]["lost"]] * 3
     assert frame.analyses_conversations.tolist() == [0, 0, 0]
+
+
+def test_what_is_mapped_from_bodies_is_a_column_of_its_own_type() -> None:
+    scripts = {"0812345678": "busy 1s", "0812345679": "failed 0s"}
+    people = [{"tel": tel, "script": script} for tel, script in scripts.items()]
+    bodies = run(people, {"latency": "200ms"}).webhooks.body
+    statuses = bodies.map(lambda body: body["payload"]["call"]["callStatus"])
+    assert sorted(statuses) == ["BUSY", "FAILED"]
+    attempts = bodies.apply(lambda body: body["payload"]["recipient"]["callAttempt"])
+    assert attempts.sum() == 2

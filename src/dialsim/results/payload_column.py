@@ -36,6 +36,13 @@ class PayloadArray(ExtensionArray):
         self._rows = rows
 
     @classmethod
+    def _from_sequence(
+        cls, scalars: Any, *, dtype: PayloadDtype | None = None, copy: bool = False
+    ) -> Self:
+        """Refuse: what `map` and the like make of payloads is then a column of another type."""
+        raise TypeError("payloads are those of a run: join others as lists of dicts")
+
+    @classmethod
     def _concat_same_type(cls, parts: Sequence[Self]) -> Self:
         if len({id(part._stream) for part in parts}) > 1:
             raise NotImplementedError("bodies of several runs: join them as lists of dicts")
