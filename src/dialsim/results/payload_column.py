@@ -36,9 +36,7 @@ class PayloadArray(ExtensionArray):
         self._rows = rows
 
     @classmethod
-    def _from_sequence(
-        cls, scalars: Any, *, dtype: PayloadDtype | None = None, copy: bool = False
-    ) -> Self:
+    def _from_sequence(cls, *_scalars: Any, **_settings: Any) -> Self:
         """Refuse: what `map` and the like make of payloads is then a column of another type."""
         raise TypeError("payloads are those of a run: join others as lists of dicts")
 
