@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     driver = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install 'dialsim[browser]'"
+        "playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'"
     )
     if CHROMIUM is None:
         pytest.skip("no chromium is installed: apt-get install chromium")

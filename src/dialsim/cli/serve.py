@@ -51,7 +51,7 @@ def serve(
         from dialsim.sandbox.server import serve as serve_http
         from dialsim.sandbox.service import Service
     except ModuleNotFoundError as error:
-        text = f"serve needs {error.name}: pip install 'dialsim[sandbox]'"
+        text = f"serve needs {error.name}: pip install '.[sandbox]'"
         raise DialsimError(text) from None
     service = Service(loaded, seed)
     world = service.simulation.log.world

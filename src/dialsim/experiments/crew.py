@@ -118,7 +118,7 @@ def _client(address: str) -> Client:
         from distributed import Client
     except ImportError:
         raise ExperimentError(
-            "a Dask cluster needs the packages dask and distributed: pip install 'dialsim[dask]'"
+            "a Dask cluster needs the packages dask and distributed: pip install '.[dask]'"
         ) from None
     try:
         return Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
