@@ -10,7 +10,7 @@ import httpx
 
 import dialsim
 from dialsim.sandbox.app import application
-from dialsim.sandbox.service import Service
+from dialsim.sandbox.exchange import Exchange
 
 WORLD = Path(__file__).with_name("corpus.yaml")
 NOW = "2026-01-05T04:00:00Z"
@@ -21,19 +21,19 @@ def key(organization: str) -> str:
     return f"{organization.lower()}_0123456789abcdef0123456789abcdef"
 
 
-def service_of_the_corpus() -> Service:
-    """A new service of the corpus' world, at the instant of its requests."""
-    service = Service(dialsim.load(WORLD))
-    service.simulation.advance(to=NOW)
-    return service
+def exchange_of_the_corpus() -> Exchange:
+    """A new exchange of the corpus' world, at the instant of its requests."""
+    exchange = Exchange(dialsim.load(WORLD))
+    exchange.simulation.advance(to=NOW)
+    return exchange
 
 
 class Client:
-    """Asks one service; faults of ours are answered, not raised."""
+    """Asks one sandbox; faults of ours are answered, not raised."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._app = application(service)
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._app = application(exchange)
 
     def ask(
         self,

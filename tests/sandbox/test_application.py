@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.sandbox.asking import Client, key, service_of_the_corpus
+from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 
 import dialsim
 from dialsim.sandbox.api_keys import KeyRing, derived_key
 from dialsim.sandbox.app import application
+from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.service import Service
 
 SCHEDULE = "/api/campaign/cccccccc-0000-4000-8000-000000000001/schedule"
@@ -22,16 +23,16 @@ SCHEDULE = "/api/campaign/cccccccc-0000-4000-8000-000000000001/schedule"
 
 @pytest.fixture
 def client() -> Client:
-    return Client(service_of_the_corpus())
+    return Client(exchange_of_the_corpus())
 
 
 def test_a_fault_of_ours_is_500_in_the_envelope_and_tells_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(organization: int) -> None:
+    def broken(_service: Service, organization: int) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr(client.service, "agents", broken)
+    monkeypatch.setattr(Service, "agents", broken)
     response = client.ask("GET", "/api/agent/list", {"X-API-Key": key("Acme")})
     assert response.status_code == 500
     assert response.json() == {
@@ -103,7 +104,7 @@ async def _raw(
         "raw_path": SCHEDULE.encode(), "query_string": b"", "root_path": "", "scheme": "http",
         "headers": headers, "server": ("sandbox.test", 80), "client": ("127.0.0.1", 1),
     }  # fmt: skip
-    await application(client.service)(scope, receive, send)
+    await application(client.exchange)(scope, receive, send)
     return sent[0]["status"], sent[1]["body"]
 
 
@@ -120,7 +121,7 @@ def test_an_organization_without_a_key_in_the_file_is_reached_by_its_derived_key
     clock: {start: 2026-01-05T01:00:00Z}
     organizations: [{name: Acme, maxConcurrentCalls: 1}]
     """
-    client = Client(Service(dialsim.loads(text)))
+    client = Client(Exchange(dialsim.loads(text)))
     response = client.ask("GET", "/api/agent/list", {"X-API-Key": derived_key(9, "Acme")})
     assert response.json()["data"] == []
 
@@ -143,24 +144,24 @@ def test_a_refused_schedule_request_changes_nothing(client: Client) -> None:
     headers = {"X-API-Key": key("Acme"), "Content-Type": "application/json"}
     path = SCHEDULE.replace("000000000001/", "000000000009/")  # all its people are duplicates
     body = json.dumps({"startDateTime": "2026-01-05T04:00:00Z", "removeDuplicates": True}).encode()
-    before = client.service.simulation.log.size()
+    before = client.exchange.simulation.log.size()
     for _ in range(2):
         refused = client.ask("POST", path, headers, body)
         assert refused.json()["message"].startswith("All recipients are duplicates")
-    assert client.service.simulation.log.size() == before
+    assert client.exchange.simulation.log.size() == before
 
 
 def test_c4_pausing_twice_says_so_and_changes_nothing(client: Client) -> None:
     headers = {"X-API-Key": key("Acme")}
     path = "/api/campaign/cccccccc-0000-4000-8000-000000000003/pause"
     messages = [client.ask("POST", path, headers).json()["message"]]
-    size = client.service.simulation.log.size()
+    size = client.exchange.simulation.log.size()
     messages.append(client.ask("POST", path, headers).json()["message"])
     assert messages == [
         "Campaign status updated to PAUSED successfully",
         "Campaign is already PAUSED",
     ]
-    assert client.service.simulation.log.size() == size
+    assert client.exchange.simulation.log.size() == size
 
 
 def test_d3_the_dropped_leave_the_list(client: Client) -> None:

@@ -14,6 +14,7 @@ import dialsim
 from dialsim.engine.simulation import run_trace
 from dialsim.interface.errors import Refused
 from dialsim.sandbox import manual_clock
+from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.running import Running
 from dialsim.sandbox.service import Service
@@ -26,7 +27,7 @@ RUNNING, PAUSED, COMPLETED = f"{CAMPAIGN}003", f"{CAMPAIGN}004", f"{CAMPAIGN}005
 
 @pytest.fixture
 def client() -> Client:
-    return Client(Service(dialsim.load(WORLD)))
+    return Client(Exchange(dialsim.load(WORLD)))
 
 
 def ask(client: Client, method: str, path: str, body: object = None) -> httpx.Response:
@@ -110,9 +111,9 @@ def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(manual_clock, "_PATIENCE", 0)
-    service = Service(dialsim.load(WORLD))
-    clock = ManualClock(service.simulation)
-    target = service.simulation.at + 7_200_000
+    exchange = Exchange(dialsim.load(WORLD))
+    clock = ManualClock(exchange.simulation)
+    target = exchange.simulation.at + 7_200_000
     seen: list[int] = []
 
     async def scene() -> None:
@@ -122,15 +123,15 @@ def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
             await clock.advance_by(1)
         assert (refused.value.status, refused.value.code) == (409, "CLOCK_BUSY")
         while not moving.done():
-            service.recipients(0, RUNNING)
-            seen.append(service.simulation.at)
+            Service(exchange).recipients(0, RUNNING)
+            seen.append(exchange.simulation.at)
             await asyncio.sleep(0)
         await moving
 
     asyncio.run(scene())
     assert len(set(seen)) > 3
     assert seen == sorted(seen)
-    assert service.simulation.at == target
+    assert exchange.simulation.at == target
     assert not clock.advancing
 
 
@@ -204,7 +205,7 @@ def test_c5_c6_c8_commands_go_by_the_rules(client: Client) -> None:
 def test_a_web_page_from_elsewhere_steers_nothing(client: Client, headers: dict[str, str]) -> None:
     response = client.ask("POST", f"/_dialsim/campaigns/{RUNNING}/cancel", headers)
     assert (response.status_code, response.json()["code"]) == (403, "FORBIDDEN")
-    assert client.service.simulation.status("Acme/Running") == "RUNNING"
+    assert client.exchange.simulation.status("Acme/Running") == "RUNNING"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8400", "localhost:8400", "[::1]:8400", "LOCALHOST"])

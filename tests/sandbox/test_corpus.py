@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.sandbox.asking import Client, key, service_of_the_corpus
+from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 
 CASES = json.loads(Path(__file__).with_name("corpus.json").read_text("utf-8"))
 
@@ -16,7 +16,7 @@ CASES = json.loads(Path(__file__).with_name("corpus.json").read_text("utf-8"))
 @pytest.fixture(scope="module")
 def shared() -> Client:
     """A sandbox for all requests that are refused: a refusal changes nothing."""
-    return Client(service_of_the_corpus())
+    return Client(exchange_of_the_corpus())
 
 
 def test_there_are_enough_cases_and_each_has_its_own_name() -> None:
@@ -28,7 +28,7 @@ def test_there_are_enough_cases_and_each_has_its_own_name() -> None:
 def test_request_is_answered_exactly_so(case: dict[str, Any], shared: Client) -> None:
     request, expected = case["request"], case["response"]
     changes = request["method"] == "POST" and expected["status"] == 200
-    client = Client(service_of_the_corpus()) if changes else shared
+    client = Client(exchange_of_the_corpus()) if changes else shared
     headers, body = sent(request)
     response = client.ask(request["method"], request["path"], headers, body)
     assert response.content == envelope(expected)

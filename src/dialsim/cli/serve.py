@@ -48,14 +48,14 @@ def serve(
     loaded = load(scenario, overrides)
     try:
         from dialsim.sandbox.api_keys import derived_key
+        from dialsim.sandbox.exchange import Exchange
         from dialsim.sandbox.server import serve as serve_http
-        from dialsim.sandbox.service import Service
     except ModuleNotFoundError as error:
         text = f"serve needs {error.name}: pip install '.[sandbox]'"
         raise DialsimError(text) from None
-    service = Service(loaded, seed)
-    world = service.simulation.log.world
+    exchange = Exchange(loaded, seed)
+    world = exchange.simulation.log.world
     for block in world.organizations:
         if block.settings.api_key is None:
             click.echo(f"API key of {block.name}: {derived_key(world.seed, block.name)}")
-    serve_http(service, host, port)
+    serve_http(exchange, host, port)

@@ -14,16 +14,17 @@ from dialsim.sandbox.control_guard import ControlGuard
 from dialsim.sandbox.control_plane import ControlPlane
 from dialsim.sandbox.endpoints import Endpoints
 from dialsim.sandbox.envelopes import failure
+from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.service import Service
 
 
-def application(service: Service) -> Starlette:
+def application(exchange: Exchange) -> Starlette:
     """Serve the interface and the control plane; errors are answered in the error envelope."""
     app = Starlette(
-        routes=[*Endpoints(service).routes(), *ControlPlane(service).routes()],
+        routes=[*Endpoints(Service(exchange)).routes(), *ControlPlane(exchange).routes()],
         middleware=[
             Middleware(ControlGuard),
-            Middleware(Authentication, keys=service.keys),
+            Middleware(Authentication, keys=exchange.keys),
         ],
         exception_handlers={
             Refused: _refused,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import orjson
@@ -48,6 +48,13 @@ _GROUP = 256  # calls created one after the other, whose ids are made and kept t
 _MOST_GROUPS = 2_048
 
 
+class Place(TypedDict):
+    """Where a campaign stands: the positions of its organization and its own."""
+
+    organization: int
+    campaign: int
+
+
 class _Names(NamedTuple):
     """The ids of a group of calls: arrays of S36."""
 
@@ -75,6 +82,12 @@ class CampaignDesk:
         self._book = CallBook(campaign.log, block.people)
         self._results = CallResults(trace, block, self._book)
         self._names = lru_cache(_MOST_GROUPS)(self._make_names)
+
+    @property
+    def place(self) -> Place:
+        """Where the campaign stands."""
+        block = self.campaign.block
+        return Place(organization=block.organization, campaign=block.position)
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time; everything below reads what is known."""

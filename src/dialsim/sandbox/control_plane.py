@@ -15,11 +15,13 @@ from starlette.routing import BaseRoute, Route
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.sandbox.campaign_desk import CampaignDesk
+from dialsim.sandbox.commands import CancelCampaign, DeleteCampaign, ResumeCampaign
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.envelopes import MEDIA_TYPE
+from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.request_body import read_json
-from dialsim.sandbox.service import Service, require_uuid
+from dialsim.sandbox.service import require_uuid
 from dialsim.scenario.units import parse_duration
 
 MOST_BYTES = 268_435_456
@@ -52,9 +54,9 @@ class CampaignState(BaseModel):
 class ControlPlane:
     """Serves /_dialsim; success is plain JSON, errors have the interface's envelope."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._clock = ManualClock(service.simulation)
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._clock = ManualClock(exchange.simulation)
 
     def routes(self) -> list[BaseRoute]:
         """The routes of the control plane."""
@@ -71,10 +73,10 @@ class ControlPlane:
     # -- the clock --------------------------------------------------------------------------------
 
     async def _show_clock(self, _request: Request) -> Response:
-        ahead = self._service.simulation.next_instant()
+        ahead = self._exchange.simulation.next_instant()
         return _plain(
             ClockState(
-                now=format_instant(self._service.simulation.at),
+                now=format_instant(self._exchange.simulation.at),
                 nextEventAt=None if ahead is None else format_instant(ahead),
                 status="advancing" if self._clock.advancing else "ready",
             )
@@ -99,7 +101,7 @@ class ControlPlane:
     async def _campaigns(self, _request: Request) -> Response:
         states = [
             _state(account.block.name, desk).model_dump()
-            for account in self._service.accounts
+            for account in self._exchange.accounts
             for desk in account.desks
         ]
         return Response(orjson.dumps(states), media_type=MEDIA_TYPE)
@@ -114,30 +116,27 @@ class ControlPlane:
 
             async def delete(self, request: Request) -> Response:
                 owner, desk = plane._find(request)
-                plane._service.simulation.carry_out(desk.campaign.delete)
+                plane._exchange.carry_out(DeleteCampaign(**desk.place))
                 return _plain(_state(owner, desk))
 
         return CampaignEndpoint
 
     async def _resume(self, request: Request) -> Response:
         owner, desk = self._find(request)
-        self._service.simulation.carry_out(desk.campaign.resume)
+        self._exchange.carry_out(ResumeCampaign(**desk.place))
         return _plain(_state(owner, desk))
 
     async def _cancel(self, request: Request) -> Response:
         owner, desk = self._find(request)
-        self._service.simulation.carry_out(desk.campaign.cancel)
+        self._exchange.carry_out(CancelCampaign(**desk.place))
         return _plain(_state(owner, desk))
 
     def _find(self, request: Request) -> tuple[str, CampaignDesk]:
         """The campaign of any organization, also one that was deleted."""
         identifier = request.path_params["id"]
         require_uuid("id", identifier)
-        for account in self._service.accounts:
-            for desk in account.desks:
-                if desk.identifier.lower() == identifier.lower():
-                    return account.block.name, desk
-        raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
+        account, desk = self._exchange.campaign(identifier)
+        return account.block.name, desk
 
 
 def _state(organization: str, desk: CampaignDesk) -> CampaignState:

@@ -10,12 +10,12 @@ import uvicorn
 
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.app import application
-from dialsim.sandbox.service import Service
+from dialsim.sandbox.exchange import Exchange
 
 BACKLOG = 2_048
 
 
-def serve(service: Service, host: str, port: int) -> None:
+def serve(exchange: Exchange, host: str, port: int) -> None:
     """Serve until interrupted, and print where; port 0 takes a free one.
 
     Raises DialsimError where `host` is not this machine alone, or the port can't be had.
@@ -23,7 +23,7 @@ def serve(service: Service, host: str, port: int) -> None:
     with listening(host, port) as listener:
         print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
         config = uvicorn.Config(
-            application(service),
+            application(exchange),
             log_level="warning",
             access_log=False,  # what is asked for is no secret, but who asks is
             server_header=False,

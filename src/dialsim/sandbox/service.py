@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +13,9 @@ from dialsim.interface.identifiers import is_uuid
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 from dialsim.interface.voices import SAMPLE_CATEGORIES
-from dialsim.sandbox.account import Account
-from dialsim.sandbox.api_keys import KeyRing, derived_key
 from dialsim.sandbox.campaign_desk import CampaignDesk
-from dialsim.sandbox.running import Running
-from dialsim.scenario.models import Scenario
+from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
+from dialsim.sandbox.exchange import Exchange
 
 PAGE_SIZE = 100
 
@@ -34,22 +31,18 @@ class Reply(NamedTuple):
 
 
 class Service:
-    """Endpoints of the interface (sections 4.1 to 4.7) over a running simulation.
+    """Endpoints of the interface (sections 4.1 to 4.7) over an exchange.
 
     Every method takes the position of the organization that asks, and raises `Refused` with the
     status, code and texts of its error tables, in the order of its checks. Another organization's
     resources are missing.
     """
 
-    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
-        """`seed` defaults to the scenario's."""
-        self.simulation = Running(scenario, seed)
-        world = self.simulation.log.world
-        self.accounts = [Account(self.simulation, block) for block in world.organizations]
-        self.keys = KeyRing(
-            block.settings.api_key or derived_key(world.seed, block.name)
-            for block in world.organizations
-        )
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._accounts = exchange.accounts
+        self._simulation = exchange.simulation
+        scenario = exchange.scenario
         self.voices = orjson.dumps(
             {
                 "voices": [voice.model_dump(by_alias=True) for voice in scenario.voices],
@@ -59,7 +52,7 @@ class Service:
 
     def agents(self, organization: int) -> Reply:
         """List agents (4.1)."""
-        return Reply("Get Agent list successfully", self.accounts[organization].agents)
+        return Reply("Get Agent list successfully", self._accounts[organization].agents)
 
     def pause(self, organization: int, identifier: str) -> Reply:
         """Pause a campaign (4.2)."""
@@ -67,7 +60,7 @@ class Service:
         desk = self._campaign(organization, identifier)
         if desk.campaign.status is CampaignStatus.PAUSED:
             return Reply("Campaign is already PAUSED", _state(desk, CampaignStatus.PAUSED))
-        self.simulation.carry_out(desk.campaign.pause)
+        self.exchange.carry_out(PauseCampaign(**desk.place))
         message = "Campaign status updated to PAUSED successfully"
         return Reply(message, _state(desk, CampaignStatus.PAUSED))
 
@@ -84,37 +77,38 @@ class Service:
             total,
             -(-total // PAGE_SIZE),
             shown.encode(),
-            b",".join(desk.recipients(who, self.simulation.at)),
+            b",".join(desk.recipients(who, self._simulation.at)),
         )
         return Reply("Get Campaign recipients successfully", data)
 
     def recipient(self, organization: int, identifier: str) -> Reply:
         """Get a recipient (4.4)."""
         require_uuid("recipientId", identifier)
-        found = self.accounts[organization].recipient(identifier)
+        found = self._accounts[organization].recipient(identifier)
         if found is None:
             raise Refused(404, "RECIPIENT_NOT_FOUND", ["Recipient not found"])
         desk, recipient = found
         desk.catch_up()
-        data = desk.recipients(np.array([recipient]), self.simulation.at)[0]
+        data = desk.recipients(np.array([recipient]), self._simulation.at)[0]
         return Reply("Get Recipient details successfully", data)
 
     def call(self, organization: int, identifier: str) -> Reply:
         """Get a call (4.5)."""
         require_uuid("callId", identifier)
-        found = self.accounts[organization].call(identifier)
+        found = self._accounts[organization].call(identifier)
         if found is None:
             raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
         desk, call = found
         desk.catch_up()
-        return Reply("Get Call details successfully", desk.call(call, self.simulation.at))
+        return Reply("Get Call details successfully", desk.call(call, self._simulation.at))
 
     def schedule(self, organization: int, identifier: str, body: object) -> Reply:
         """Start a campaign (4.6); `body` is decoded JSON. The id's form comes before it (C9)."""
         require_uuid("id", identifier)
         request = read_schedule(body)
+        assert isinstance(body, dict)  # anything else was refused
         desk = self._campaign(organization, identifier)
-        self.simulation.carry_out(partial(desk.campaign.schedule, request))
+        self.exchange.carry_out(ScheduleCampaign(**desk.place, body=body))
         data = _state(desk, CampaignStatus.SCHEDULED)
         if request.remove_duplicates:
             removed = desk.campaign.block.people.count - desk.total_recipients
@@ -122,7 +116,7 @@ class Service:
         return Reply("Campaign schedule updated successfully", data)
 
     def _campaign(self, organization: int, identifier: str) -> CampaignDesk:
-        desk = self.accounts[organization].campaign(identifier)
+        desk = self._accounts[organization].campaign(identifier)
         if desk is None:
             raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
         return desk

@@ -1,0 +1,48 @@
+"""The exchange: all that a sandbox keeps, and the one way in which it changes."""
+
+from __future__ import annotations
+
+from dialsim.interface.errors import Refused
+from dialsim.sandbox.account import Account
+from dialsim.sandbox.api_keys import KeyRing, derived_key
+from dialsim.sandbox.campaign_desk import CampaignDesk
+from dialsim.sandbox.commands import Command
+from dialsim.sandbox.running import Running
+from dialsim.scenario.models import Scenario
+
+
+class Exchange:
+    """A scenario that is served: its simulation, its organizations' accounts, and their keys.
+
+    Whatever changes it is a command, and goes through `carry_out`; only the clock moves by itself.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
+        """`seed` defaults to the scenario's."""
+        self.simulation = Running(scenario, seed)
+        world = self.simulation.log.world
+        self.accounts = [Account(self.simulation, block) for block in world.organizations]
+        self.keys = KeyRing(
+            block.settings.api_key or derived_key(world.seed, block.name)
+            for block in world.organizations
+        )
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is served."""
+        return self.simulation.log.world.scenario
+
+    def carry_out(self, command: Command) -> None:
+        """Carry out a command, and what it brings about in this instant (T4).
+
+        Raises `Refused` where a rule forbids it; then nothing has changed.
+        """
+        self.simulation.carry_out(lambda: command.carry_out(self))
+
+    def campaign(self, identifier: str) -> tuple[Account, CampaignDesk]:
+        """The campaign of any organization, also one that was deleted; 404 if there is none."""
+        for account in self.accounts:
+            for desk in account.desks:
+                if desk.identifier.lower() == identifier.lower():
+                    return account, desk
+        raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
