@@ -46,7 +46,8 @@ def listening(host: str, port: int) -> socket.socket:
             f"--host {host}: the sandbox listens on this machine alone, 127.0.0.1 or ::1"
         )
     family = socket.AF_INET6 if local.version == 6 else socket.AF_INET
-    listener = socket.socket(family)
+    # naming the protocol has asyncio switch off waiting for more to send (Nagle), 40 ms a request
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
