@@ -74,7 +74,10 @@ def properties(part: Any) -> list[tuple[str, dict[str, Any]]]:
         return []
     own = part.get("properties", {}).items() if isinstance(part.get("properties"), dict) else []
     below = [
-        found for key, value in part.items() if key != "default" for found in properties(value)
+        found
+        for key, value in part.items()
+        if key not in ("default", "if", "then")
+        for found in properties(value)
     ]
     return [*own, *below]
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from datetime import date
 
-INSTANT_PATTERN = (
-    r"^([0-9]{4})-([0-9]{2})-([0-9]{2})"
+_TIME = (
     r"(?:[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]+))?)?"
-    r"([Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?$"
+    r"([Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?"
 )
-"""The accepted form, also for JSON Schema: a date, or a date and a time with or without offset."""
+INSTANT_PATTERN = (
+    r"^(?:1969-12-31|(?:19[7-9][0-9]|[2-9][0-9]{3})-"
+    r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    rf"|02-(?:0[1-9]|[12][0-9]))){_TIME}$"
+)
+"""The accepted form for JSON Schema: a date, or a date and a time with or without offset.
 
-_INSTANT = re.compile(INSTANT_PATTERN[1:-1])
+It can't tell leap years, nor whether an offset leads out of the years 1970 to 9999.
+"""
+
+_INSTANT = re.compile(f"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}}){_TIME}")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MS = 86_400_000
 _LAST_MS = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS - 1

@@ -54,6 +54,17 @@ Instant = Annotated[
 ]
 Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 _OneOrMore = Field(json_schema_extra={"minItems": 1})
+_RetryInterval = Annotated[
+    int,
+    Field(strict=True, ge=0),
+    WithJsonSchema({"type": "integer", "anyOf": [{"const": 0}, {"minimum": LEAST_RETRY_INTERVAL}]}),
+    _NullAsAbsent(),
+]
+
+
+def _if(field: str, form: JsonSchemaValue, then: JsonSchemaValue) -> JsonSchemaValue:
+    """What must hold of a body in which a field is there and has a form."""
+    return {"if": {"required": [field], "properties": {field: form}}, "then": then}
 
 
 class ScheduleRequest(WireModel):
@@ -66,7 +77,22 @@ class ScheduleRequest(WireModel):
     model_config = ConfigDict(
         json_schema_extra={
             "description": "The body of POST /api/campaign/{id}/schedule; only startDateTime is "
-            "required."
+            "required.",
+            "allOf": [
+                _if(
+                    "maxAttempts",
+                    {"type": "integer", "minimum": 2},
+                    {"properties": {"retryInterval": {"minimum": LEAST_RETRY_INTERVAL}}},
+                ),
+                _if(
+                    "sipCallerId",
+                    {"type": "string"},
+                    {
+                        "required": ["sipAccountId"],
+                        "properties": {"sipAccountId": {"type": "string"}},
+                    },
+                ),
+            ],
         }
     )
 
@@ -81,7 +107,7 @@ class ScheduleRequest(WireModel):
         "It must be after startDateTime.",
         examples=["2026-01-12T12:00:00Z"],
     )
-    time_windows: Annotated[tuple[DayWindows, ...], _NullAsAbsent()] = Field(
+    time_windows: Annotated[tuple[DayWindows, ...], _OneOrMore, _NullAsAbsent()] = Field(
         default=DEFAULT_TIME_WINDOWS,
         description="When people may be called, by day of the week, in Thai time; not on days "
         "left out.",
@@ -92,7 +118,7 @@ class ScheduleRequest(WireModel):
         description="Calls per recipient, the first included: 3 means up to 2 retries.",
         examples=[3],
     )
-    retry_interval: Annotated[int, Field(strict=True, ge=0), _NullAsAbsent()] = Field(
+    retry_interval: _RetryInterval = Field(
         default_factory=lambda fields: (
             DEFAULT_RETRY_INTERVAL if fields.get("max_attempts", 1) > 1 else 0
         ),

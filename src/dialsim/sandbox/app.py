@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.authentication import Authentication
 from dialsim.sandbox.control_guard import ControlGuard
 from dialsim.sandbox.control_plane import ControlPlane
+from dialsim.sandbox.description.document import document
 from dialsim.sandbox.endpoints import Endpoints
-from dialsim.sandbox.envelopes import failure
+from dialsim.sandbox.envelopes import MEDIA_TYPE, failure
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.service import Service
 
+DESCRIPTION = "/openapi.json"
+
 
 def application(exchange: Exchange) -> Starlette:
-    """Serve the interface and the control plane; errors are answered in the error envelope."""
+    """Serve interface, control plane and description; errors are answered in the error envelope."""
     app = Starlette(
-        routes=[*Endpoints(Service(exchange)).routes(), *ControlPlane(exchange).routes()],
+        routes=[
+            *Endpoints(Service(exchange)).routes(),
+            *ControlPlane(exchange).routes(),
+            *_description_routes(),
+        ],
         middleware=[
             Middleware(ControlGuard),
             Middleware(Authentication, keys=exchange.keys),
@@ -34,6 +45,23 @@ def application(exchange: Exchange) -> Starlette:
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _description_routes() -> list[BaseRoute]:
+    return [Route("/", _to_the_description), Route(DESCRIPTION, _describe)]
+
+
+async def _to_the_description(_request: Request) -> Response:
+    return RedirectResponse(DESCRIPTION)
+
+
+async def _describe(_request: Request) -> Response:
+    return Response(_description(), media_type=MEDIA_TYPE)
+
+
+@cache
+def _description() -> bytes:
+    return orjson.dumps(document())
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

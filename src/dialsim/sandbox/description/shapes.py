@@ -1,0 +1,271 @@
+"""The shapes of what the interface answers (sections 2 and 4), for its description alone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field, JsonValue, WithJsonSchema, with_config
+from pydantic.alias_generators import to_camel
+from typing_extensions import TypedDict
+
+from dialsim.interface.identifiers import UUID_PATTERN
+from dialsim.interface.status import CallStatus
+from dialsim.interface.voices import Voice, VoiceCategory
+
+closed = with_config(extra="forbid", alias_generator=to_camel)
+"""Makes a shape of named fields alone, in camelCase on the wire."""
+
+Uuid = Annotated[str, WithJsonSchema({"type": "string", "format": "uuid", "pattern": UUID_PATTERN})]
+Instant = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "date-time",
+            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+            "examples": ["2026-01-05T02:00:06.000Z"],
+        }
+    ),
+]
+Seconds = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+\.[0-9]{3}$", "examples": ["90.000"]}),
+]
+
+
+@with_config(extra="forbid")
+class AgentParameter(TypedDict):
+    """One parameter that the recipients of an agent carry."""
+
+    type: Annotated[Literal["text", "number", "boolean"], Field(description="What the value is.")]
+    required: Annotated[
+        bool, Field(description="Whether every recipient's agentParams must carry the key.")
+    ]
+    description: NotRequired[Annotated[str, Field(description="What the parameter means.")]]
+    default: NotRequired[
+        Annotated[
+            JsonValue, Field(description="What the agent uses where agentParams lacks the key.")
+        ]
+    ]
+    spell: NotRequired[
+        Annotated[JsonValue, Field(description="How the value is spelled out; may be ignored.")]
+    ]
+    pronunciation_map: NotRequired[
+        Annotated[JsonValue, Field(description="How the value is pronounced; may be ignored.")]
+    ]
+
+
+@closed
+class Agent(TypedDict):
+    """The script of a conversation, as it is published."""
+
+    id: Uuid
+    name: Annotated[str, Field(description="Its name in the dashboard.", examples=["Reminder"])]
+    params_schema: Annotated[
+        dict[str, AgentParameter] | None,
+        Field(
+            description="The parameters by name; null for an agent without any.",
+            examples=[{"amount": {"type": "number", "required": True}}],
+        ),
+    ]
+
+
+@closed
+class CampaignStanding(TypedDict):
+    """A campaign's status after a request."""
+
+    id: Uuid
+    status: Annotated[Literal["PAUSED"], Field(description="The status after the request.")]
+
+
+@closed
+class CampaignStart(TypedDict):
+    """A campaign that has been started."""
+
+    id: Uuid
+    status: Annotated[Literal["SCHEDULED"], Field(description="The status after the request.")]
+    removed_recipients: NotRequired[
+        Annotated[
+            int,
+            Field(ge=0, description="How many were dropped; with removeDuplicates alone."),
+        ]
+    ]
+
+
+@closed
+class Recipient(TypedDict):
+    """A person whom a campaign calls."""
+
+    id: Uuid
+    customer_name: Annotated[
+        str | None,
+        Field(description="null where none was uploaded, empty where masked.", examples=["สมชาย"]),
+    ]
+    tel: Annotated[
+        str,
+        Field(
+            description="Phone number; where masked, x in place of all but the first and last two "
+            "digits.",
+            examples=["0812345678", "08xxxxxx78"],
+        ),
+    ]
+    call_attempt: Annotated[
+        int, Field(ge=0, description="Attempts that have ended; waiting in vain is none.")
+    ]
+    latest_call_status: Annotated[
+        CallStatus | None,
+        Field(description="Status of the newest call; null before the campaign is started."),
+    ]
+    agent_params: Annotated[
+        dict[str, JsonValue],
+        Field(
+            description="The data uploaded for the agent. Where masked, null under every key but "
+            "those that begin with metadata__.",
+            examples=[{"amount": 1500}],
+        ),
+    ]
+    campaign_id: Uuid
+    created_at: Instant
+    updated_at: Instant
+    personal_data_masked: Annotated[
+        bool, Field(description="Whether retention has removed the person's data.")
+    ]
+
+
+@closed
+class RecipientPage(TypedDict):
+    """Up to 100 recipients, the newest first."""
+
+    total_recipients: Annotated[int, Field(ge=0)]
+    total_pages: Annotated[int, Field(ge=0, description="Pages of 100.")]
+    page: Annotated[int, Field(ge=1, description="The page that was asked for.")]
+    recipients: Annotated[list[Recipient], Field(max_length=100)]
+
+
+@closed
+class Funnel(TypedDict):
+    """How far the conversation came."""
+
+    funnel_flow: Annotated[list[str], Field(description="All steps in order; empty where removed.")]
+    value: Annotated[
+        str | None, Field(description="The furthest step reached, or Unknown; null where removed.")
+    ]
+
+
+@closed
+class FixedAttributes(TypedDict):
+    """What every analysis has."""
+
+    call_summary: Annotated[
+        str | None, Field(description="Short summary, mostly Thai; null where removed.")
+    ]
+    funnel: NotRequired[
+        Annotated[Funnel, Field(description="Only where the agent defines a funnel.")]
+    ]
+
+
+@closed
+class AnalysisItem(TypedDict):
+    """A custom field of an analysis; read its `value`. All is null where removed."""
+
+    type: str | None
+    value: str | float | bool | None
+    required: bool | None
+    description: NotRequired[str | None]
+    enum_variant: NotRequired[list[str] | None]
+
+
+@closed
+class ResultV2(TypedDict):
+    """The analysis of a current agent's conversation.
+
+    A key `error` under `postCallAnalyticsResult` means that the analysis could not run.
+    """
+
+    version: Annotated[Literal["v2"] | None, Field(description="null where removed.")]
+    fixed_attr: FixedAttributes
+    post_call_analytics_result: dict[str, AnalysisItem]
+
+
+@closed
+class ResultV1(TypedDict):
+    """The analysis of an older agent's conversation."""
+
+    version: Annotated[Literal["v1"] | None, Field(description="null where removed.")]
+    fixed_attr: FixedAttributes
+    customizable_attr: dict[str, AnalysisItem]
+
+
+@closed
+class NoResult(TypedDict):
+    """No analysis, or none yet."""
+
+
+@closed
+class CalledPerson(TypedDict):
+    """The recipient of a call; masked where `dataExpired.personalData` is true."""
+
+    id: Uuid
+    customer_name: str | None
+    tel: str
+
+
+@closed
+class DataExpired(TypedDict):
+    """What retention has removed; all of it once the campaign is deleted."""
+
+    audio: bool
+    personal_data: bool
+    output: bool
+
+
+@closed
+class Call(TypedDict):
+    """One attempt to reach a recipient."""
+
+    id: Annotated[Uuid, Field(description="The webhook names it payload.call.id.")]
+    session_id: Annotated[str, Field(description="The attempt's session.")]
+    call_status: CallStatus
+    agent_status: Annotated[
+        str,
+        Field(
+            description="COMPLETED where the agent finished without error. Other values exist; "
+            "the sandbox's are NOT_STARTED, IN_PROGRESS and ERROR.",
+            examples=["COMPLETED"],
+        ),
+    ]
+    call_started_at: Annotated[
+        Instant | None, Field(description="Begin of the conversation; null if never answered.")
+    ]
+    call_ended_at: Annotated[Instant | None, Field(description="End of the attempt.")]
+    call_duration: Annotated[
+        Seconds | None, Field(description="Seconds of conversation; null if never connected.")
+    ]
+    result: Annotated[
+        ResultV2 | ResultV1 | NoResult, Field(description="The webhook names it callResult.")
+    ]
+    recipient: CalledPerson
+    created_at: Instant
+    updated_at: Instant
+    data_expired: DataExpired
+
+
+@closed
+class Catalog(TypedDict):
+    """All voices, and sentences to try them with."""
+
+    voices: Annotated[list[Voice], Field(description="In the service's display order.")]
+    categories: Annotated[list[VoiceCategory], Field(description="May be ignored.")]
+
+
+@closed
+class Failure(TypedDict):
+    """How every error is answered."""
+
+    success: Literal[False]
+    status_code: Annotated[int, Field(ge=400, le=599, description="The HTTP status.")]
+    code: Annotated[str, Field(description="The machine-readable reason.")]
+    message: Annotated[str, Field(description="The first of `errors`.")]
+    errors: Annotated[
+        list[str], Field(min_length=1, description="Every failure of the check that failed.")
+    ]

@@ -1,0 +1,128 @@
+"""The OpenAPI description: valid, and true of every golden request and webhook."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import openapi_spec_validator
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+from tests.sandbox.asking import Client, exchange_of_the_corpus
+from tests.sandbox.test_corpus import CASES, envelope, sent
+
+from dialsim.sandbox.description.document import document
+
+DOCUMENT = document()
+WEBHOOKS = Path(__file__).parents[1] / "results" / "webhooks"
+SCHEDULE = DOCUMENT["paths"]["/api/campaign/{id}/schedule"]["post"]
+
+
+def validator(schema: dict[str, Any]) -> Draft202012Validator:
+    whole = {"components": DOCUMENT["components"], "allOf": [schema]}
+    return Draft202012Validator(whole, format_checker=FormatChecker())
+
+
+def body_of(described: dict[str, Any]) -> Draft202012Validator:
+    return validator(described["content"]["application/json"]["schema"])
+
+
+def described(request: dict[str, Any]) -> dict[str, Any] | None:
+    """The operation that a request means; None for one that there is not."""
+    path = request["path"].partition("?")[0]
+    for template, methods in DOCUMENT["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            operation: dict[str, Any] | None = methods.get(request["method"].lower())
+            return operation
+    return None
+
+
+def test_the_description_is_valid_openapi() -> None:
+    openapi_spec_validator.validate(DOCUMENT)
+    assert DOCUMENT["openapi"].startswith("3.1.")
+
+
+def test_the_description_is_served_without_a_key_and_the_root_leads_to_it() -> None:
+    client = Client(exchange_of_the_corpus())
+    root = client.ask("GET", "/")
+    assert (root.status_code, root.headers["location"]) == (307, "/openapi.json")
+    served = client.ask("GET", root.headers["location"])
+    assert served.headers["content-type"] == "application/json"
+    assert served.json() == DOCUMENT
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_every_golden_answer_is_as_described(case: dict[str, Any]) -> None:
+    operation, status = described(case["request"]), str(case["response"]["status"])
+    body = json.loads(envelope(case["response"]))
+    answers = operation["responses"] if operation else {}
+    if status in ("404", "405") and body["code"] in ("NOT_FOUND", "METHOD_NOT_ALLOWED"):
+        assert operation is None or status not in answers or status == "404"
+        validator({"$ref": "#/components/schemas/Failure"}).validate(body)
+    elif operation is None:  # the key comes before the path and the method
+        assert status == "401"
+        validator({"$ref": "#/components/schemas/Failure"}).validate(body)
+    else:
+        body_of(answers[status]).validate(body)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case["case"])
+        for case in CASES
+        if case["request"]["path"].endswith("/schedule") and "json" in case["request"]
+    ],
+)
+def test_what_is_accepted_is_as_described_and_what_is_not_described_is_refused(
+    case: dict[str, Any],
+) -> None:
+    _, body = sent(case["request"])
+    fits = body_of(SCHEDULE["requestBody"]).is_valid(json.loads(body or b""))
+    assert fits or case["response"]["status"] >= 400
+    if case["response"]["status"] in (200, 409):  # a 409 says that the body is well-formed
+        assert fits
+
+
+def test_every_code_that_is_described_has_a_golden_answer() -> None:
+    codes = {
+        (status, code)
+        for methods in DOCUMENT["paths"].values()
+        for operation in methods.values()
+        for status, answer in operation["responses"].items()
+        if status != "200"
+        for code in answer["content"]["application/json"]["examples"]
+    }
+    golden = {
+        (str(case["response"]["status"]), case["response"].get("code"))
+        for case in CASES
+        if described(case["request"])
+    }
+    assert codes - golden == {("500", "INTERNAL_ERROR")}
+
+
+def test_every_shape_is_closed() -> None:
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        assert schema.get("type") != "object" or schema["additionalProperties"] is False, name
+
+
+def test_examples_are_as_described() -> None:
+    for methods in DOCUMENT["paths"].values():
+        for operation in methods.values():
+            for answer in operation["responses"].values():
+                examples = answer["content"]["application/json"].get("examples", {})
+                for example in examples.values():
+                    body_of(answer).validate(example["value"])
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        for field, part in schema.get("properties", {}).items():
+            for example in part.get("examples", ()):
+                assert validator(part).is_valid(example), (name, field)
+
+
+@pytest.mark.parametrize("file", sorted(WEBHOOKS.glob("*.json")), ids=lambda file: file.stem)
+def test_every_golden_webhook_is_as_described(file: Path) -> None:
+    webhook = body_of(DOCUMENT["webhooks"]["CALL_RESULT"]["post"]["requestBody"])
+    for post in json.loads(file.read_text("utf-8")):
+        webhook.validate(post["body"])
