@@ -14,6 +14,8 @@ from dialsim.scenario.people import People
 
 NONE = -1
 
+_GROUP_BITS = 6  # recipients whose changes are counted together
+
 _CALL = np.dtype(
     [
         ("recipient", np.int32),
@@ -65,6 +67,7 @@ class CallBook:
         self._calls = np.repeat(_BLANK, 16)
         self._count = 0
         self._talked: list[NDArray[np.int64]] = []
+        self._touched = np.zeros((people.count >> _GROUP_BITS) + 1, dtype=np.int64)
         self.newest = np.full(people.count, NONE, dtype=np.int32)
         self.attempts = np.zeros(people.count, dtype=np.int32)
         for recipient, past in people.history.items():
@@ -81,12 +84,18 @@ class CallBook:
         values: NDArray[np.int64] = self._calls[name][calls].astype(np.int64)
         return values
 
+    def version(self, first: int, last: int) -> int:
+        """A number that grows whenever calls of these recipients, `last` included, change."""
+        touched = self._touched[first >> _GROUP_BITS : (last >> _GROUP_BITS) + 1]
+        return int(touched.max())
+
     def catch_up(self) -> None:
         """Take in the rows that the log has got since the last time."""
         if len(self._log) == self._rows_read:
             return
         rows = self._log.rows(self._rows_read)
         self._rows_read += len(rows.at)
+        self._touched[rows.recipient >> _GROUP_BITS] = self._rows_read
         calls = self._positions(rows)
         table, at, kind = self._calls, rows.at, rows.kind
         table["changed_at"][calls] = at  # numpy keeps the last of several

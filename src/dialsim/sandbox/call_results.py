@@ -14,7 +14,7 @@ from dialsim.results.ledger import CALL_STATUSES, NEVER, TO_STATUS, Ledger, read
 from dialsim.results.stream.analyses import Analyst, conversations, talked
 from dialsim.results.stream.findings import NULL, Findings
 from dialsim.results.stream.flaws import Flaw
-from dialsim.results.stream.notices import CONTENT_OF, Content, Notices, Owing
+from dialsim.results.stream.notices import CONTENT_OF, FOREVER, Content, Notices, Owing
 from dialsim.sandbox.call_book import CallBook, CallEntry
 
 IN_PROGRESS = "IN_PROGRESS"
@@ -89,6 +89,22 @@ class CallResults:
             changed_at = np.where(failed, table["failed_at"], changed_at)
             changed_at = np.where(mended, table["ready_at"], changed_at)
         return Standing(status, changed_at)
+
+    @property
+    def version(self) -> int:
+        """How many re-analyses there were: each may change any result, now or later."""
+        return self._reanalyses
+
+    def change_next(self, calls: NDArray[np.int64], at: int) -> NDArray[np.int64]:
+        """When (ms) analyses change each of some calls next, after an instant; else `FOREVER`."""
+        table = self._table[calls]
+        later = np.full(len(calls), FOREVER, dtype=np.int64)
+        for instants in (table["ready_at"], table["failed_at"]):
+            np.minimum(later, instants, out=later, where=instants > at)
+        if self._again is not None:
+            ahead = self._again.ready_at[self._again.ready_at > at]
+            later = np.minimum(later, ahead.min(initial=FOREVER))
+        return later
 
     def agent_status(self, call: int, entry: CallEntry) -> str:
         """How the agent fared in a call (F2)."""

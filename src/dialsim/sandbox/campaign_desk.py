@@ -16,10 +16,20 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.payload import data_expired
 from dialsim.results.ledger import CALL_STATUSES, NEVER
 from dialsim.results.stream import wire_text
+from dialsim.results.stream.notices import FOREVER
 from dialsim.results.stream.persons import Persons
-from dialsim.results.stream.shown import ALL_EXPIRED, AUDIO, OUTPUT, PERSONAL_DATA, expired
-from dialsim.sandbox.call_book import NONE, CallBook
+from dialsim.results.stream.shown import (
+    ALL_EXPIRED,
+    AUDIO,
+    OUTPUT,
+    PERSONAL_DATA,
+    expire_next,
+    expired,
+)
+from dialsim.sandbox.call_book import NONE, CallBook, CallEntry
 from dialsim.sandbox.call_results import CallResults
+from dialsim.sandbox.kept_answers import KeptAnswers, Version
+from dialsim.sandbox.recipient_pages import RecipientPages
 from dialsim.scenario.people import GeneratedPeople
 
 _STATUSES = [*map(orjson.dumps, CALL_STATUSES), b"null"]
@@ -46,6 +56,7 @@ _FLAGS = [
 
 _GROUP = 256  # calls created one after the other, whose ids are made and kept together
 _MOST_GROUPS = 2_048
+_MOST_CALLS = 16_384
 
 
 class Place(TypedDict):
@@ -81,6 +92,8 @@ class CampaignDesk:
         self._persons = Persons(block.people)
         self._book = CallBook(campaign.log, block.people)
         self._results = CallResults(trace, block, self._book)
+        self.pages = RecipientPages(self)
+        self._kept_calls = KeptAnswers(_MOST_CALLS)
         self._names = lru_cache(_MOST_GROUPS)(self._make_names)
 
     @property
@@ -93,6 +106,26 @@ class CampaignDesk:
         """Take in what has happened since the last time; everything below reads what is known."""
         self._book.catch_up()
         self._results.catch_up()
+
+    # -- what may be kept -------------------------------------------------------------------------
+
+    def version(self, who: NDArray[np.int64]) -> Version:
+        """What the answers about some recipients, and about their calls, depend on but time."""
+        changed = self._book.version(int(who.min()), int(who.max()))
+        return changed, self._results.version, len(self._removed), self.campaign.deleted
+
+    def stand_until(self, who: NDArray[np.int64], at: int) -> NDArray[np.int64]:
+        """When (ms) each of some recipients changes next by time alone; else `FOREVER`."""
+        calls = self._book.newest[who].astype(np.int64)
+        until = np.full(len(who), FOREVER, dtype=np.int64)
+        ended_at = np.full(len(who), NEVER, dtype=np.int64)
+        for row in np.flatnonzero(calls == NONE).tolist() if self._people.history else ():
+            if (past := self._people.history.get(int(who[row]))) is not None:
+                ended_at[row] = past.last_ended_at
+        has = np.flatnonzero(calls != NONE)
+        ended_at[has] = self._book.column("ended_at", calls[has])
+        until[has] = self._results.change_next(calls[has], at)
+        return np.minimum(until, expire_next(self._retention, ended_at, at))
 
     # -- ids --------------------------------------------------------------------------------------
 
@@ -168,6 +201,16 @@ class CampaignDesk:
     def call(self, call: int, at: int) -> bytes:
         """A call as JSON (interface, section 2.5)."""
         entry = self._book[call]
+        version = self.version(np.array([entry.recipient]))
+        text = self._kept_calls.find(call, version, at)
+        if text is None:
+            text = self._render_call(call, entry, at)
+            until = self._results.change_next(np.array([call]), at)
+            expiry = expire_next(self._retention, np.array([entry.ended_at]), at)
+            self._kept_calls.keep(call, text, version, min(int(until[0]), int(expiry[0])))
+        return text
+
+    def _render_call(self, call: int, entry: CallEntry, at: int) -> bytes:
         one = np.array([call])
         who = np.array([entry.recipient], dtype=np.int32)
         standing = self._results.standing(one, at)

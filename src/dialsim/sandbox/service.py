@@ -16,8 +16,7 @@ from dialsim.interface.voices import SAMPLE_CATEGORIES
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
 from dialsim.sandbox.exchange import Exchange
-
-PAGE_SIZE = 100
+from dialsim.sandbox.recipient_pages import PAGE_SIZE
 
 _PAGE = re.compile(r"0*([1-9][0-9]*)")
 _MOST_DIGITS = 12  # a page with more is beyond any list, and may be beyond an integer of JSON
@@ -71,13 +70,12 @@ class Service:
         desk = self._campaign(organization, identifier)
         desk.catch_up()
         total = desk.total_recipients
-        start = (int(shown) - 1) * PAGE_SIZE if len(shown) <= _MOST_DIGITS else total
-        who = desk.newest_first(start, start + PAGE_SIZE)
+        number = int(shown) - 1 if len(shown) <= _MOST_DIGITS else total
         data = b'{"totalRecipients":%d,"totalPages":%d,"page":%b,"recipients":[%b]}' % (
             total,
             -(-total // PAGE_SIZE),
             shown.encode(),
-            b",".join(desk.recipients(who, self._simulation.at)),
+            desk.pages.page(number, self._simulation.at),
         )
         return Reply("Get Campaign recipients successfully", data)
 

@@ -152,11 +152,26 @@ def expired(
 
     A call without an end (`NEVER`) keeps everything, and so does an organization without a policy.
     """
-    policy = retention or Retention()
     flags = np.zeros(len(ended_at), dtype=np.int8)
     age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
-    spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
-    for flag, span in spans.items():
-        if span is not None:
-            flags[age >= span] |= flag
+    for flag, span in _spans(retention).items():
+        flags[age >= span] |= flag
     return flags
+
+
+def expire_next(
+    retention: Retention | None, ended_at: NDArray[np.int64], at: int
+) -> NDArray[np.int64]:
+    """When (ms) the next flag of each call turns true after an instant; else `FOREVER` (D2)."""
+    later = np.full(len(ended_at), FOREVER, dtype=np.int64)
+    for span in _spans(retention).values():
+        turns = np.where(ended_at == NEVER, FOREVER, np.maximum(ended_at, 0) + span)
+        np.minimum(later, turns, out=later, where=turns > at)
+    return later
+
+
+def _spans(retention: Retention | None) -> dict[int, int]:
+    """How long (ms) what each flag stands for is kept after the end of a call."""
+    policy = retention or Retention()
+    spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
+    return {flag: span for flag, span in spans.items() if span is not None}
