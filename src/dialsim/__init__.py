@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dialsim.interface.errors import DialsimError, Refused
     from dialsim.results.result import Result
     from dialsim.results.runs import run
+    from dialsim.sandbox.sandbox import Sandbox
     from dialsim.scenario.loading import load, loads
     from dialsim.scenario.models import Scenario
     from dialsim.scenario.problems import ScenarioError
@@ -37,6 +38,7 @@ _HOMES = {
     "Plan": "dialsim.experiments.plan",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
+    "Sandbox": "dialsim.sandbox.sandbox",
     "Scenario": "dialsim.scenario.models",
     "ScenarioError": "dialsim.scenario.problems",
     "Simulation": "dialsim.engine.simulation",
@@ -55,6 +57,7 @@ __all__ = [
     "Refused",
     "Replications",
     "Result",
+    "Sandbox",
     "Scenario",
     "ScenarioError",
     "Simulation",

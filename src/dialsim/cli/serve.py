@@ -42,17 +42,15 @@ def serve(
     Not there yet: webhooks are not sent over HTTP, campaigns cannot be created, and the clock does
     not run by itself.
     """
-    from dialsim.interface.errors import DialsimError
+    from dialsim.sandbox.extra import require_extra
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
-    try:
-        from dialsim.sandbox.api_keys import derived_key
-        from dialsim.sandbox.exchange import Exchange
-        from dialsim.sandbox.server import serve as serve_http
-    except ModuleNotFoundError as error:
-        text = f"serve needs {error.name}: pip install '.[sandbox]'"
-        raise DialsimError(text) from None
+    require_extra("serve")
+    from dialsim.sandbox.api_keys import derived_key
+    from dialsim.sandbox.exchange import Exchange
+    from dialsim.sandbox.server import serve as serve_http
+
     exchange = Exchange(loaded, seed)
     world = exchange.simulation.log.world
     for block in world.organizations:

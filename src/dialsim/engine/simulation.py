@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.dialler import Dialler
+from dialsim.engine.move import Instant, Move, Until, instant_as_datetime
 from dialsim.engine.timeline import lay_out
 from dialsim.engine.trace import CallLog, Trace
 from dialsim.engine.windows import HOUR, LAST_INSTANT
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
     from dialsim.scenario.models import Scenario
-
-Instant = str | datetime
 
 
 class Simulation:
@@ -52,13 +51,13 @@ class Simulation:
     @property
     def now(self) -> datetime:
         """The instant up to which, itself included, everything has happened."""
-        return _datetime(self._clock.now)
+        return instant_as_datetime(self._clock.now)
 
     @property
     def next_event_at(self) -> datetime | None:
         """The next instant at which the engine has work to do; None when it is idle."""
         instant = self._clock.next_instant()
-        return None if instant is None else _datetime(instant)
+        return None if instant is None else instant_as_datetime(instant)
 
     @property
     def trace(self) -> Trace:
@@ -88,7 +87,7 @@ class Simulation:
         self,
         *,
         to: Instant | None = None,
-        until: Literal["nextEvent", "idle"] | None = None,
+        until: Until | None = None,
         days: float = 0,
         hours: float = 0,
         minutes: float = 0,
@@ -105,16 +104,13 @@ class Simulation:
         span = timedelta(
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
         )
-        if (to is not None) + (until is not None) + bool(span) > 1:
-            raise DialsimError("advance: give one of `to`, `until` or a span such as `hours=2`")
-        if until == "idle":
+        move = Move.read(to, until, span)
+        if move.until == "idle":
             self._clock.work_off(self._trace.world.scenario.clock.end)
-        elif until == "nextEvent":
+        elif move.until == "nextEvent":
             self._work_off_next_change()
-        elif until is not None:
-            raise DialsimError(f'advance: until={until!r} is not "nextEvent" or "idle"')
         else:
-            self._advance_to(self._target(to, span))
+            self._advance_to(self._target(move))
         return self.now
 
     def run(self, progress: Callable[[int, int], object] | None = None) -> Trace:
@@ -221,9 +217,9 @@ class Simulation:
             raise DialsimError(f"more than one campaign {name!r}; say which: {', '.join(found)}")
         raise DialsimError(f"no campaign {name!r}; there are: {', '.join(campaigns)}")
 
-    def _target(self, to: Instant | None, span: timedelta) -> int:
+    def _target(self, move: Move) -> int:
         now, end = self._clock.now, self._trace.world.scenario.clock.end
-        target = now + round(span / timedelta(milliseconds=1)) if to is None else _milliseconds(to)
+        target = now + move.by if move.to is None else move.to
         if not 0 <= target <= LAST_INSTANT:
             raise DialsimError("advance: the clock stays within the years 1970 to 9999")
         if target < now:
@@ -257,18 +253,3 @@ def run_trace(
 ) -> Trace:
     """Run a scenario to its end (T5); `seed` defaults to the scenario's."""
     return Simulation(scenario, seed, replication).run(progress)
-
-
-def _datetime(instant: int) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=instant)
-
-
-def _milliseconds(instant: Instant) -> int:
-    if isinstance(instant, str):
-        try:
-            return parse_instant(instant)
-        except ValueError as error:
-            raise DialsimError(f"advance: {error}") from None
-    if instant.tzinfo is None:
-        raise DialsimError(f"advance: {instant} has no time zone; give an aware datetime or text")
-    return (instant - _datetime(0)) // timedelta(milliseconds=1)

@@ -8,7 +8,7 @@ change. The kinds are few and legal (`CHANGES`); a change that is not among them
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -120,6 +120,13 @@ class CallLog:
 
     def __len__(self) -> int:
         return len(self._at)
+
+    def copy(self) -> CallLog:
+        """What is written by now; the log may go on."""
+        log = CallLog()
+        for column in self.__slots__:
+            setattr(log, column, getattr(self, column)[:])
+        return log
 
     def append(self, at: int, key: int) -> None:
         """Write one change: `key` is `call_key(…) | kind`."""
@@ -236,6 +243,20 @@ class Trace:
     stalled: frozenset[tuple[int, int]] = frozenset()
     cut: bool = False
     idle: bool = False
+
+    def snapshot(self) -> Trace:
+        """What has happened by now, to be read while the run goes on."""
+        return replace(
+            self,
+            world=self.world.snapshot(),
+            calls=[[log.copy() for log in organization] for organization in self.calls],
+            campaigns=[*self.campaigns],
+            requests={**self.requests},
+            limits=[*self.limits],
+            urls=[*self.urls],
+            reanalyses=[*self.reanalyses],
+            refused=[*self.refused],
+        )
 
     def size(self) -> int:
         """How many changes of calls, campaigns and limits, and how many refusals, there are."""

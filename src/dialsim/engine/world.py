@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -82,6 +83,14 @@ class World:
     def voice(self, key: str) -> int:
         """The index of a voice in `voice_keys`."""
         return _index(key, self.voice_keys, self._voice_index)
+
+    def snapshot(self) -> World:
+        """The world with the campaigns that it has by now."""
+        world = copy(self)
+        world.organizations = [
+            replace(block, campaigns=[*block.campaigns]) for block in self.organizations
+        ]
+        return world
 
     def reactions(self, block: CampaignBlock, behaviour: str) -> Reactions:
         """How the people of a campaign react under the behaviour so named."""

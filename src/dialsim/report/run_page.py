@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import dialsim
 from dialsim.report.page import (
     Fact,
     Facts,
@@ -31,6 +30,7 @@ from dialsim.results.result import Result
 from dialsim.results.summary import Summary
 from dialsim.results.thai_time import minute_text
 from dialsim.results.wording import FigureTable, answers, reach_text, tables
+from dialsim.version import __version__
 
 
 def run_page(result: Result, what_if: WhatIf | None) -> Page:
@@ -213,7 +213,7 @@ def _made_from(result: Result) -> str:
 def made_from(scenario: str, which: str) -> str:
     """The last line of a page."""
     return (
-        f"Made by dialsim {dialsim.__version__} from the scenario “{scenario}”, {which}. All "
+        f"Made by dialsim {__version__} from the scenario “{scenario}”, {which}. All "
         "instants are Thai time (UTC+7). A simulation answers for its assumptions only: how people "
         "behave is the scenario's guess."
     )

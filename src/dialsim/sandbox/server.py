@@ -5,8 +5,10 @@ from __future__ import annotations
 import ipaddress
 import socket
 from contextlib import suppress
+from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.app import application
@@ -22,15 +24,20 @@ def serve(exchange: Exchange, host: str, port: int) -> None:
     """
     with listening(host, port) as listener:
         print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
-        config = uvicorn.Config(
-            application(exchange),
-            log_level="warning",
-            access_log=False,  # what is asked for is no secret, but who asks is
-            server_header=False,
-            date_header=False,
-        )
         with suppress(KeyboardInterrupt):  # the usual way to stop it
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(configuration(application(exchange))).run(sockets=[listener])
+
+
+def configuration(app: ASGIApp, **more: Any) -> uvicorn.Config:
+    """How the application is served; `more` are further settings of uvicorn."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # what is asked for is no secret, but who asks is
+        server_header=False,
+        date_header=False,
+        **more,
+    )
 
 
 def listening(host: str, port: int) -> socket.socket:

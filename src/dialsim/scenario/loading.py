@@ -55,6 +55,11 @@ def loads(
     return _read(Origin(text, name, Path(folder or ""), None, tuple(overrides)))
 
 
+def is_text(source: str) -> bool:
+    """Whether a string is a scenario's text; otherwise it is the name of a file."""
+    return "\n" in source or source.lstrip().startswith("{")
+
+
 def with_overrides(scenario: Scenario, overrides: Sequence[str]) -> Scenario:
     """The same scenario with values replaced by `PATH=VALUE`, after those it was loaded with.
 

@@ -46,7 +46,7 @@ class Bench:
         return scenario, chosen
 
     def _load(self, source: Scenario | Sketch | Path | str, overrides: Sequence[str]) -> Scenario:
-        from dialsim.scenario.loading import load, loads
+        from dialsim.scenario.loading import is_text, load, loads
         from dialsim.scenario.models import Scenario
         from dialsim.testing.sketch import Sketch
 
@@ -60,7 +60,7 @@ class Bench:
                 return source
             case Sketch():
                 return source.scenario(overrides)
-            case str() if "\n" in source or source.lstrip().startswith("{"):
+            case str() if is_text(source):
                 return loads(source, folder=self.folder, overrides=overrides)
         return load(self._find(Path(source)), overrides)
 

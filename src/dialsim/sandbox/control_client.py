@@ -1,0 +1,42 @@
+"""The sandbox's own client: what `Sandbox` asks of its server, and refusals as errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from dialsim.interface.errors import DialsimError, Refused
+
+
+class ControlClient:
+    """Asks a server over HTTP, as any client would; threads may share one."""
+
+    def __init__(self, url: str) -> None:
+        # the next request may be long after this one: no connection is kept for it
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(
+            base_url=url, timeout=None, limits=limits, trust_env=False, verify=False
+        )
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._http.close()
+
+    def ask(self, method: str, path: str, body: object = None, api_key: str | None = None) -> Any:
+        """The decoded answer; `body` is sent as JSON unless it is None.
+
+        Raises `Refused` with the status, code and texts of an error envelope, DialsimError if no
+        answer comes.
+        """
+        if self._http.is_closed:
+            raise DialsimError("the sandbox was stopped")
+        headers = {} if api_key is None else {"X-API-Key": api_key}
+        try:
+            response = self._http.request(method, path, json=body, headers=headers)
+        except httpx.HTTPError as error:
+            raise DialsimError(f"the sandbox doesn't answer: {error}") from error
+        answer = response.json()
+        if response.is_error:
+            raise Refused(answer["statusCode"], answer["code"], answer["errors"])
+        return answer

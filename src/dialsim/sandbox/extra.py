@@ -1,0 +1,19 @@
+"""The extra: the packages that a sandbox needs beyond dialsim's own."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from dialsim.interface.errors import DialsimError
+
+PACKAGES = ("starlette", "uvicorn", "httpx")
+
+
+def require_extra(what: str) -> None:
+    """Raise DialsimError, with how to install them, if packages that `what` needs are missing."""
+    missing = [package for package in PACKAGES if find_spec(package) is None]
+    if missing:
+        names = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
+        raise DialsimError(
+            f"{what} needs {names}: pip install '.[sandbox]' in the folder of dialsim"
+        )

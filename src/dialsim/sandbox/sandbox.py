@@ -1,0 +1,211 @@
+"""The sandbox from Python: the service on a port of this machine, for as long as it is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import orjson
+
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import format_instant
+from dialsim.results.result import Result
+from dialsim.sandbox.campaign_record import CampaignRecord, find
+from dialsim.sandbox.extra import require_extra
+from dialsim.scenario.loading import is_text, load, loads, with_overrides
+from dialsim.scenario.models import Scenario
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.remote_clock import RemoteClock
+    from dialsim.sandbox.session import Session
+
+Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
+"""A scenario, its file, its text, or its content as a mapping."""
+
+_CAMPAIGNS = "/_dialsim/campaigns"
+
+
+class Sandbox:
+    """The service's interface, really served over HTTP by a thread of this process.
+
+    ```python
+    with dialsim.Sandbox("scenarios/first-campaign.yaml") as sandbox:
+        client = MyClient(sandbox.url, sandbox.api_key)
+        sandbox.clock.advance(hours=3)
+    ```
+
+    Without `with`, in a notebook say, there are `start` and `stop`. Commands are those of
+    `Simulation`, under the same names: campaigns are named `January`, or `Acme/January` where the
+    name alone is ambiguous, and `Refused` is raised with the service's text where a rule forbids
+    the command. Threads may share a sandbox; in an event loop that must go on meanwhile, call what
+    waits by `asyncio.to_thread`.
+    """
+
+    def __init__(
+        self,
+        scenario: Source,
+        overrides: Sequence[str] = (),
+        *,
+        seed: int | None = None,
+        port: int = 0,
+    ) -> None:
+        """`overrides` are texts `PATH=VALUE`, as for `load`; `seed` defaults to the scenario's.
+
+        Port 0 takes a free one. Raises ScenarioError as `load` does, DialsimError where packages
+        are missing.
+        """
+        require_extra("Sandbox")
+        self._scenario = _read(scenario, overrides)
+        self._seed = seed
+        self._port = port
+        self._session: Session | None = None
+        self._over = False
+
+    # -- from start to stop -----------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Serve from now on, with the clock at clock.start; `with` does this by itself.
+
+        Raises DialsimError if the port can't be had, or the sandbox has been started before.
+        """
+        from dialsim.sandbox.session import Session
+
+        if self._session is not None or self._over:
+            raise DialsimError("a sandbox is started once: make another one")
+        self._session = Session(self._scenario, self._seed, self._port)
+        return self
+
+    def stop(self) -> None:
+        """Break off whatever is under way and give port and thread back; more than once is fine.
+
+        Raises DialsimError if a fault of dialsim's own was answered with 500 meanwhile.
+        """
+        self._over = True
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop()
+        except DialsimError as fault:
+            if error is None:
+                raise
+            error.add_note(str(fault))  # what failed in the block is not to be hidden
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where it is served: `http://127.0.0.1:PORT`."""
+        return self._running.url
+
+    @property
+    def api_key(self) -> str:
+        """The API key of the only organization; of several, `api_keys` has each."""
+        return self._running.api_keys[self._organization(None)]
+
+    @property
+    def api_keys(self) -> Mapping[str, str]:
+        """The API key of every organization, by its name."""
+        return dict(self._running.api_keys)
+
+    @property
+    def clock(self) -> RemoteClock:
+        """The virtual clock: `clock.now`, `clock.advance(hours=3)`, `clock.run(speed=600)`."""
+        return self._running.clock
+
+    @property
+    def campaigns(self) -> list[CampaignRecord]:
+        """Every campaign as it stands, deleted ones too, in the order of the scenario."""
+        return [CampaignRecord.read(state) for state in self._ask("GET", _CAMPAIGNS)]
+
+    def campaign(self, name: str) -> CampaignRecord:
+        """A campaign as it stands; raises DialsimError if the name is not exactly one's."""
+        return find(self.campaigns, name)
+
+    def result(self) -> Result:
+        """The result of the run so far; what happens later doesn't change it.
+
+        Its webhooks are those that the scenario's simulated receiver would have got.
+        """
+        return Result(self._running.snapshot())
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def schedule(self, campaign: str, body: Mapping[str, object]) -> None:
+        """Start a campaign with the body of a schedule request, as a client would (C1, C9)."""
+        self._request(campaign, "schedule", body)
+
+    def pause(self, campaign: str) -> None:
+        """Pause a campaign, as a client would (C4)."""
+        self._request(campaign, "pause")
+
+    def resume(self, campaign: str) -> None:
+        """Resume a campaign (C5)."""
+        self._ask("POST", f"{_CAMPAIGNS}/{self.campaign(campaign).id}/resume")
+
+    def cancel(self, campaign: str) -> None:
+        """Cancel a campaign (C6)."""
+        self._ask("POST", f"{_CAMPAIGNS}/{self.campaign(campaign).id}/cancel")
+
+    def delete(self, campaign: str) -> None:
+        """Delete a campaign (C8)."""
+        self._ask("DELETE", f"{_CAMPAIGNS}/{self.campaign(campaign).id}")
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        if self._session is None:
+            state = "stopped" if self._over else "not started"
+        else:
+            state = f"at {self._session.url}, {format_instant(self._session.at)}"
+        return f"<dialsim.Sandbox {self._scenario.name!r} {state}>"
+
+    @property
+    def _running(self) -> Session:
+        if self._session is None:
+            state = "was stopped" if self._over else "is not started: use it in a `with` block"
+            raise DialsimError(f"the sandbox {state}")
+        return self._session
+
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        return self._running.client.ask(method, path, body)
+
+    def _request(self, name: str, action: str, body: object = None) -> None:
+        """A request of the interface for a campaign, with its organization's key."""
+        campaign = self.campaign(name)
+        key = self._running.api_keys[campaign.organization]
+        path = f"/api/campaign/{campaign.id}/{action}"
+        self._running.client.ask("POST", path, body, api_key=key)
+
+    def _organization(self, name: str | None) -> str:
+        names = [*self._running.api_keys]
+        if name is None and len(names) == 1:
+            return names[0]
+        if name is None:
+            raise DialsimError(f"name the organization: {', '.join(names)}")
+        if name not in names:
+            raise DialsimError(f"no organization {name!r}; there are: {', '.join(names)}")
+        return name
+
+
+def _read(source: Source, overrides: Sequence[str]) -> Scenario:
+    match source:
+        case Scenario():
+            return with_overrides(source, overrides) if overrides else source
+        case Mapping():
+            return loads(orjson.dumps(source).decode(), name="<mapping>", overrides=overrides)
+        case str() if is_text(source):
+            return loads(source, overrides=overrides)
+    return load(source, overrides)

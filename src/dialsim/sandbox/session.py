@@ -1,0 +1,70 @@
+"""A session: one sandbox from start to stop, with all that it holds of this machine."""
+
+from __future__ import annotations
+
+from dialsim.engine.trace import Trace
+from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.api_keys import derived_key
+from dialsim.sandbox.control_client import ControlClient
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.remote_clock import RemoteClock
+from dialsim.sandbox.server import address, listening
+from dialsim.sandbox.server_thread import ServerThread
+from dialsim.scenario.models import Scenario
+
+
+class Session:
+    """The server's thread and the client that asks it; `api_keys` are by organization."""
+
+    def __init__(self, scenario: Scenario, seed: int | None, port: int) -> None:
+        """Serve from now on; raises DialsimError where that can't be."""
+        listener = listening("127.0.0.1", port)
+        try:
+            self.url = address(listener)
+            self._exchange = Exchange(_at_its_own_address(scenario, self.url), seed)
+            self._thread = ServerThread(self._exchange, listener)
+            self._thread.start()
+        except BaseException:
+            listener.close()
+            raise
+        world = self._exchange.simulation.log.world
+        self.api_keys = {
+            block.name: block.settings.api_key or derived_key(world.seed, block.name)
+            for block in world.organizations
+        }
+        self.client = ControlClient(self.url)
+        self.clock = RemoteClock(self.client)
+
+    @property
+    def at(self) -> int:
+        """The virtual instant (ms)."""
+        return self._exchange.simulation.at
+
+    def snapshot(self) -> Trace:
+        """What has happened so far, for keeps."""
+
+        def take() -> Trace:
+            return self._exchange.simulation.trace.snapshot()
+
+        return self._thread.ask(take)
+
+    def close(self) -> None:
+        """Stop serving; raises DialsimError if there was a fault of ours."""
+        self._thread.stop()
+        self.client.close()
+        if self._thread.failure is not None:
+            raise DialsimError(
+                f"the sandbox ended by itself: {self._thread.failure!r}"
+            ) from self._thread.failure
+        for fault in self._thread.faults:
+            raise DialsimError(
+                f"the sandbox had a fault of its own, please report it: {fault!r}"
+            ) from fault
+
+
+def _at_its_own_address(scenario: Scenario, url: str) -> Scenario:
+    """The scenario with links to files that lead to this server, unless it says another place."""
+    service = scenario.service
+    if "public_url" in service.model_fields_set:
+        return scenario
+    return scenario.model_copy(update={"service": service.model_copy(update={"public_url": url})})
