@@ -98,7 +98,7 @@ def test_what_is_not_finished_says_why() -> None:
 
 def test_warnings_and_refusals_are_printed_below() -> None:
     trace = hand_trace([JANUARY])
-    trace.world.scenario.warnings = ("The number 0800000000 stands twice in January.",)
+    trace.world.warnings = ("The number 0800000000 stands twice in January.",)
     text = "Cannot pause a COMPLETED campaign"
     trace.refused.append(Refusal(NINE, 0, 0, "pause", "INVALID_CAMPAIGN_STATE", text))
     lines = " ".join(printed(Result(trace)).split())

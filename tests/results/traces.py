@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dialsim.engine.chance import Draws
+from dialsim.engine.identity import campaign_id
 from dialsim.engine.trace import (
     CHANGES,
     CallLog,
@@ -112,6 +113,7 @@ def hand_trace(
         numbers=[],
         voice_keys=[],
         behaviours=("default",),
+        warnings=(),
         organizations=[
             SimpleNamespace(
                 position=o,
@@ -120,13 +122,14 @@ def hand_trace(
                     webhook=None,
                     retention=None,
                     agents=(_AGENT,),
-                    campaigns=[SimpleNamespace(id=None)] * len(campaigns),
                 ),
                 campaigns=[
                     SimpleNamespace(
                         organization=o,
                         position=c,
                         name=campaign.name,
+                        id=campaign_id(1, o, c),
+                        created_at=NINE,
                         agent=_AGENT,
                         people=HandPeople(campaign.people, campaign.segments),
                         draws=Draws(1, 0, (o, c), campaign.people),

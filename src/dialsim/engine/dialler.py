@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from simpy.events import Event
 
 from dialsim.engine.caller_ids import NumberUse
+from dialsim.engine.campaign import Campaign
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.reached import ReachedPeople
-from dialsim.engine.trace import LimitChange, Trace, UrlChange
+from dialsim.engine.trace import CallLog, LimitChange, Trace, UrlChange
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.call import Call
-    from dialsim.engine.campaign import Campaign
-    from dialsim.engine.world import OrganizationBlock
+    from dialsim.engine.world import CampaignBlock, OrganizationBlock
 
 _QUEUED = CallStatus.QUEUED
 _DIALLING = Step.DIALLING
@@ -56,9 +56,29 @@ class Dialler:
         self.limit = 0
         self.set_limit(block.settings.max_concurrent_calls)
         alert = block.settings.duplicate_call_alert
-        self.reached = ReachedPeople(None if alert is None else alert.window, block.campaigns)
+        self.reached = ReachedPeople(None if alert is None else alert.window)
         webhook = block.settings.webhook
         self.set_webhook_url(None if webhook is None else webhook.url)
+        self._behaviours: dict[str, str] = {}  # by agent, where it was changed
+        for campaign in block.campaigns:
+            self.add(campaign)
+
+    def add(self, block: CampaignBlock) -> Campaign:
+        """Take up the organization's next campaign, a DRAFT."""
+        self.trace.calls[self.block.position].append(CallLog())
+        campaign = Campaign(self.clock, block, self)
+        self.campaigns.append(campaign)
+        self.reached.add(block)
+        if block.agent.name in self._behaviours:
+            campaign.use_behaviour(self._behaviours[block.agent.name])
+        return campaign
+
+    def remove_last(self) -> None:
+        """Take the newest campaign, a DRAFT, out of the organization again."""
+        self.block.campaigns.pop()
+        self.trace.calls[self.block.position].pop()
+        self.campaigns.pop()
+        self.reached.remove_last()
 
     def set_limit(self, limit: int) -> None:
         """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
@@ -76,7 +96,11 @@ class Dialler:
         self.calling_allowed = allowed
 
     def use_behaviour(self, agent: str, behaviour: str) -> None:
-        """Have the people whom an agent calls react by another behaviour from the next dial on."""
+        """Have the people whom an agent calls react by another behaviour from the next dial on.
+
+        Campaigns that are added later too.
+        """
+        self._behaviours[agent] = behaviour
         for campaign in self.campaigns:
             if campaign.block.agent.name == agent:
                 campaign.use_behaviour(behaviour)

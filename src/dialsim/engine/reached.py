@@ -15,15 +15,24 @@ class ReachedPeople:
     Nothing is kept where the organization's duplicate-call alert is off (`window` is None).
     """
 
-    def __init__(self, window: int | None, campaigns: list[CampaignBlock]) -> None:
-        """`window` in ms is how far back a request looks; histories are noted at once."""
+    def __init__(self, window: int | None) -> None:
+        """`window` in ms is how far back a request looks."""
         self._window = window
-        self._campaigns = campaigns
-        self._ended_at: list[dict[int, int]] = [{} for _ in campaigns]
-        for block in campaigns:
-            for recipient, past in block.people.history.items():
-                if past.reached:
-                    self.note(block, recipient, past.last_ended_at)
+        self._campaigns: list[CampaignBlock] = []
+        self._ended_at: list[dict[int, int]] = []
+
+    def add(self, block: CampaignBlock) -> None:
+        """Take in the next campaign of the organization, and whom its history says was reached."""
+        self._campaigns.append(block)
+        self._ended_at.append({})
+        for recipient, past in block.people.history.items():
+            if past.reached:
+                self.note(block, recipient, past.last_ended_at)
+
+    def remove_last(self) -> None:
+        """Forget the campaign that was added last."""
+        self._campaigns.pop()
+        self._ended_at.pop()
 
     def note(self, block: CampaignBlock, recipient: int, ended_at: int) -> None:
         """A call to this recipient ended COMPLETED."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from os import PathLike
 from typing import TYPE_CHECKING
 
+from dialsim.engine.adding import add_campaign
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.move import Instant, Move, Until, instant_as_datetime
 from dialsim.engine.timeline import lay_out
-from dialsim.engine.trace import CallLog, Trace
+from dialsim.engine.trace import Trace
 from dialsim.engine.windows import HOUR, LAST_INSTANT
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
@@ -20,6 +22,7 @@ from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
+    from dialsim.scenario.models import Campaign as CampaignModel
     from dialsim.scenario.models import Scenario
 
 
@@ -36,13 +39,8 @@ class Simulation:
         """`seed` defaults to the scenario's."""
         world = World(scenario, seed, replication)
         self._clock = Clock(scenario.clock.start)
-        calls = [[CallLog() for _ in block.campaigns] for block in world.organizations]
-        self._trace = Trace(world=world, calls=calls)
-        self._diallers = []
-        for block in world.organizations:
-            dialler = Dialler(self._clock, block, self._trace)
-            dialler.campaigns = [Campaign(self._clock, part, dialler) for part in block.campaigns]
-            self._diallers.append(dialler)
+        self._trace = Trace(world=world, calls=[[] for _ in world.organizations])
+        self._diallers = [Dialler(self._clock, block, self._trace) for block in world.organizations]
         lay_out(self._clock, self._diallers, self._trace)
         self._clock.work_off(self._clock.now)
 
@@ -129,6 +127,27 @@ class Simulation:
         return self.trace
 
     # -- commands ---------------------------------------------------------------------------------
+
+    def add_campaign(
+        self,
+        campaign: CampaignModel | Mapping[str, object],
+        organization: str | None = None,
+        *,
+        csv: bytes | str | None = None,
+        folder: str | PathLike[str] | None = None,
+    ) -> str:
+        """Add a campaign behind those of an organization; returns its id.
+
+        `campaign` is a block as in a scenario file, or one that was read from a file; `csv`, the
+        content of a CSV, may take the place of a block's `recipients`. Names of files are read only
+        with a `folder` where they start. Its `schedule` request is made at once, or at its
+        `scheduledAt`. Raises ScenarioError with what is wrong with it and `Refused` where the
+        request is refused at once; then nothing is added.
+        """
+        dialler = self._dialler(organization)
+        added = add_campaign(dialler, self._clock.now, campaign, csv, folder)
+        self._clock.work_off(self._clock.now)
+        return added.block.id
 
     def schedule(self, campaign: str, body: object) -> None:
         """Start a campaign with the body of a schedule request, checked as the interface does (C9).

@@ -42,6 +42,12 @@ def lay_out(clock: Clock, diallers: list[Dialler], trace: Trace) -> None:
         At(clock, instant, Step.ACTIONS, _carrying_out(deeds, trace))
 
 
+def lay_out_request(clock: Clock, campaign: Campaign, trace: Trace) -> None:
+    """Put the schedule request of an added campaign on the clock, behind what stands there (T4)."""
+    for deed in _request(campaign):
+        At(clock, deed.at, Step.ACTIONS, _carrying_out([deed], trace))
+
+
 def _carrying_out(deeds: list[Deed], trace: Trace) -> Callable[[Event], None]:
     def carry_out(_event: Event) -> None:
         for deed in deeds:
@@ -56,11 +62,15 @@ def _carrying_out(deeds: list[Deed], trace: Trace) -> Callable[[Event], None]:
 def _requests(diallers: list[Dialler]) -> Iterator[Deed]:
     for dialler in diallers:
         for campaign in dialler.campaigns:
-            block = campaign.block
-            request, at = block.schedule, block.scheduled_at
-            if request is not None and at is not None:
-                command = partial(campaign.schedule, request)
-                yield Deed(at, block.organization, block.position, "schedule", command)
+            yield from _request(campaign)
+
+
+def _request(campaign: Campaign) -> Iterator[Deed]:
+    block = campaign.block
+    request, at = block.schedule, block.scheduled_at
+    if request is not None and at is not None:
+        command = partial(campaign.schedule, request)
+        yield Deed(at, block.organization, block.position, "schedule", command)
 
 
 def _actions(diallers: list[Dialler]) -> Iterator[Deed]:

@@ -10,26 +10,36 @@ from typing import TYPE_CHECKING
 
 from dialsim.engine.behaviour import Reactions
 from dialsim.engine.chance import Draws
+from dialsim.engine.identity import campaign_id
 from dialsim.interface.errors import DialsimError
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
+    from dialsim.scenario.added_campaign import Surroundings
     from dialsim.scenario.models import Agent, Campaign, Organization, Scenario
     from dialsim.scenario.people import People
 
 
 @dataclass(slots=True)
 class CampaignBlock:
-    """One campaign: whom it calls (`people`, in upload order), with which agent, and its chance."""
+    """One campaign: whom it calls (`people`, in upload order), with which agent, and its chance.
+
+    `id` is the one that is fixed or else derived; `created_at` is the instant (ms) of the upload:
+    clock.start for the campaigns of the scenario (F2). `remarks` are the sentences on a campaign
+    that was added; those on the others are the scenario's.
+    """
 
     organization: int
     position: int
     name: str
+    id: str
+    created_at: int
     agent: Agent
     people: People
     draws: Draws
     schedule: ScheduleRequest | None
     scheduled_at: int | None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -45,7 +55,8 @@ class OrganizationBlock:
 class World:
     """All that an engine needs to know of a scenario, a seed and a replication.
 
-    `numbers`, `voice_keys` and `behaviours` are the texts that a trace's dials refer to by index.
+    Campaigns may be added to those of the scenario. `numbers`, `voice_keys` and `behaviours` are
+    the texts that a trace's dials refer to by index.
     """
 
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
@@ -64,17 +75,54 @@ class World:
         self._number_index: dict[str, int] = {}
         self._voice_index: dict[str, int] = {}
         self.organizations = [
-            OrganizationBlock(
-                position=position,
-                name=organization.name,
-                settings=organization,
-                campaigns=[
-                    self._campaign(organization, position, campaign, number)
-                    for number, campaign in enumerate(organization.campaigns)
-                ],
-            )
+            OrganizationBlock(position, organization.name, organization, [])
             for position, organization in enumerate(scenario.organizations)
         ]
+        for owner in self.organizations:
+            for campaign in owner.settings.campaigns:
+                self._append(owner, campaign, scenario.clock.start)
+
+    @property
+    def has_added_campaigns(self) -> bool:
+        """Whether it has more campaigns than its scenario."""
+        return any(
+            len(owner.campaigns) > len(owner.settings.campaigns) for owner in self.organizations
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on what is allowed but may not be meant."""
+        blocks = (campaign for owner in self.organizations for campaign in owner.campaigns)
+        return sum((block.remarks for block in blocks), self.scenario.warnings)
+
+    def add_campaign(self, organization: int, campaign: Campaign, now: int) -> CampaignBlock:
+        """Add a campaign, uploaded now (ms), behind those of an organization.
+
+        Its people and all its chance are those that it would have at this place of the scenario.
+        """
+        from dialsim.scenario.remarks import remarks_on_campaign
+
+        owner = self.organizations[organization]
+        self._append(owner, campaign, now)
+        block = owner.campaigns[-1]
+        block.remarks = tuple(remarks_on_campaign(owner.settings, campaign))
+        return block
+
+    def surroundings(self, organization: int, now: int) -> Surroundings:
+        """What a campaign must fit that is added to an organization now (ms)."""
+        from dialsim.scenario.added_campaign import Surroundings
+
+        blocks = [campaign for owner in self.organizations for campaign in owner.campaigns]
+        return Surroundings(
+            scenario=self.scenario,
+            organization=organization,
+            campaigns=[
+                [(campaign.name, campaign.id) for campaign in owner.campaigns]
+                for owner in self.organizations
+            ],
+            recipient_ids=(fixed for block in blocks for fixed in block.people.fixed_ids()),
+            now=now,
+        )
 
     def number(self, text: str) -> int:
         """The index of a caller ID in `numbers`."""
@@ -97,28 +145,24 @@ class World:
         position = self.behaviours.index(behaviour)
         return Reactions(self.scenario.behaviours[behaviour], position, block.draws, block.people)
 
-    def _campaign(
-        self,
-        organization: Organization,
-        organization_position: int,
-        campaign: Campaign,
-        position: int,
-    ) -> CampaignBlock:
+    def _append(self, owner: OrganizationBlock, campaign: Campaign, created_at: int) -> None:
         from dialsim.scenario.people import people
 
-        listed = people(campaign.recipients, self.seed, organization_position, position)
-        return CampaignBlock(
-            organization=organization_position,
-            position=position,
+        place = owner.position, len(owner.campaigns)
+        listed = people(campaign.recipients, self.seed, *place)
+        block = CampaignBlock(
+            organization=owner.position,
+            position=place[1],
             name=campaign.name,
-            agent=next(agent for agent in organization.agents if agent.name == campaign.agent),
+            id=campaign.id or campaign_id(self.seed, *place),
+            created_at=created_at,
+            agent=next(agent for agent in owner.settings.agents if agent.name == campaign.agent),
             people=listed,
-            draws=Draws(
-                self.seed, self.replication, (organization_position, position), listed.count
-            ),
+            draws=Draws(self.seed, self.replication, place, listed.count),
             schedule=campaign.schedule,
             scheduled_at=campaign.scheduled_at,
         )
+        owner.campaigns.append(block)
 
 
 def _count(name: str, value: object) -> int:

@@ -41,10 +41,10 @@ def levers(result: Result) -> list[Variant]:
 
     More lines, longer windows, another attempt, a shorter retry interval; and where the run shows
     a need for it a shorter queue, a faster pace, a later endDateTime. Empty where nothing was
-    scheduled, or the scenario was not loaded from a text.
+    scheduled, or the run is not of a scenario's text alone.
     """
-    bound = _bound(result)
-    if bound is None or result.trace.world.scenario.origin is None:
+    bound, world = _bound(result), result.trace.world
+    if bound is None or world.scenario.origin is None or world.has_added_campaigns:
         return []
     found = [
         *_lines(bound),

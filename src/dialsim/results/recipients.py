@@ -22,12 +22,11 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
 
     `call_attempt` counts calls dialled and ended (P5), `latest_call_status` is null before the
     campaign is scheduled, `reached_at` is the instant of the answer (R3), `state` is one of
-    `PersonState`; `created_at` is clock.start, `updated_at` the last change of a call (F2). All go
-    on from a history; who was reached by then has the end of that call for `reached_at`. Recipients
-    who were removed as duplicates (D3) have no row.
+    `PersonState`; `created_at` is the upload's instant, `updated_at` the last change of a call
+    (F2). All go on from a history; who was reached by then has the end of that call for
+    `reached_at`. Recipients who were removed as duplicates (D3) have no row.
     """
     ledgers = list(reading.ledgers.values())
-    start = reading.world.scenario.clock.start
 
     def made(ledger: Ledger) -> NDArray[np.int32]:
         return ledger.attempts.astype(np.int32)
@@ -36,13 +35,17 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
         return np.arange(ledger.people, dtype=np.int32)
 
     def updated(ledger: Ledger) -> NDArray[np.int64]:
-        changed: NDArray[np.int64] = ledger.of_newest(ledger.changed_at, start)
+        block = reading.block((ledger.organization, ledger.campaign))
+        changed: NDArray[np.int64] = ledger.of_newest(ledger.changed_at, block.created_at)
         return changed
+
+    def created(ledger: Ledger) -> NDArray[np.int64]:
+        block = reading.block((ledger.organization, ledger.campaign))
+        return np.full(ledger.people, block.created_at, dtype=np.int64)
 
     def states(ledger: Ledger) -> NDArray[np.int8]:
         return reading.states[ledger.organization, ledger.campaign]
 
-    count = sum(ledger.people for ledger in ledgers)
     table = pd.DataFrame(
         {
             **campaign_columns(reading, [ledger.people for ledger in ledgers]),
@@ -52,7 +55,7 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
             "latest_call_status": names(joined(ledgers, np.int8, latest_status), CALL_STATUSES),
             "reached_at": instants(joined(ledgers, np.int64, reached_at)),
             "state": names(joined(ledgers, np.int8, states), PERSON_STATES),
-            "created_at": instants(np.full(count, start, dtype=np.int64)),
+            "created_at": instants(joined(ledgers, np.int64, created)),
             "updated_at": instants(joined(ledgers, np.int64, updated)),
         },
         copy=False,

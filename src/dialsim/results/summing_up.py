@@ -78,7 +78,7 @@ def sum_up(reading: Reading) -> Summary:
         unfinished=tuple(life.full_name for life in lives if life.unfinished),
         stalled=tuple(life.full_name for life in lives if life.stalled),
         refused=_refused(reading),
-        warnings=tuple(scenario.warnings),
+        warnings=reading.world.warnings,
         organizations=tuple(organizations),
     )
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dialsim.engine.identity import agent_id, campaign_id
+from dialsim.engine.identity import agent_id
 from dialsim.engine.world import OrganizationBlock
 from dialsim.interface.payload import agent_part
 from dialsim.sandbox.campaign_desk import CampaignDesk
@@ -21,26 +21,27 @@ class Account:
 
     def __init__(self, simulation: Running, block: OrganizationBlock) -> None:
         self.block = block
-        self.desks: list[CampaignDesk] = []
+        self._desks: list[CampaignDesk] = []
         self._simulation = simulation
         self._by_campaign_id: dict[str, CampaignDesk] = {}
         self._recipients = IdIndex()
         self._recipients_listed = 0
         self._calls = IdIndex()
         self._calls_listed: list[int] = []
-        created_at = simulation.log.world.scenario.clock.start
-        for campaign in block.settings.campaigns:
-            self._open(campaign.id, created_at)
 
-    def _open(self, fixed_id: str | None, created_at: int) -> None:
-        """Open the desk of the organization's next campaign."""
-        position, trace = len(self.desks), self._simulation.log
-        campaign = self._simulation.campaign(self.block.position, position)
-        derived = campaign_id(trace.world.seed, self.block.position, position)
-        desk = CampaignDesk(trace, campaign, fixed_id or derived, created_at)
-        self.desks.append(desk)
-        self._calls_listed.append(0)
-        self._by_campaign_id[desk.identifier.lower()] = desk
+    @property
+    def desks(self) -> list[CampaignDesk]:
+        """The desks of all campaigns there are by now, in the order of the scenario."""
+        self._open_desks()
+        return self._desks
+
+    def _open_desks(self) -> None:
+        for position in range(len(self._desks), len(self.block.campaigns)):
+            campaign = self._simulation.campaign(self.block.position, position)
+            desk = CampaignDesk(self._simulation.log, campaign)
+            self._desks.append(desk)
+            self._calls_listed.append(0)
+            self._by_campaign_id[desk.identifier.lower()] = desk
 
     @cached_property
     def agents(self) -> bytes:
@@ -56,6 +57,7 @@ class Account:
 
     def campaign(self, identifier: str) -> CampaignDesk | None:
         """The campaign of an id; None if there is none, or it was deleted (C8)."""
+        self._open_desks()
         desk = self._by_campaign_id.get(identifier.lower())
         return None if desk is None or desk.campaign.deleted else desk
 
@@ -80,12 +82,12 @@ class Account:
 
     def _at(self, place: int) -> tuple[CampaignDesk, int]:
         campaign, number = divmod(place, 1 << _CAMPAIGN_SHIFT)
-        return self.desks[campaign], number
+        return self._desks[campaign], number
 
     def _list_recipients(self) -> None:
         """Index the recipients of campaigns that have come since the last time."""
         for position in range(self._recipients_listed, len(self.desks)):
-            desk = self.desks[position]
+            desk = self._desks[position]
             everybody = np.arange(desk.campaign.block.people.count, dtype=np.int64)
             places = everybody | position << _CAMPAIGN_SHIFT
             self._recipients.add(desk.recipient_ids(everybody), places)

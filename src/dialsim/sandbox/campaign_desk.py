@@ -80,11 +80,11 @@ class CampaignDesk:
     `identifier` is the campaign's id, `created_at` the instant of the upload (F2).
     """
 
-    def __init__(self, trace: Trace, campaign: Campaign, identifier: str, created_at: int) -> None:
+    def __init__(self, trace: Trace, campaign: Campaign) -> None:
         block = campaign.block
         self.campaign = campaign
-        self.identifier = identifier
-        self.created_at = created_at
+        self.identifier = block.id
+        self.created_at = block.created_at
         self._trace = trace
         self._people = block.people
         self._retention = trace.world.organizations[block.organization].settings.retention

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.tree import Cursor
 from dialsim.scenario.units import parse_offset_instant
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Before it nothing is asked for, and by then every history has ended.
+
+    `at` is in ms, 0 if unknown; `name` is what problems call it.
+    """
+
+    at: int
+    name: str = "clock.start"
+
+    def __str__(self) -> str:
+        return f"{self.name}, {format_instant(self.at).replace('.000Z', 'Z')}"
 
 
 def start_of(root: Cursor, problems: Problems) -> int:
@@ -27,28 +42,21 @@ def start_of(root: Cursor, problems: Problems) -> int:
     return min((instant for instant in read if instant is not None), default=0)
 
 
-def check_order(root: Cursor, start: int, problems: Problems) -> None:
-    """Note the instants of the document that lie on the wrong side of its clock's start.
-
-    Nothing is asked for before it, and a history ends by then; `start` is 0 if unknown.
-    """
+def check_order(root: Cursor, start: Beginning, problems: Problems) -> None:
+    """Note the instants of the document that lie on the wrong side of its beginning."""
     for cursor in _instants(root):
         instant = _read(cursor, parse_offset_instant)
-        if instant is not None and instant < start:
-            problems.add(cursor, f"must not be before clock.start, {_shown(start)}")
+        if instant is not None and instant < start.at:
+            problems.add(cursor, f"must not be before {start}")
     for cursor in _histories(root):
         instant = _read(cursor.at("lastEndedAt"), parse_offset_instant)
-        if instant is not None and instant > start > 0:
+        if instant is not None and instant > start.at > 0:
             problems.add(cursor.at("lastEndedAt"), not_after(start))
 
 
-def not_after(start: int) -> str:
-    """What a history that goes on after clock.start (ms) is told."""
-    return f"must not be after clock.start, {_shown(start)}"
-
-
-def _shown(instant: int) -> str:
-    return format_instant(instant).replace(".000Z", "Z")
+def not_after(start: Beginning) -> str:
+    """What a history that goes on after the beginning is told."""
+    return f"must not be after {start}"
 
 
 def _histories(root: Cursor) -> Iterator[Cursor]:

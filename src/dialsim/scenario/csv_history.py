@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.clock import not_after
+from dialsim.scenario.clock import Beginning, not_after
 from dialsim.scenario.csv_source import CsvSource, quoted
 from dialsim.scenario.history import Past, contradiction
 from dialsim.scenario.problems import Problems
@@ -22,11 +22,10 @@ _STATUSES = {status.value: status for status in CallStatus}
 _Value = TypeVar("_Value")
 
 
-def read_history(source: CsvSource, start: int, problems: Problems) -> dict[int, Past]:
+def read_history(source: CsvSource, start: Beginning, problems: Problems) -> dict[int, Past]:
     """The history of each recipient who has one, by row; what is wrong with it is noted.
 
-    `start` is clock.start in ms, which no history may pass; 0 if unknown. A row whose history cells
-    are all empty has none.
+    No history may pass `start`. A row whose history cells are all empty has none.
     """
     found: dict[int, Past] = {}
     faults: list[tuple[str, str]] = []
@@ -57,7 +56,7 @@ def _note(source: CsvSource, row: int, name: str, says: str, problems: Problems)
 
 
 def _past(
-    start: int,
+    start: Beginning,
     faults: list[tuple[str, str]],
     attempts: str,
     status: str,
@@ -76,7 +75,7 @@ def _past(
     call_attempt = read("callAttempt", _count, attempts) or 0
     latest = read("latestCallStatus", _status, status)
     last = read("lastEndedAt", parse_offset_instant, ended_at)
-    if last is not None and last > start > 0:
+    if last is not None and last > start.at > 0:
         faults.append(("lastEndedAt", not_after(start)))
     if not faults and (wrong := contradiction(call_attempt, latest, last)):
         faults.append(wrong)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 
 from dialsim.interface.agent import ParamSchema
 from dialsim.interface.identifiers import is_uuid
+from dialsim.scenario.clock import Beginning
 from dialsim.scenario.csv_history import HISTORY_COLUMNS, read_history
 from dialsim.scenario.csv_source import CsvSource, quoted
 from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, ParamValue
@@ -27,19 +27,13 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def read_people(
-    folder: Path,
-    file: str,
-    schema: Mapping[str, ParamSchema],
-    start: int,
-    problems: Problems,
+    source: CsvSource, schema: Mapping[str, ParamSchema], start: Beginning, problems: Problems
 ) -> PeopleTable:
-    """Read the recipients of a CSV relative to `folder`, noting all that is wrong with it.
+    """Read the recipients of a CSV, noting all that is wrong with it.
 
     `schema` is the agent's paramsSchema: it says which columns `agentParams.…` must be there and
-    what they hold; an empty cell is a parameter left out. `start` is clock.start in ms, 0 if
-    unknown. Raises ScenarioError where the file can't be read as a CSV at all.
+    what they hold; an empty cell is a parameter left out. No history may pass `start`.
     """
-    source = CsvSource.read(folder, file, problems)
     _check_header(source, schema, problems)
     rows = len(source.rows)
     table = PeopleTable(

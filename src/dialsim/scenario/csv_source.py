@@ -31,12 +31,16 @@ class CsvSource:
 
     @classmethod
     def read(cls, folder: Path, file: str, problems: Problems) -> CsvSource:
-        """Read a file relative to `folder`; ragged rows are noted and left out.
-
-        Raises ScenarioError where the file can't be read as a CSV at all.
-        """
+        """Read a file relative to `folder`; raises ScenarioError where that can't be done."""
         shown = str(folder / file)
-        content = read_bytes(folder / file, shown)
+        return cls.parse(read_bytes(folder / file, shown), shown, problems)
+
+    @classmethod
+    def parse(cls, content: bytes, shown: str, problems: Problems) -> CsvSource:
+        """Take the content of a file apart; ragged rows are noted and left out.
+
+        `shown` is the file's name. Raises ScenarioError where it is no CSV at all.
+        """
         lines = list(io.StringIO(decoded(content, shown), newline=""))
         source = cls(shown, [], digest=hashlib.sha256(content).digest(), _lines=lines)
         rows = source._records()

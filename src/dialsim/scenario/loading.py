@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
-from dialsim.scenario.clock import check_order, start_of
+from dialsim.scenario.clock import Beginning, check_order, start_of
 from dialsim.scenario.measurements import read_measurements
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.models import Campaign, Scenario
 from dialsim.scenario.origin import Origin
 from dialsim.scenario.overrides import apply
 from dialsim.scenario.problems import Problems, told
@@ -89,9 +89,16 @@ def _read(origin: Origin) -> Scenario:
             problems.note(problem)
         problems.raise_if_any()
         problems.fail(told(root.place, (), str(error)))
-    check_ids(scenario, root, problems)
+    check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()
     return scenario.loaded(origin, remarks_on(scenario))
+
+
+def _campaigns(scenario: Scenario, root: Cursor) -> Iterator[tuple[Cursor, Campaign]]:
+    """Every campaign, and its place in the document."""
+    for o, organization in enumerate(scenario.organizations):
+        for c, campaign in enumerate(organization.campaigns):
+            yield root.at("organizations", o, "campaigns", c), campaign
 
 
 def _values(root: Cursor, folder: Path, problems: Problems) -> Any:
@@ -103,8 +110,8 @@ def _values(root: Cursor, folder: Path, problems: Problems) -> Any:
     for body, request in read_schedules(root, problems):
         put(values, body.path, request)
     start = start_of(root, problems)
-    check_order(root, start, problems)
-    for recipients, people in read_recipients(root, folder, start, problems):
+    check_order(root, Beginning(start), problems)
+    for recipients, people in read_recipients(root, folder, Beginning(start), problems):
         put(values, recipients.path, people)
     for measured, distribution in read_measurements(root, folder, problems):
         put(values, measured.path, distribution)

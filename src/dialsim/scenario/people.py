@@ -57,6 +57,10 @@ class People(ABC):
     def fixed_id(self, recipient: int) -> str | None:
         """The id that the file fixes for the recipient at an index from 0."""
 
+    @abstractmethod
+    def fixed_ids(self) -> list[str]:
+        """All ids that the file fixes."""
+
 
 class GeneratedPeople(People):
     """Made-up people; numbers and names are computed when they are asked for, all at once."""
@@ -93,6 +97,10 @@ class GeneratedPeople(People):
     @override
     def fixed_id(self, recipient: int) -> str | None:
         return None
+
+    @override
+    def fixed_ids(self) -> list[str]:
+        return []
 
 
 class ListedPeople(People):
@@ -133,6 +141,10 @@ class ListedPeople(People):
     @override
     def fixed_id(self, recipient: int) -> str | None:
         return self._table.ids[recipient]
+
+    @override
+    def fixed_ids(self) -> list[str]:
+        return [fixed for fixed in self._table.ids if fixed]
 
 
 def tabled(recipients: Sequence[Recipient]) -> PeopleTable:

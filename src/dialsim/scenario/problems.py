@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from dialsim.interface.errors import DialsimError
@@ -101,6 +101,18 @@ class Problems:
                 more = f"{counts[problem.file] - MOST_PER_FILE} more problems like these"
                 kept.append(Problem(problem.file, None, None, "", more))
         return kept
+
+
+def seen_from(path: tuple[str | int, ...], problem: Problem) -> Problem:
+    """A problem of a part of a document as told to who wrote only the part at `path`."""
+    above = ".".join(map(str, path))
+    if not problem.path.startswith(above):
+        return problem
+    return replace(
+        problem,
+        path=problem.path.removeprefix(above).removeprefix("."),
+        message=problem.message.removeprefix(above).lstrip(".: "),
+    )
 
 
 def told(place: Place, path: tuple[str | int, ...], says: str) -> Problem:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
+from dialsim.scenario.clock import Beginning
 from dialsim.scenario.csv_people import read_people
-from dialsim.scenario.models import Campaign, Scenario
+from dialsim.scenario.csv_source import CsvSource
+from dialsim.scenario.models import Campaign
 from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.problems import Problems, ScenarioError
 from dialsim.scenario.tree import Cursor
@@ -23,13 +25,13 @@ _SCHEMA = TypeAdapter(dict[str, ParamSchema])
 
 
 def read_recipients(
-    root: Cursor, folder: Path, start: int, problems: Problems
+    root: Cursor, folder: Path | None, start: Beginning, problems: Problems
 ) -> Iterator[tuple[Cursor, RecipientsFile]]:
     """Each recipients block of a document that names a CSV, with what is in the file.
 
-    `folder` is where relative file names start, `start` is clock.start in ms, 0 if unknown.
-    Parameters of recipients in the document itself are checked against their agents' paramsSchema
-    on the way.
+    `folder` is where relative file names start; without one no file is read, and each is noted. No
+    history may pass `start`. Parameters of recipients in the document itself are checked against
+    their agents' paramsSchema on the way.
     """
     for organization in root.at("organizations").items():
         schemas = dict(_schemas(organization))
@@ -58,14 +60,18 @@ def _schemas(organization: Cursor) -> Iterator[tuple[str, ParamsSchema]]:
 
 def _read_file(
     recipients: Cursor,
-    folder: Path,
+    folder: Path | None,
     file: str,
     schema: ParamsSchema,
-    start: int,
+    start: Beginning,
     problems: Problems,
 ) -> PeopleTable:
+    if folder is None:
+        says = "can't be used: no files are read here; give a list of people, or count"
+        problems.add(recipients.at("file"), says)
+        return PeopleTable()
     try:
-        return read_people(folder, file, schema, start, problems)
+        return read_people(CsvSource.read(folder, file, problems), schema, start, problems)
     except ScenarioError as error:
         problems.refer(recipients.at("file"), error)
         return PeopleTable()
@@ -83,16 +89,20 @@ def _check_params(block: Cursor, schema: ParamsSchema, problems: Problems) -> No
         problems.note(behind(where + ".", fault.message + advice, culprit))
 
 
-def check_ids(scenario: Scenario, root: Cursor, problems: Problems) -> None:
-    """Note the campaigns some of whose recipients have an id that another recipient has too."""
-    seen: set[str] = set()
-    for o, organization in enumerate(scenario.organizations):
-        for c, campaign in enumerate(organization.campaigns):
-            for fixed in _ids(campaign):
-                if fixed in seen:
-                    recipients = root.at("organizations", o, "campaigns", c, "recipients")
-                    problems.add(recipients, f"have the id {fixed} twice; ids must be unique")
-                seen.add(fixed)
+def check_ids(
+    campaigns: Iterable[tuple[Cursor, Campaign]], problems: Problems, taken: Iterable[str] = ()
+) -> None:
+    """Note the campaigns some of whose recipients have an id that another recipient has too.
+
+    Each campaign comes with its place; `taken` are ids that others have already.
+    """
+    seen = {fixed.lower() for fixed in taken}
+    for place, campaign in campaigns:
+        for fixed in _ids(campaign):
+            if fixed in seen:
+                says = f"have the id {fixed} twice; ids must be unique"
+                problems.add(place.at("recipients"), says)
+            seen.add(fixed)
 
 
 def _ids(campaign: Campaign) -> Iterator[str]:

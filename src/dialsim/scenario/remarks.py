@@ -24,10 +24,11 @@ def _on_organizations(scenario: Scenario) -> Iterator[str]:
                     "which is not among the organization's callerIds."
                 )
         for campaign in organization.campaigns:
-            yield from _on_recipients(organization, campaign)
+            yield from remarks_on_campaign(organization, campaign)
 
 
-def _on_recipients(organization: Organization, campaign: Campaign) -> Iterator[str]:
+def remarks_on_campaign(organization: Organization, campaign: Campaign) -> Iterator[str]:
+    """Plain sentences on the recipients of a good campaign."""
     where = f"Campaign {campaign.name} of {organization.name}"
     agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
     unknown = [

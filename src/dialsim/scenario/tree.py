@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Mapping as Plain
 from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from dialsim.scenario.problems import ScenarioError, told
+
+DEEPEST = 50
+"""Levels of nesting; a scenario needs about ten."""
 
 Path: TypeAlias = tuple[str | int, ...]
 Leaf: TypeAlias = str | int | float | bool | None
@@ -62,6 +68,29 @@ def plain(node: Node) -> object:
     if isinstance(node, Sequence):
         return [plain(item) for item in node.items]
     return {key: plain(entry.node) for key, entry in node.entries.items()}
+
+
+def planted(value: object, place: Place, level: int = 0) -> Node:
+    """The tree of plain values, all of it at one place; the reverse of `plain`.
+
+    Raises ScenarioError where they are nested too deeply.
+    """
+    if level > DEEPEST:
+        says = f"is nested more than {DEEPEST} levels deep"
+        raise ScenarioError([told(place, (), says)])
+    if isinstance(value, Plain):
+        parts = {str(key): planted(part, place, level + 1) for key, part in value.items()}
+        return Mapping(place, {key: Entry(place, part) for key, part in parts.items()})
+    if isinstance(value, list | tuple):
+        return Sequence(place, [planted(item, place, level + 1) for item in value])
+    leaf = value if isinstance(value, str | int | float | None) else repr(value)
+    return Scalar(place, _written(leaf), leaf)
+
+
+def _written(leaf: Leaf) -> str:
+    """A value as YAML and JSON write it."""
+    names = {None: "null", True: "true", False: "false"}
+    return names[leaf] if leaf is None or isinstance(leaf, bool) else str(leaf)
 
 
 def put(values: object, path: Path, value: object) -> None:

@@ -36,30 +36,31 @@ _ALTERNATIVE = re.compile(r"<[a-z]+>")
 _LONGEST_SHOWN = 40
 
 
-def problems_of(error: ValidationError, root: Cursor) -> Iterator[Problem]:
+def problems_of(error: ValidationError, root: Cursor, part: Path = ()) -> Iterator[Problem]:
     """The problems that a failed validation of a document means, in no particular order.
 
-    What is wrong with values that the document does not hold at their path is left out: they are
-    those that a behaviour inherits, and are told where they stand.
+    `part` is the path of what was validated, if that is not the whole document. What is
+    wrong with values that the document does not hold at their path is left out: they are those that
+    a behaviour inherits, and are told where they stand.
     """
     for details in error.errors(include_url=False, include_input=False):
-        path = _path(details, root)
+        path = _path(details, root, part)
         parent = path[:-1] if details["type"] == "missing" else path
         if root.at(*parent).node is not None:
             yield _problem(details, path, root)
 
 
-def _path(details: ErrorDetails, root: Cursor) -> Path:
+def _path(details: ErrorDetails, root: Cursor, part: Path) -> Path:
     """The location without pydantic's names for the alternatives of a union, and for keys.
 
     It ends at a plain duration, which the models know as a constant and its value.
     """
-    path: Path = ()
-    for part in details["loc"]:
+    path = part
+    for key in details["loc"]:
         if isinstance(root.at(*path).node, Scalar):
             break
-        if part != "[key]" and not _ALTERNATIVE.fullmatch(str(part)):
-            path = (*path, part)
+        if key != "[key]" and not _ALTERNATIVE.fullmatch(str(key)):
+            path = (*path, key)
     return path
 
 
@@ -68,7 +69,7 @@ def _problem(details: ErrorDetails, path: Path, root: Cursor) -> Problem:
     culprit = root.at(*path)
     if kind == "broken":
         culprit = culprit.at(*context.get("path", ()))
-    if kind == "extra_forbidden" or details["loc"][-1] == "[key]":
+    if kind == "extra_forbidden" or details["loc"][-1:] == ("[key]",):
         culprit = replace(culprit, place=culprit.key_place)
     return told(culprit.place, culprit.path, _says(details, culprit, root))
 

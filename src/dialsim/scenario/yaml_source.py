@@ -13,11 +13,8 @@ from typing import Any, NoReturn
 import yaml
 
 from dialsim.scenario.problems import Problem, Problems, told
-from dialsim.scenario.tree import Entry, Leaf, Mapping, Node, Place, Scalar, Sequence
+from dialsim.scenario.tree import DEEPEST, Entry, Leaf, Mapping, Node, Place, Scalar, Sequence
 from dialsim.scenario.yaml_texts import reworded
-
-DEEPEST = 50
-"""Levels of nesting; a scenario needs about ten."""
 
 MOST_EXPANDED = 100_000
 """Nodes that aliases may add by repeating what an anchor names."""

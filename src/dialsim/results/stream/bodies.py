@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from dialsim.engine.identity import agent_id, call_ids, campaign_id, session_ids
+from dialsim.engine.identity import agent_id, call_ids, session_ids
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.interface.links import links
 from dialsim.interface.payload import (
@@ -133,11 +133,10 @@ class Bodies:
     def _settings(self) -> list[bytes]:
         """The campaign's part of the payload, for each of its `settings`."""
         place = self._ledger.organization, self._ledger.campaign
-        identifier = self._owner.settings.campaigns[place[1]].id
         scheduled = self._trace.requests[place]
         return [
             campaign_part(
-                identifier or campaign_id(self._trace.world.seed, *place),
+                self._block.id,
                 self._block.name,
                 status=setting.status,
                 max_concurrent_calls=setting.limit,

@@ -1,0 +1,204 @@
+"""A campaign that is added while its scenario runs: checked as if it stood in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dialsim.interface.agent import ParamSchema, check_agent_params
+from dialsim.interface.instants import format_instant
+from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
+from dialsim.scenario.clock import Beginning, check_order, not_after
+from dialsim.scenario.csv_people import read_people
+from dialsim.scenario.csv_source import CsvSource
+from dialsim.scenario.models import Campaign, Organization, Scenario
+from dialsim.scenario.people import tabled
+from dialsim.scenario.people_table import PeopleTable
+from dialsim.scenario.problems import Problems, ScenarioError, seen_from, told
+from dialsim.scenario.recipients import check_ids, read_recipients
+from dialsim.scenario.references import check_references
+from dialsim.scenario.schedules import read_schedules
+from dialsim.scenario.tree import Cursor, Place, planted, put
+from dialsim.scenario.tree import Path as Keys
+from dialsim.scenario.wording import problems_of
+
+NAME = "campaign"
+"""What problems call the campaign, which comes from no file."""
+CSV_NAME = "recipients.csv"
+"""What they call the CSV that comes with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a campaign is added to.
+
+    `organization` is the position of its organization in the scenario. By organization,
+    `campaigns` has name and id of each campaign that is there by now; `recipient_ids` are the ids
+    that their recipients fix. `now` is in ms.
+    """
+
+    scenario: Scenario
+    organization: int
+    campaigns: Sequence[Sequence[tuple[str, str]]]
+    recipient_ids: Iterable[str]
+    now: int
+
+    @property
+    def path(self) -> Keys:
+        """Where the campaign would stand in the file."""
+        position = len(self.campaigns[self.organization])
+        return "organizations", self.organization, "campaigns", position
+
+    @property
+    def beginning(self) -> Beginning:
+        """What the campaign's instants are held against."""
+        return Beginning(self.now, "now")
+
+    def schema(self, agent: object) -> Mapping[str, ParamSchema]:
+        """The paramsSchema of an agent by name; empty where there is none."""
+        agents = self.scenario.organizations[self.organization].agents
+        return next((a.params_schema for a in agents if a.name == agent), None) or {}
+
+    def document(self, campaign: object) -> Cursor:
+        """A document with the campaign at its path, and of the rest what it can be checked by."""
+        campaigns: list[list[object]] = [
+            [{"name": name, "id": fixed} for name, fixed in there] for there in self.campaigns
+        ]
+        campaigns[self.organization].append(campaign)
+        settings = self.scenario.organizations
+        organizations: list[dict[str, object]] = [
+            {"name": owner.name, "campaigns": there}
+            for owner, there in zip(settings, campaigns, strict=True)
+        ]
+        organizations[self.organization] |= _checked_by(settings[self.organization])
+        voices = [{"voiceKey": voice.voice_key} for voice in self.scenario.voices]
+        content = {"voices": voices, "organizations": organizations}
+        return Cursor.root(planted(content, Place(NAME)))
+
+
+def _checked_by(owner: Organization) -> dict[str, object]:
+    """The parts of an organization's block that a campaign is checked by."""
+    parts: dict[str, object] = owner.model_dump(
+        mode="json", by_alias=True, include={"caller_ids", "sip_accounts"}
+    )
+    if owner.duplicate_call_alert is not None:
+        parts["duplicateCallAlert"] = {}
+    parts["agents"] = [
+        agent.model_dump(mode="json", by_alias=True, include={"name", "params_schema"})
+        for agent in owner.agents
+    ]
+    return parts
+
+
+def read_campaign(
+    block: Mapping[str, object],
+    around: Surroundings,
+    csv: bytes | None = None,
+    folder: Path | None = None,
+) -> Campaign:
+    """Read a campaign's block as it may stand in a scenario file, and check it.
+
+    `csv` is the content of a CSV of recipients, in place of `recipients`; `folder` is where the
+    names of files start, which are not read without one. Raises ScenarioError with the texts of
+    `load`, their paths beginning at the block; instants are held against now, not clock.start.
+    """
+    problems, root = Problems(NAME), around.document(block)
+    with _seen_from(around.path):
+        values = _values(root, around, csv, folder, problems)
+        check_references(root, problems)
+        place = root.at(*around.path)
+        try:
+            campaign = Campaign.model_validate(values, by_alias=True, by_name=False)
+        except ValidationError as error:
+            for problem in problems_of(error, root, around.path):
+                problems.note(problem)
+            problems.raise_if_any()
+            problems.fail(told(place.place, place.path, str(error)))
+        check_ids([(place, campaign)], problems, around.recipient_ids)
+        problems.raise_if_any()
+    return campaign
+
+
+def check_campaign(campaign: Campaign, around: Surroundings) -> None:
+    """Check a campaign that was read before; raises ScenarioError as `read_campaign` does.
+
+    Its schedule request is left to the interface's checks when it is made (C9).
+    """
+    outline: dict[str, object] = {"name": campaign.name, "id": campaign.id, "agent": campaign.agent}
+    if campaign.scheduled_at is not None:
+        outline["scheduledAt"] = format_instant(campaign.scheduled_at)
+    problems, root = Problems(NAME), around.document(outline)
+    with _seen_from(around.path):
+        place = root.at(*around.path)
+        check_order(root, around.beginning, problems)
+        check_references(root, problems)
+        for path, says in _misfits(campaign, around):
+            problems.add(place.at("recipients", *path), says)
+        check_ids([(place, campaign)], problems, around.recipient_ids)
+        problems.raise_if_any()
+
+
+@contextmanager
+def _seen_from(path: Keys) -> Iterator[None]:
+    try:
+        yield
+    except ScenarioError as error:
+        problems = [seen_from(path, problem) for problem in error.problems]
+        raise ScenarioError(problems) from None
+
+
+def _values(
+    root: Cursor,
+    around: Surroundings,
+    csv: bytes | None,
+    folder: Path | None,
+    problems: Problems,
+) -> object:
+    """The block's plain values, with what the models take as read: the request, and files."""
+    campaign, depth = root.at(*around.path), len(around.path)
+    values = campaign.value
+    for body, request in read_schedules(root, problems):
+        put(values, body.path[depth:], request)
+    check_order(root, around.beginning, problems)
+    for recipients, people in read_recipients(root, folder, around.beginning, problems):
+        put(values, recipients.path[depth:], people)
+    if csv is None or not isinstance(values, dict):
+        return values
+    if campaign.at("recipients").exists:
+        problems.add(campaign.at("recipients"), "can't stand beside a CSV of recipients")
+    schema = around.schema(values.get("agent"))
+    table = read_people(
+        CsvSource.parse(csv, CSV_NAME, problems), schema, around.beginning, problems
+    )
+    return values | {"recipients": RecipientsFile.read(CSV_NAME, table)}
+
+
+def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[Keys, str]]:
+    """What doesn't fit: parameters their agent's paramsSchema, or histories the instant of now."""
+    recipients, schema = campaign.recipients, around.schema(campaign.agent)
+    if isinstance(recipients, GeneratedRecipients):
+        faults = check_agent_params(schema, recipients.agent_params) if recipients.count else ()
+        for fault in faults:
+            yield ("agentParams", *fault.path), fault.message.removeprefix(f"{fault.path[0]} ")
+        return
+    table = recipients.table if isinstance(recipients, RecipientsFile) else tabled(recipients)
+    for row, past in table.history.items():
+        if past.last_ended_at > around.now:
+            yield (row, "history", "lastEndedAt"), not_after(around.beginning)
+    yield from _misfits_of(table, schema)
+
+
+def _misfits_of(
+    table: PeopleTable, schema: Mapping[str, ParamSchema]
+) -> Iterator[tuple[Keys, str]]:
+    """The parameters of listed people that don't fit, column by column."""
+    absent = [None] * len(table.tels)
+    for name, entry in schema.items():
+        for row, value in enumerate(table.params.get(name, absent)):
+            for fault in check_agent_params({name: entry}, {name: value}):
+                path = (row, "agentParams", name)
+                yield path, fault.message.removeprefix(f"{name} ")
