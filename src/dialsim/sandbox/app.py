@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute, Route
 
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.authentication import Authentication
+from dialsim.sandbox.control.plane import control_routes
 from dialsim.sandbox.control_guard import ControlGuard
-from dialsim.sandbox.control_plane import ControlPlane
 from dialsim.sandbox.description.document import document
 from dialsim.sandbox.endpoints import Endpoints
 from dialsim.sandbox.envelopes import MEDIA_TYPE, failure
@@ -30,7 +30,7 @@ def application(exchange: Exchange) -> Starlette:
     app = Starlette(
         routes=[
             *Endpoints(Service(exchange)).routes(),
-            *ControlPlane(exchange).routes(),
+            *control_routes(exchange),
             *_description_routes(),
         ],
         middleware=[

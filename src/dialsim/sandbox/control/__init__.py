@@ -1,0 +1,1 @@
+"""The control plane: what the interface doesn't show, under /_dialsim."""

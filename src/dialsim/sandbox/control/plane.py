@@ -1,0 +1,17 @@
+"""The control plane as a whole: all routes under /_dialsim."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+
+from dialsim.sandbox.control.campaign_endpoints import CampaignEndpoints
+from dialsim.sandbox.control.clock_endpoints import ClockEndpoints
+from dialsim.sandbox.exchange import Exchange
+
+
+def control_routes(exchange: Exchange) -> list[BaseRoute]:
+    """The routes of the control plane; success is plain JSON, errors have the error envelope."""
+    return [
+        *ClockEndpoints(exchange).routes(),
+        *CampaignEndpoints(exchange).routes(),
+    ]
