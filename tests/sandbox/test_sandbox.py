@@ -18,6 +18,7 @@ import pytest
 from tests.sandbox.asking import NOW, WORLD, key
 
 import dialsim
+from dialsim.results.source import read_source
 from dialsim.sandbox import extra
 from dialsim.sandbox.endpoints import Endpoints
 from dialsim.testing import Sketch
@@ -164,6 +165,20 @@ def test_links_lead_to_the_sandbox_unless_the_scenario_says_where() -> None:
         assert world.scenario.service.public_url == "https://calls.test"
 
 
+def test_results_go_to_the_webhook_url_it_is_given_and_a_result_that_is_kept_says_so(
+    tmp_path: Path,
+) -> None:
+    two = BUSY_LINE.having(webhook={"url": "https://calls.test"}).organization("Beta", 1)
+    with dialsim.Sandbox(two.text, webhook_url="http://127.0.0.1:9/hook") as sandbox:
+        result = sandbox.result()
+        assert [change.url for change in result.trace.urls] == ["http://127.0.0.1:9/hook"] * 2
+        kept = read_source(result.write(tmp_path / "kept"))
+        assert kept.service.public_url == sandbox.url
+        assert kept.digest == result.trace.world.scenario.digest
+    with pytest.raises(dialsim.DialsimError, match="webhook_url 'nowhere' must be a URL that"):
+        dialsim.Sandbox(two.text, webhook_url="nowhere")
+
+
 # -- from start to stop ----------------------------------------------------------------------------
 
 
@@ -215,11 +230,7 @@ def test_the_port_is_free_again_at_once() -> None:
     with dialsim.Sandbox(BUSY_LINE.scenario()) as first:
         port = int(first.url.rpartition(":")[2])
     with dialsim.Sandbox(BUSY_LINE.scenario(), port=port) as second:
-        assert second.url == first_url(port)
-
-
-def first_url(port: int) -> str:
-    return f"http://127.0.0.1:{port}"
+        assert second.url == f"http://127.0.0.1:{port}"
 
 
 def meanwhile(work: Callable[[], object]) -> tuple[threading.Thread, list[Exception]]:

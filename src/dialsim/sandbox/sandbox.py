@@ -12,6 +12,7 @@ import orjson
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
+from dialsim.sandbox.addresses import with_webhook_url
 from dialsim.sandbox.campaign_record import CampaignRecord, find
 from dialsim.sandbox.extra import require_extra
 from dialsim.scenario.loading import is_text, load, loads, with_overrides
@@ -50,14 +51,18 @@ class Sandbox:
         *,
         seed: int | None = None,
         port: int = 0,
+        webhook_url: str | None = None,
     ) -> None:
         """`overrides` are texts `PATH=VALUE`, as for `load`; `seed` defaults to the scenario's.
 
-        Port 0 takes a free one. Raises ScenarioError as `load` does, DialsimError where packages
+        Port 0 takes a free one. With a `webhook_url` the results of all organizations go there,
+        whatever the scenario says. Raises ScenarioError as `load` does, DialsimError where packages
         are missing.
         """
         require_extra("Sandbox")
         self._scenario = _read(scenario, overrides)
+        if webhook_url is not None:
+            self._scenario = with_webhook_url(self._scenario, webhook_url)
         self._seed = seed
         self._port = port
         self._session: Session | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.api_keys import derived_key
 from dialsim.sandbox.control_client import ControlClient
 from dialsim.sandbox.exchange import Exchange
@@ -21,7 +22,7 @@ class Session:
         listener = listening("127.0.0.1", port)
         try:
             self.url = address(listener)
-            self._exchange = Exchange(_at_its_own_address(scenario, self.url), seed)
+            self._exchange = Exchange(with_public_url(scenario, self.url), seed)
             self._thread = ServerThread(self._exchange, listener)
             self._thread.start()
         except BaseException:
@@ -60,11 +61,3 @@ class Session:
             raise DialsimError(
                 f"the sandbox had a fault of its own, please report it: {fault!r}"
             ) from fault
-
-
-def _at_its_own_address(scenario: Scenario, url: str) -> Scenario:
-    """The scenario with links to files that lead to this server, unless it says another place."""
-    service = scenario.service
-    if "public_url" in service.model_fields_set:
-        return scenario
-    return scenario.model_copy(update={"service": service.model_copy(update={"public_url": url})})

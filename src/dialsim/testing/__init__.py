@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dialsim.testing.bench import Runner, Stepper
+    from dialsim.testing.bench import Host, Runner, Stepper
     from dialsim.testing.golden import GoldenTraces
     from dialsim.testing.sequence import assert_sequence
     from dialsim.testing.sketch import Sketch
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # Names are imported when first used: pytest loads this package in every run.
 _HOMES = {
     "GoldenTraces": "golden",
+    "Host": "bench",
     "Runner": "bench",
     "Sketch": "sketch",
     "Stepper": "bench",
@@ -45,6 +46,7 @@ _HOMES = {
 
 __all__ = [
     "GoldenTraces",
+    "Host",
     "Runner",
     "Sketch",
     "Stepper",

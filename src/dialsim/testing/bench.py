@@ -1,8 +1,9 @@
-"""A test's bench: a scenario of any kind in, a result or a simulation out."""
+"""A test's bench: a scenario of any kind in, a result, a simulation or a sandbox out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from dialsim.testing.replay import Replay
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.results.result import Result
+    from dialsim.sandbox.sandbox import Sandbox
     from dialsim.scenario.models import Scenario
     from dialsim.testing.sketch import Sketch
 
@@ -114,3 +116,36 @@ class Stepper:
 
         scenario, chosen = self._bench.read(source, overrides, seed, replication)
         return Simulation(scenario, chosen, replication)
+
+
+class Host:
+    """The fixture `dialsim_sandbox`: serves scenarios until the test is over.
+
+    What it takes is what `Runner` takes. Results are sent to `webhook_url`, where there is one.
+    """
+
+    def __init__(self, bench: Bench, webhook_url: str | None) -> None:
+        self._bench = bench
+        self._webhook_url = webhook_url
+        self._started: list[Sandbox] = []
+
+    def __call__(
+        self,
+        source: Scenario | Sketch | Path | str,
+        overrides: Sequence[str] = (),
+        *,
+        seed: int | None = None,
+    ) -> Sandbox:
+        """A sandbox that has been started, with its clock at clock.start."""
+        from dialsim.sandbox.sandbox import Sandbox
+
+        scenario, chosen = self._bench.read(source, overrides, seed, replication=0)
+        sandbox = Sandbox(scenario, seed=chosen, webhook_url=self._webhook_url)
+        self._started.append(sandbox.start())
+        return sandbox
+
+    def stop(self) -> None:
+        """Stop all of them, the last first; raises what any of them raises."""
+        with ExitStack() as stack:
+            for sandbox in self._started:
+                stack.callback(sandbox.stop)

@@ -7,13 +7,13 @@ imported here: what a fixture needs it imports when it is first used.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from dialsim.testing.bench import Bench, Runner, Stepper
+    from dialsim.testing.bench import Bench, Host, Runner, Stepper
     from dialsim.testing.golden import GoldenTraces, Upheld
 
 _BENCH = pytest.StashKey["Bench"]()
@@ -86,6 +86,16 @@ def dialsim_simulation(request: pytest.FixtureRequest, dialsim_seed: int | None)
     from dialsim.testing.bench import Stepper
 
     return Stepper(_bench(request))
+
+
+@pytest.fixture
+def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Iterator[Host]:  # noqa: ARG001
+    """A scenario served over HTTP: `dialsim_sandbox(…)`, with the arguments of `dialsim_run`."""
+    from dialsim.testing.bench import Host
+
+    host = Host(_bench(request), webhook_url=None)
+    yield host
+    host.stop()
 
 
 @pytest.fixture
