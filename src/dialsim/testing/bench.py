@@ -121,7 +121,8 @@ class Stepper:
 class Host:
     """The fixture `dialsim_sandbox`: serves scenarios until the test is over.
 
-    What it takes is what `Runner` takes. Results are sent to `webhook_url`, where there is one.
+    `source`, `overrides` and `seed` are those of `Runner`. Results are sent to `webhook_url`, by
+    default to the URL of `dialsim_receiver` if the test has one, else as the scenario says.
     """
 
     def __init__(self, bench: Bench, webhook_url: str | None) -> None:
@@ -135,12 +136,13 @@ class Host:
         overrides: Sequence[str] = (),
         *,
         seed: int | None = None,
+        webhook_url: str | None = None,
     ) -> Sandbox:
         """A sandbox that has been started, with its clock at clock.start."""
         from dialsim.sandbox.sandbox import Sandbox
 
         scenario, chosen = self._bench.read(source, overrides, seed, replication=0)
-        sandbox = Sandbox(scenario, seed=chosen, webhook_url=self._webhook_url)
+        sandbox = Sandbox(scenario, seed=chosen, webhook_url=webhook_url or self._webhook_url)
         self._started.append(sandbox.start())
         return sandbox
 
