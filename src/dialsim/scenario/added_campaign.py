@@ -22,6 +22,7 @@ from dialsim.scenario.problems import Problems, ScenarioError, seen_from, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.references import check_references
 from dialsim.scenario.schedules import read_schedules
+from dialsim.scenario.source_folder import SourceFolder
 from dialsim.scenario.tree import Cursor, Place, planted, put
 from dialsim.scenario.tree import Path as Keys
 from dialsim.scenario.wording import problems_of
@@ -108,7 +109,8 @@ def read_campaign(
     """
     problems, root = Problems(NAME), around.document(block)
     with _seen_from(around.path):
-        values = _values(root, around, csv, folder, problems)
+        source = None if folder is None else SourceFolder(folder)
+        values = _values(root, around, csv, source, problems)
         check_references(root, problems)
         place = root.at(*around.path)
         try:
@@ -155,7 +157,7 @@ def _values(
     root: Cursor,
     around: Surroundings,
     csv: bytes | None,
-    folder: Path | None,
+    folder: SourceFolder | None,
     problems: Problems,
 ) -> object:
     """The block's plain values, with what the models take as read: the request, and files."""

@@ -7,10 +7,10 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
-from dialsim.scenario.text_source import decoded, read_bytes
+from dialsim.scenario.source_folder import SourceFolder
+from dialsim.scenario.text_source import decoded
 
 _LARGEST_CELL = 1_000_000
 
@@ -30,10 +30,9 @@ class CsvSource:
     _lines: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, folder: Path, file: str, problems: Problems) -> CsvSource:
+    def read(cls, folder: SourceFolder, file: str, problems: Problems) -> CsvSource:
         """Read a file relative to `folder`; raises ScenarioError where that can't be done."""
-        shown = str(folder / file)
-        return cls.parse(read_bytes(folder / file, shown), shown, problems)
+        return cls.parse(folder.read(file), folder.shown(file), problems)
 
     @classmethod
     def parse(cls, content: bytes, shown: str, problems: Problems) -> CsvSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.references import check_references
 from dialsim.scenario.remarks import remarks_on
 from dialsim.scenario.schedules import read_schedules
+from dialsim.scenario.source_folder import SourceFolder
 from dialsim.scenario.text_source import decoded, read_bytes
-from dialsim.scenario.tree import Cursor, Mapping, put
+from dialsim.scenario.tree import Cursor, put
+from dialsim.scenario.tree import Mapping as Block
 from dialsim.scenario.wording import problems_of
 from dialsim.scenario.yaml_source import parse_yaml
 
@@ -46,13 +48,14 @@ def loads(
     name: str = "<text>",
     folder: str | os.PathLike[str] | None = None,
     overrides: Sequence[str] = (),
+    files: Mapping[str, bytes] | None = None,
 ) -> Scenario:
     """Read and check a scenario given as text; `name` stands for its file in errors.
 
-    `folder` is where the names of its CSVs start, by default the current one. Raises ScenarioError
-    as `load` does.
+    `folder` is where the names of its CSVs start, by default the current one; `files` are CSVs
+    that need not be read, by the names that the text uses. Raises ScenarioError as `load` does.
     """
-    return _read(Origin(text, name, Path(folder or ""), None, tuple(overrides)))
+    return _read(Origin(text, name, Path(folder or ""), None, tuple(overrides), files or {}))
 
 
 def is_text(source: str) -> bool:
@@ -72,15 +75,31 @@ def with_overrides(scenario: Scenario, overrides: Sequence[str]) -> Scenario:
     return _read(replace(origin, overrides=(*origin.overrides, *overrides)))
 
 
-def _read(origin: Origin) -> Scenario:
+def files_of(scenario: Scenario) -> dict[str, bytes]:
+    """The content of the CSVs that a scenario names, by the names that its text uses.
+
+    They are read again. Raises ScenarioError as `load` does, DialsimError if they have changed
+    since the scenario was loaded, or if `load` or `loads` didn't make it.
+    """
+    origin = scenario.origin
+    if origin is None:
+        raise DialsimError("only scenarios from dialsim.load or dialsim.loads name files")
+    folder = SourceFolder(origin.folder, origin.kept)
+    if _read(origin, folder).digest != scenario.digest:
+        raise DialsimError(f"{origin.name}: its files have changed since it was loaded")
+    return folder.taken
+
+
+def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
+    folder = folder or SourceFolder(origin.folder, origin.kept)
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
-    if not isinstance(document, Mapping):
+    if not isinstance(document, Block):
         says = "a scenario is a mapping of keys, such as name and organizations"
         problems.fail(told(document.place, (), says))
     apply(origin.overrides, document, problems)
     root = Cursor.root(document)
-    values = _values(root, origin.folder, problems)
+    values = _values(root, folder, problems)
     check_references(root, problems)
     try:
         scenario = Scenario.model_validate(values, by_alias=True, by_name=False)
@@ -101,7 +120,7 @@ def _campaigns(scenario: Scenario, root: Cursor) -> Iterator[tuple[Cursor, Campa
             yield root.at("organizations", o, "campaigns", c), campaign
 
 
-def _values(root: Cursor, folder: Path, problems: Problems) -> Any:
+def _values(root: Cursor, folder: SourceFolder, problems: Problems) -> Any:
     """The document's plain values, with what the models take as read: requests, files, the clock.
 
     What is wrong with these is noted, and they are left out.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from pathlib import Path
 
 from dialsim.scenario.csv_source import CsvSource
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.source_folder import SourceFolder
 from dialsim.scenario.tree import Cursor
 from dialsim.scenario.units import parse_duration
 
 
 def read_measurements(
-    root: Cursor, folder: Path, problems: Problems
+    root: Cursor, folder: SourceFolder, problems: Problems
 ) -> Iterator[tuple[Cursor, dict[str, object]]]:
     """Each distribution of a document that names a file and a column, with its values written out.
 
@@ -40,7 +40,9 @@ def _from_files(cursor: Cursor) -> Iterator[Cursor]:
         yield from _from_files(item)
 
 
-def _read(cursor: Cursor, folder: Path, file: str, column: str, problems: Problems) -> list[str]:
+def _read(
+    cursor: Cursor, folder: SourceFolder, file: str, column: str, problems: Problems
+) -> list[str]:
     try:
         source = CsvSource.read(folder, file, problems)
     except ScenarioError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,6 +14,7 @@ from dialsim.scenario.csv_source import CsvSource
 from dialsim.scenario.models import Campaign
 from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.problems import Problems, ScenarioError
+from dialsim.scenario.source_folder import SourceFolder
 from dialsim.scenario.tree import Cursor
 from dialsim.scenario.tree import Mapping as Block
 from dialsim.scenario.wording import behind, quoting
@@ -25,7 +25,7 @@ _SCHEMA = TypeAdapter(dict[str, ParamSchema])
 
 
 def read_recipients(
-    root: Cursor, folder: Path | None, start: Beginning, problems: Problems
+    root: Cursor, folder: SourceFolder | None, start: Beginning, problems: Problems
 ) -> Iterator[tuple[Cursor, RecipientsFile]]:
     """Each recipients block of a document that names a CSV, with what is in the file.
 
@@ -60,7 +60,7 @@ def _schemas(organization: Cursor) -> Iterator[tuple[str, ParamsSchema]]:
 
 def _read_file(
     recipients: Cursor,
-    folder: Path | None,
+    folder: SourceFolder | None,
     file: str,
     schema: ParamsSchema,
     start: Beginning,
