@@ -116,10 +116,10 @@ def stalled(trace: Trace) -> set[str]:
 
 
 def tables(trace: Trace) -> bytes:
-    """All that a trace says, in the order of tables, as bytes to compare runs by."""
+    """All that a trace says but turns, in the order of tables, as bytes to compare runs by."""
     limits, changes = (
-        sorted(trace.limits, key=lambda row: row[:2]),
-        sorted(trace.campaigns, key=lambda row: row[:3]),
+        [row[:3] for row in sorted(trace.limits, key=lambda row: row[:2])],
+        [row[:6] for row in sorted(trace.campaigns, key=lambda row: row[:3])],
     )
     lines = [row[:5] + row[6:] for row in rows(trace)]
     said = (lines, changes, limits, trace.refused, trace.end, sorted(trace.stalled), trace.cut)

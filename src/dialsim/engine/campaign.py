@@ -134,7 +134,7 @@ class Campaign:
         self._require_existing()
         block = self.block
         self._trace.reanalyses.append(
-            Reanalysis(self.clock.now, block.organization, block.position, share)
+            Reanalysis(self.clock.now, block.organization, block.position, share, self._trace.turn)
         )
 
     def use_behaviour(self, name: str) -> None:
@@ -367,6 +367,7 @@ class Campaign:
                 self.status,
                 status,
                 cause,
+                self._trace.turn,
             )
         )
         self.status = status

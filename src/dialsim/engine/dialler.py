@@ -84,12 +84,14 @@ class Dialler:
         """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
         self.limit = limit
         self._capacity = self._queue_capacity()
-        self.trace.limits.append(LimitChange(self.clock.now, self.block.position, limit))
+        self.trace.limits.append(
+            LimitChange(self.clock.now, self.block.position, limit, self.trace.turn)
+        )
         self.wake()
 
     def set_webhook_url(self, url: str | None) -> None:
         """Change where results are sent; the next one goes there (W6)."""
-        self.trace.urls.append(UrlChange(self.clock.now, self.block.position, url))
+        self.trace.urls.append(UrlChange(self.clock.now, self.block.position, url, self.trace.turn))
 
     def set_calling_allowed(self, allowed: bool) -> None:
         """Allow or forbid the organization to start campaigns (interface, section 5)."""

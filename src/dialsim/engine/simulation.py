@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dialsim.engine.adding import add_campaign
 from dialsim.engine.campaign import Campaign
@@ -24,6 +24,8 @@ from dialsim.interface.status import CampaignStatus
 if TYPE_CHECKING:
     from dialsim.scenario.models import Campaign as CampaignModel
     from dialsim.scenario.models import Scenario
+
+_T = TypeVar("_T")
 
 
 class Simulation:
@@ -145,8 +147,9 @@ class Simulation:
         request is refused at once; then nothing is added.
         """
         dialler = self._dialler(organization)
-        added = add_campaign(dialler, self._clock.now, campaign, csv, folder)
-        self._clock.work_off(self._clock.now)
+        added = self._carry_out(
+            lambda: add_campaign(dialler, self._clock.now, campaign, csv, folder)
+        )
         return added.block.id
 
     def schedule(self, campaign: str, body: object) -> None:
@@ -176,16 +179,18 @@ class Simulation:
         """Set maxConcurrentCalls of an organization; the only one need not be named."""
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise DialsimError(f"set_concurrency: {value!r} is not an integer of 0 or more")
-        self._dialler(organization).set_limit(value)
-        self._clock.work_off(self._clock.now)
+        dialler = self._dialler(organization)
+        self._carry_out(lambda: dialler.set_limit(value))
 
     def set_calling_allowed(self, allowed: bool, organization: str | None = None) -> None:
         """Allow or forbid an organization to start campaigns (403 at the schedule request)."""
-        self._dialler(organization).set_calling_allowed(allowed)
+        dialler = self._dialler(organization)
+        self._carry_out(lambda: dialler.set_calling_allowed(allowed))
 
     def set_webhook_url(self, url: str | None, organization: str | None = None) -> None:
         """Change the URL that an organization's results are sent to from the next one on (W6)."""
-        self._dialler(organization).set_webhook_url(url)
+        dialler = self._dialler(organization)
+        self._carry_out(lambda: dialler.set_webhook_url(url))
 
     def reanalyze(self, campaign: str, share: float = 1.0) -> None:
         """Analyze a share of a campaign's delivered calls again (A5)."""
@@ -202,14 +207,20 @@ class Simulation:
         agents = [listed.name for listed in dialler.block.settings.agents]
         if agent not in agents:
             raise DialsimError(f"no agent {agent!r}; there are: {', '.join(agents)}")
-        dialler.use_behaviour(agent, behaviour)
-        self._clock.work_off(self._clock.now)
+        self._carry_out(lambda: dialler.use_behaviour(agent, behaviour))
 
     # -- the rest ---------------------------------------------------------------------------------
 
     def _do(self, command: Callable[[Campaign], None], campaign: str) -> None:
-        command(self._campaign(campaign))
+        target = self._campaign(campaign)
+        self._carry_out(lambda: command(target))
+
+    def _carry_out(self, command: Callable[[], _T]) -> _T:
+        """Carry out a command from outside and what it brings about in this instant (T4)."""
+        self._trace.begin_turn(self._clock.now)
+        outcome = command()
         self._clock.work_off(self._clock.now)
+        return outcome
 
     def _dialler(self, organization: str | None) -> Dialler:
         if organization is None and len(self._diallers) == 1:

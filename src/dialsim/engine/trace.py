@@ -109,11 +109,12 @@ class CallLog:
     `World.behaviours`.
     """
 
-    __slots__ = ("_at", "_keys", "dial_behaviours", "dial_numbers", "dial_voices")
+    __slots__ = ("_at", "_keys", "_turns", "dial_behaviours", "dial_numbers", "dial_voices")
 
     def __init__(self) -> None:
         self._at = array("q")
         self._keys = array("q")
+        self._turns = array("q")  # how many rows there were when each turn began
         self.dial_numbers = array("i")
         self.dial_voices = array("i")
         self.dial_behaviours = array("h")
@@ -139,6 +140,18 @@ class CallLog:
         self._at.frombytes(np.full(len(recipients), at, dtype=np.int64).tobytes())
         self._keys.frombytes(keys.astype(np.int64, copy=False).tobytes())
 
+    def begin_turn(self) -> None:
+        """Note that what follows is brought about by one more command from outside."""
+        self._turns.append(len(self._at))
+
+    def turns(self, rows: int, begun: int) -> NDArray[np.int64]:
+        """The turn in which each of the first `rows` rows was written; `begun` is `Trace.turn`.
+
+        Turns that began before the log was made are counted too.
+        """
+        before = begun - len(self._turns)
+        return before + np.searchsorted(self._turns, np.arange(rows), side="right")
+
     def rows(self, since: int = 0) -> CallRows:
         """The rows from index `since` on, as columns (copies; the log may go on)."""
         at = np.array(self._at[since:] if since else self._at, dtype=np.int64)
@@ -162,7 +175,10 @@ class CallRows:
 
 
 class CampaignChange(NamedTuple):
-    """One change of a campaign's status; positions are those of the scenario, from 0."""
+    """One change of a campaign's status; positions are those of the scenario, from 0.
+
+    `turn`, here and below, is how many commands had been given from outside (see `Trace.turn`).
+    """
 
     at: int
     organization: int
@@ -170,6 +186,7 @@ class CampaignChange(NamedTuple):
     from_status: CampaignStatus
     to_status: CampaignStatus
     cause: str
+    turn: int = 0
 
 
 class Refusal(NamedTuple):
@@ -201,6 +218,7 @@ class LimitChange(NamedTuple):
     at: int
     organization: int
     limit: int
+    turn: int = 0
 
 
 class UrlChange(NamedTuple):
@@ -209,6 +227,7 @@ class UrlChange(NamedTuple):
     at: int
     organization: int
     url: str | None
+    turn: int = 0
 
 
 class Reanalysis(NamedTuple):
@@ -218,6 +237,7 @@ class Reanalysis(NamedTuple):
     organization: int
     campaign: int
     share: float
+    turn: int = 0
 
 
 @dataclass(slots=True)
@@ -225,6 +245,8 @@ class Trace:
     """A run: what happened to every call and campaign of `world`.
 
     `calls[o][c]` is the log of campaign c of organization o. `end` is the last instant worked off.
+    `turns` has the instant of each command that was given from outside, in the order given: all
+    work of that instant was done before, and the command's own was done after it (T4).
     `requests` has the effective schedule of each campaign that was scheduled, by its position.
     `stalled` holds the (organization, campaign) positions of campaigns not final for which nothing
     could ever happen again (T5); `cut` says that clock.end came before the run was over, `idle`
@@ -239,6 +261,7 @@ class Trace:
     urls: list[UrlChange] = field(default_factory=list)
     reanalyses: list[Reanalysis] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
+    turns: array[int] = field(default_factory=lambda: array("q"))
     end: int = 0
     stalled: frozenset[tuple[int, int]] = frozenset()
     cut: bool = False
@@ -256,7 +279,24 @@ class Trace:
             urls=[*self.urls],
             reanalyses=[*self.reanalyses],
             refused=[*self.refused],
+            turns=self.turns[:],
         )
+
+    @property
+    def turn(self) -> int:
+        """How many commands were given from outside so far.
+
+        Instants and turns never decrease along a run, so `at + turn` orders what happened, and is
+        the same number only for what happened on the same instant in the same turn.
+        """
+        return len(self.turns)
+
+    def begin_turn(self, at: int) -> None:
+        """Note that a command is about to be given from outside, at an instant worked off (T4)."""
+        self.turns.append(at)
+        for organization in self.calls:
+            for log in organization:
+                log.begin_turn()
 
     def size(self) -> int:
         """How many changes of calls, campaigns and limits, and how many refusals, there are."""

@@ -24,6 +24,7 @@ _RESPONSES: dict[int, int | str] = {
 def webhooks_table(reading: Reading) -> pd.DataFrame:
     """One row per POST, by (at, organization, campaign, recipient, call, result, attempt).
 
+    Of one instant, what a command from outside brought about comes behind the rest (T4).
     `attempt`, `response` (a status, "timeout" or "refused") and `received` are those of the POST,
     as in `webhooks.jsonl`; a result that has no URL to go to has one row in which attempt and
     response are null (W6). `result` is 0 for a call's first result and n for that of re-analysis

@@ -140,6 +140,7 @@ class CallResults:
             found=row["found"],
             ready_at=row["ready_at"],
             sent_at=row["ready_at"],
+            turn=np.zeros(1, dtype=np.int32),
         )
         if self._again is None:
             return first

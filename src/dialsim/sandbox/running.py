@@ -50,5 +50,4 @@ class Running(Simulation):
 
     def carry_out(self, command: Callable[[], None]) -> None:
         """Carry out a command from outside and what it brings about in this instant (T4)."""
-        command()
-        self._clock.work_off(self._clock.now)
+        self._carry_out(command)

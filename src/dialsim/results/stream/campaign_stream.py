@@ -12,6 +12,7 @@ from dialsim.results.ledger import Ledger
 from dialsim.results.stream.analyses import Analyses
 from dialsim.results.stream.bodies import Bodies
 from dialsim.results.stream.deliveries import Posts, Receiving
+from dialsim.results.stream.moments import moments
 from dialsim.results.stream.notices import Notices, Owing, horizon
 from dialsim.results.stream.shown import Shown, shown
 
@@ -41,6 +42,11 @@ class CampaignStream:
     def posts(self) -> Posts:
         """Every POST."""
         return Receiving(self._trace, self.ledger, self.notices).posts()
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """The moment at which each POST leaves; they order it among those of all campaigns."""
+        return moments(self._trace, self.posts.at, self.notices.turn[self.posts.notice])
 
     def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
         """The bodies of some of the notices, in that order."""

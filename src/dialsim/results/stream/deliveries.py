@@ -12,6 +12,7 @@ from dialsim.engine.chance import Purpose
 from dialsim.engine.quantiles import durations
 from dialsim.engine.trace import Trace
 from dialsim.results.ledger import NEVER, Ledger
+from dialsim.results.stream.moments import moments
 from dialsim.results.stream.notices import Notices, horizon
 from dialsim.scenario.webhook import Receiver
 
@@ -78,7 +79,11 @@ class Receiving:
     def posts(self) -> Posts:
         """Every POST that leaves by the horizon."""
         sent_at = self._notices.sent_at
-        sent = has_url(self._trace, self._ledger.organization, sent_at)
+        sent = has_url(
+            self._trace,
+            self._ledger.organization,
+            moments(self._trace, sent_at, self._notices.turn),
+        )
         rounds = [self._unsent(np.flatnonzero(~sent))]
         due, at = np.flatnonzero(sent), sent_at[sent]
         for number, wait in enumerate((*WAITS_MS, None), start=1):
@@ -141,10 +146,11 @@ class Receiving:
         )
 
 
-def has_url(trace: Trace, organization: int, sent_at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the organization has a URL when results are sent (W6)."""
+def has_url(trace: Trace, organization: int, sent: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the organization has a URL at the moments at which results are sent (W6)."""
     changes = [change for change in trace.urls if change.organization == organization]
-    newest = np.searchsorted([change.at for change in changes], sent_at, side="right") - 1
+    since = [change.at + change.turn for change in changes]
+    newest = np.searchsorted(since, sent, side="right") - 1
     known = np.array([*(change.url is not None for change in changes), False])
     has: NDArray[np.bool_] = known[newest]
     return has

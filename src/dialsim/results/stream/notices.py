@@ -14,6 +14,7 @@ from dialsim.engine.trace import Reanalysis, Trace
 from dialsim.results.ledger import ENDS, NEVER, TIMES_OUT, Ledger
 from dialsim.results.stream.analyses import Analyses, Analyst, conversations
 from dialsim.results.stream.flaws import Flaw
+from dialsim.results.stream.moments import moments
 
 FOREVER = int(np.iinfo(np.int64).max)
 
@@ -40,7 +41,9 @@ class Notices:
 
     `call` is an index into the ledger; `result` is 0 for a call's first result and n for that of
     re-analysis number n; `content` holds codes of `Content`, and `found` is as in `Analyses`.
-    `ready_at` is when the result is there, `sent_at` when its first POST leaves (W3).
+    `ready_at` is when the result is there, `sent_at` when its first POST leaves (W3). `turn` is
+    the one in which the re-analysis began (see `Trace.turn`), 0 for first results: no command ends
+    a call on its own instant (P1).
     """
 
     call: NDArray[np.int64]
@@ -49,6 +52,7 @@ class Notices:
     found: NDArray[np.uint16]
     ready_at: NDArray[np.int64]
     sent_at: NDArray[np.int64]
+    turn: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.call)
@@ -61,6 +65,7 @@ class Notices:
             self.found[rows],
             self.ready_at[rows],
             self.sent_at[rows],
+            self.turn[rows],
         )
 
     @classmethod
@@ -121,6 +126,7 @@ class Owing:
             found=found[owed],
             ready_at=ready[owed],
             sent_at=ready[owed] + self._delay,
+            turn=np.zeros(len(owed), dtype=np.int32),
         )
 
     def _again(self, first: Notices) -> list[Notices]:
@@ -129,26 +135,32 @@ class Owing:
         actions = [
             row for row in self._trace.reanalyses if (row.organization, row.campaign) == place
         ]
+        if not actions:
+            return []
         again = [
             self._reanalysis(first, action, number) for number, action in enumerate(actions, 1)
         ]
         good_since = np.full(len(self._ledger.call), FOREVER, dtype=np.int64)
         for part in (first, *again):
             good = part[part.content == Content.SOUND]
-            good_since[good.call] = np.minimum(good_since[good.call], good.ready_at)
+            good_since[good.call] = np.minimum(good_since[good.call], self._ready(good))
         # a fallback that would overwrite a good result is not sent
         return [
-            part[(part.content == Content.SOUND) | (part.ready_at < good_since[part.call])]
+            part[(part.content == Content.SOUND) | (self._ready(part) < good_since[part.call])]
             for part in again
         ]
+
+    def _ready(self, notices: Notices) -> NDArray[np.int64]:
+        """The moment at which each result is there."""
+        return moments(self._trace, notices.ready_at, notices.turn)
 
     def _reanalysis(self, first: Notices, action: Reanalysis, number: int) -> Notices:
         """The results of one re-analysis: of a share of the calls delivered before it began."""
         world, ledger, analyses = self._trace.world, self._ledger, self._analyses
         block = world.organizations[ledger.organization].campaigns[ledger.campaign]
-        sent_at = np.full(len(ledger.call), FOREVER, dtype=np.int64)
-        sent_at[first.call] = first.sent_at
-        rows = np.flatnonzero(sent_at[analyses.call] < action.at)
+        sent = np.full(len(ledger.call), FOREVER, dtype=np.int64)
+        sent[first.call] = moments(self._trace, first.sent_at, first.turn)
+        rows = np.flatnonzero(sent[analyses.call] < action.at + action.turn)
         calls = conversations(ledger, analyses.call[rows])
         chosen = np.flatnonzero(
             calls.draws(block.draws, Purpose.REANALYSIS, (number,)) < action.share
@@ -163,4 +175,5 @@ class Owing:
             found=redone.found[ready],
             ready_at=redone.ready_at[ready],
             sent_at=redone.ready_at[ready] + self._delay,
+            turn=np.full(len(ready), action.turn, dtype=np.int32),
         )

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from dialsim.engine.trace import Trace
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.ledger import ENDS, NEVER, TO_STATUS, Ledger
+from dialsim.results.stream.moments import change_moments, moments, row_moments
 from dialsim.results.stream.notices import FOREVER, Notices
 from dialsim.scenario.organization import Retention
 
 
 class Setting(NamedTuple):
-    """A campaign's status and its organization's limit from `since` (ms) on."""
+    """A campaign's status and its organization's limit from the moment `since` on."""
 
     since: int
     status: CampaignStatus
@@ -25,7 +26,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What each notice of a campaign shows at the end of the instant in which it is sent.
+    """What each notice of a campaign shows at the end of the moment in which it is sent.
 
     `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's,
     `setting` is an index into `settings(…)`, and `expired` the three flags as bits: 1 audio,
@@ -51,41 +52,44 @@ ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted c
 
 
 def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
-    """The state of things at each notice's `sent_at`."""
+    """The state of things at the moment at which each notice is sent."""
+    sent = moments(trace, notices.sent_at, notices.turn)
     newest = _newest_call(ledger, notices)
     ended = ENDS[ledger.last_kind[newest]] & (ledger.ended_at[newest] <= notices.sent_at)
     since = [setting.since for setting in settings(trace, ledger)]
     return Shown(
         call_attempt=(_counted_before(ledger)[newest] + ended).astype(np.int32),
-        latest_call_status=_status(ledger, newest, notices.sent_at),
-        setting=np.searchsorted(since, notices.sent_at, side="right") - 1,
-        expired=_expired(trace, ledger, notices),
+        latest_call_status=_status(trace, ledger, newest, sent),
+        setting=np.searchsorted(since, sent, side="right") - 1,
+        expired=_expired(trace, ledger, notices, sent),
     )
 
 
 def settings(trace: Trace, ledger: Ledger) -> list[Setting]:
-    """Every state of the campaign's settings that a payload can show, by instant."""
+    """Every state of the campaign's settings that a payload can show, by moment."""
     organization, campaign = ledger.organization, ledger.campaign
     statuses = [
-        (row.at, row.to_status)
+        (row.at + row.turn, row.to_status)
         for row in trace.campaigns
         if (row.organization, row.campaign) == (organization, campaign)
     ]
-    limits = [(row.at, row.limit) for row in trace.limits if row.organization == organization]
+    limits = [
+        (row.at + row.turn, row.limit) for row in trace.limits if row.organization == organization
+    ]
     status, limit, states = CampaignStatus.DRAFT, 0, {}
-    for at in sorted({at for at, _ in (*statuses, *limits)}):
-        status = next((to for since, to in reversed(statuses) if since == at), status)
-        limit = next((to for since, to in reversed(limits) if since == at), limit)
-        states[at] = Setting(at, status, limit)
+    for moment in sorted({since for since, _ in (*statuses, *limits)}):
+        status = next((to for since, to in reversed(statuses) if since == moment), status)
+        limit = next((to for since, to in reversed(limits) if since == moment), limit)
+        states[moment] = Setting(moment, status, limit)
     return [*states.values()]
 
 
-def deleted_at(trace: Trace, ledger: Ledger) -> int:
-    """When the campaign was deleted (C8), in ms; FOREVER if it was not."""
+def deleted(trace: Trace, ledger: Ledger) -> int:
+    """The moment at which the campaign was deleted (C8); FOREVER if it was not."""
     place = ledger.organization, ledger.campaign
     return next(
         (
-            row.at
+            row.at + row.turn
             for row in trace.campaigns
             if row.cause == "delete" and (row.organization, row.campaign) == place
         ),
@@ -94,7 +98,10 @@ def deleted_at(trace: Trace, ledger: Ledger) -> int:
 
 
 def _newest_call(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
-    """The recipient's newest call at each notice's instant, an index into the ledger."""
+    """The recipient's newest call at each notice's instant, an index into the ledger.
+
+    No command makes a call of a person who has one, or ends one on its own instant (P1).
+    """
     newest = notices.call.copy()
     last = ledger.first[ledger.recipient[newest] + 1] - 1
     rows = np.flatnonzero(newest < last)
@@ -112,36 +119,41 @@ def _counted_before(ledger: Ledger) -> NDArray[np.int64]:
     return here + ledger.past_attempts[ledger.recipient]
 
 
-def _status(ledger: Ledger, calls: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int8]:
-    """The status of calls at instants, each of which is not before the call's creation."""
+def _status(
+    trace: Trace, ledger: Ledger, calls: NDArray[np.int64], sent: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """The status of calls at moments, each of which is not before the call's creation."""
     status = ledger.status[calls]
-    earlier = np.flatnonzero(ledger.changed_at[calls] > at)
+    earlier = np.flatnonzero(change_moments(trace, ledger)[calls] > sent)
     if len(earlier):
-        status[earlier] = _status_then(ledger, calls[earlier], at[earlier])
+        status[earlier] = _status_then(trace, ledger, calls[earlier], sent[earlier])
     return status
 
 
 def _status_then(
-    ledger: Ledger, calls: NDArray[np.int64], at: NDArray[np.int64]
+    trace: Trace, ledger: Ledger, calls: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """The status of calls at instants before their last change, from the rows of the log."""
+    """The status of calls at moments before their last change, from the rows of the log."""
+    changed = row_moments(trace, ledger)
     wanted = np.zeros(len(ledger.call), dtype=bool)
     wanted[calls] = True
     rows = np.flatnonzero(wanted[ledger.row_call])
     rows = rows[np.argsort(ledger.row_call[rows], kind="stable")]
     row = np.searchsorted(ledger.row_call[rows], calls)
     active = np.arange(len(calls))
-    while len(active):  # a call's next row exists: its last one is later than `at`
-        active = active[ledger.rows.at[rows[row[active] + 1]] <= at[active]]
+    while len(active):  # a call's next row exists: its last one is later than `sent`
+        active = active[changed[rows[row[active] + 1]] <= sent[active]]
         row[active] += 1
     return TO_STATUS[ledger.rows.kind[rows[row]]]
 
 
-def _expired(trace: Trace, ledger: Ledger, notices: Notices) -> NDArray[np.int8]:
+def _expired(
+    trace: Trace, ledger: Ledger, notices: Notices, sent: NDArray[np.int64]
+) -> NDArray[np.int8]:
     """The three flags of each notice's call when it is sent."""
     organization = trace.world.organizations[ledger.organization]
     flags = expired(organization.settings.retention, ledger.ended_at[notices.call], notices.sent_at)
-    flags[notices.sent_at >= deleted_at(trace, ledger)] = ALL_EXPIRED
+    flags[sent >= deleted(trace, ledger)] = ALL_EXPIRED
     return flags
 
 

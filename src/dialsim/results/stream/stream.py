@@ -20,8 +20,10 @@ _BOOLEANS = (b"false", b"true")
 
 
 class Stream:
-    """POSTs by (at, organization, campaign, recipient, call, result, number).
+    """POSTs by (moment, organization, campaign, recipient, call, result, number).
 
+    Moments tell instants apart by the commands from outside (see `moments`): while a simulation
+    goes on, new POSTs are added behind those that were there, and these don't change any more.
     `posts` has all of them, each with its `place`, the position of its campaign among `parts`;
     `notice` is an index into that campaign's notices.
     """
@@ -29,7 +31,7 @@ class Stream:
     def __init__(self, parts: Sequence[CampaignStream]) -> None:
         """`parts` are those of all campaigns, in the order of the scenario."""
         posts = Posts.joined([part.posts for part in parts])
-        order = np.argsort(posts.at, kind="stable")
+        order = np.argsort(np.concatenate([part.left for part in parts]), kind="stable")
         sizes = [len(part.posts) for part in parts]
         self.parts = parts
         self.posts = posts[order]

@@ -53,7 +53,7 @@ def _steps(campaign: CampaignRecord) -> Iterator[Violation]:
         rule = _RULE_OF.get(change.cause, "C1")
         if change.from_status is not status:
             yield campaign.breach(rule, change.at, f"{step}, but it was {status}")
-        if change[3:] not in _STEPS:
+        if (change.from_status, change.to_status, change.cause) not in _STEPS:
             yield campaign.breach(rule, change.at, f"{step} is no legal step")
         if not last <= change.at <= trace.end:
             yield campaign.breach("T5", change.at, f"{step} out of the run's time")
