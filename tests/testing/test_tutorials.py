@@ -1,4 +1,4 @@
-"""The page on regression tests, carried out: files written, commands run, output compared."""
+"""The ten-minute pages, carried out: files written, commands run, output compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from testing.conftest import Inner
 
-PAGE = Path(__file__).parents[2] / "docs" / "regression-testing.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [DOCS / "regression-testing.md", DOCS / "test-your-client.md"]
 BLOCK = re.compile(r"^```(python|yaml|console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EDIT = re.compile(r"# (\S+): (\S+) -> (\S+)\n")
 
@@ -40,15 +41,17 @@ def carry_out(language: str, block: str, pytester: pytest.Pytester, inner: Inner
             file.write(block + "\n\n")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_can_be_followed_from_top_to_bottom(
-    pytester: pytest.Pytester, inner: Inner
+    page: Path, pytester: pytest.Pytester, inner: Inner
 ) -> None:
-    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert [language for language, _ in blocks].count("console") >= 8
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    assert [language for language, _ in blocks].count("console") >= 2
     for language, block in blocks:
         carry_out(language, block, pytester, inner)
 
 
-def test_every_code_block_of_the_page_is_of_a_kind_that_is_carried_out() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert len(re.findall(r"^```", page, re.MULTILINE)) == 2 * len(BLOCK.findall(page))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_code_block_of_the_page_is_of_a_kind_that_is_carried_out(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(BLOCK.findall(text))
