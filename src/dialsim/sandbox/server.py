@@ -32,6 +32,8 @@ def configuration(app: ASGIApp, **more: Any) -> uvicorn.Config:
     """How the application is served; `more` are further settings of uvicorn."""
     return uvicorn.Config(
         app,
+        http="h11",
+        ws="none",
         log_level="warning",
         access_log=False,  # what is asked for is no secret, but who asks is
         server_header=False,

@@ -1,0 +1,125 @@
+"""Schemathesis asks a running sandbox whatever its description allows, and forbids."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from tests.sandbox.asking import NOW, WORLD, key
+from tests.sandbox.serving import served
+
+import dialsim
+from dialsim.interface.errors import Refused
+from dialsim.interface.status import CampaignStatus
+from dialsim.sandbox.commands import ResumeCampaign
+from dialsim.sandbox.exchange import Exchange
+
+DRAFTS = 50
+
+# Ids, numbers and voices are those that are there, four times out of five.
+SETTINGS = """
+headers.X-API-Key = {key}
+generation = {{ database = "none", mode = "all" }}
+warnings = {{ fail-on = ["missing_test_data", "missing_auth"] }}
+
+[dictionaries]
+campaigns.values = {campaigns}
+recipients.values = {recipients}
+calls.values = {calls}
+numbers.values = ["021000001", "021000002"]
+voices.values = ["malee", "narin"]
+accounts.values = ["5aaaaaaa-0000-4000-8000-000000000001"]
+callers.values = ["5bbbbbbb-0000-4000-8000-000000000001"]
+
+[parameters]
+"path.id" = {{ dictionary = "campaigns", probability = 0.8 }}
+"path.recipientId" = {{ dictionary = "recipients", probability = 0.8 }}
+"path.callId" = {{ dictionary = "calls", probability = 0.8 }}
+"body.callerIds[*]" = {{ dictionary = "numbers", probability = 0.8 }}
+"body.ttsVoiceKeys[*]" = {{ dictionary = "voices", probability = 0.8 }}
+"body.sipAccountId" = {{ dictionary = "accounts", probability = 0.8 }}
+"body.sipCallerId" = {{ dictionary = "callers", probability = 0.8 }}
+
+# A body that fits its schema can still be refused for what no schema can say: a day that is in no
+# calendar, a span that ends before it begins, a voice, number or account that nobody knows,
+# duplicates that can't be removed. The interface has all of these answered with 400.
+[[operations]]
+include-operation-id = "scheduleCampaign"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 403, 404, 409]
+"""
+
+
+def exchange_with_drafts() -> Exchange:
+    """The world of the golden requests, with campaigns enough to start."""
+    world = yaml.safe_load(WORLD.read_text("utf-8"))
+    campaigns = world["organizations"][0]["campaigns"]
+    campaigns += [
+        {"name": f"Draft {number}", "agent": "Survey", "recipients": [{"tel": f"08200000{number}"}]}
+        for number in range(10, 10 + DRAFTS)
+    ]
+    exchange = Exchange(dialsim.loads(json.dumps(world, default=str)))
+    exchange.simulation.advance(to=NOW)
+    return exchange
+
+
+def settings(exchange: Exchange) -> str:
+    """How to ask this sandbox in the name of its first organization."""
+    desks = exchange.accounts[0].desks
+    for desk in desks:
+        desk.catch_up()
+    recipients = [who for desk in desks for who in desk.recipient_ids(desk.newest_first(0, 9))]
+    calls = [call for desk in desks for call in desk.call_ids(np.arange(desk.calls))]
+    return SETTINGS.format(
+        key=json.dumps(key("Acme")),
+        campaigns=json.dumps([desk.identifier for desk in desks]),
+        recipients=json.dumps([who.decode() for who in recipients]),
+        calls=json.dumps([call.decode() for call in calls]),
+    )
+
+
+def schemathesis(exchange: Exchange, folder: Path, *options: str) -> str:
+    """Run all its checks; what it prints, last the verdict."""
+    (folder / "schemathesis.toml").write_text(settings(exchange), "utf-8")
+    with served(exchange) as url:
+        run = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json"),
+                *("--checks", "all", "--no-color", *options),
+            ],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+def test_nothing_in_the_description_is_answered_otherwise(tmp_path: Path) -> None:
+    said = schemathesis(exchange_with_drafts(), tmp_path, "--max-examples", "10", "--seed", "1")
+    assert "Tested: 7" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", ["2", "3"])
+def test_nothing_is_answered_otherwise_however_often_it_is_asked(tmp_path: Path, seed: str) -> None:
+    exchange = exchange_with_drafts()
+    said = schemathesis(exchange, tmp_path, "--max-examples", "400", "--seed", seed)
+    assert "Tested: 7" in said
+    started = [
+        desk.campaign.block.position
+        for desk in exchange.accounts[0].desks[-DRAFTS:]
+        if desk.campaign.status is not CampaignStatus.DRAFT
+    ]
+    assert started
+    for position in started:
+        with suppress(Refused):  # not all are paused
+            exchange.carry_out(ResumeCampaign(organization=0, campaign=position))
+    exchange.simulation.advance(to="2026-02-28T00:00:00Z")  # what was asked for can be carried out
