@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import dialsim
 from dialsim.engine.trace import CallLog
+from dialsim.engine.world import CampaignBlock
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.result import Result
 from results.test_stream import troubled
@@ -268,10 +269,27 @@ def random_command(simulation: dialsim.Simulation, rng: random.Random) -> None:
         lambda: simulation.reanalyze(name),
         lambda: simulation.set_concurrency(rng.randint(0, 5), block.name),
         lambda: simulation.set_webhook_url(rng.choice((None, HOOK)), block.name),
+        lambda: simulation.add_campaign(added(block.campaigns, simulation.now), block.name),
         *([lambda: simulation.cancel(name), lambda: simulation.delete(name)][: rng.choice((0, 2))]),
     ]
     with suppress(dialsim.Refused):
         rng.choice(commands)()
+
+
+def added(campaigns: list[CampaignBlock], now: datetime) -> Scenario:
+    """A campaign like the organization's first, called at once."""
+    people = [{"tel": f"08123456{n}", "script": "busy 1s; answered 1s 7s"} for n in (70, 71)]
+    name = f"Added {len(campaigns)}"
+    every = [
+        {"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)
+    ]
+    schedule = {"startDateTime": now.isoformat(), "timeWindows": every}
+    return {
+        "name": name,
+        "agent": campaigns[0].agent.name,
+        "recipients": people,
+        "schedule": schedule | {"maxAttempts": 2, "retryInterval": 300_000},
+    }
 
 
 @given(st.integers(0, 2000), st.randoms(use_true_random=False))
