@@ -176,6 +176,18 @@ def test_an_agents_number_of_nobody_and_unknown_parameters_are_told() -> None:
     assert params.endswith("does not name: b.")
 
 
+@pytest.mark.parametrize(("version", "told"), [("v2", True), ("v1", False)])
+def test_a3_a_field_by_which_clients_know_fallback_results_is_told(
+    version: str, told: bool
+) -> None:
+    field = "error: {type: string, values: {none: 1}}"
+    agent = f"{{name: Reminder, analysis: {{version: {version}, fields: {{{field}}}}}}}"
+    warnings = loads(SMALL.replace("{name: Reminder}", agent)).warnings
+    assert [text.split(":")[0] for text in warnings] == (
+        ["Agent Reminder of Acme has an analysis field error"] if told else []
+    )
+
+
 def test_a_file_knows_its_source_and_reads_csvs_beside_it(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_bytes("﻿tel\n0812345678\n".encode())
     path = tmp_path / "x.yaml"

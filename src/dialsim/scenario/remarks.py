@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from dialsim.scenario.agent import Agent
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.models import Scenario
 from dialsim.scenario.organization import Organization
@@ -18,13 +19,24 @@ def remarks_on(scenario: Scenario) -> tuple[str, ...]:
 def _on_organizations(scenario: Scenario) -> Iterator[str]:
     for organization in scenario.organizations:
         for agent in organization.agents:
-            if agent.caller_id is not None and agent.caller_id not in organization.caller_ids:
-                yield (
-                    f"Agent {agent.name} of {organization.name} calls from {agent.caller_id}, "
-                    "which is not among the organization's callerIds."
-                )
+            yield from _on_agent(organization, agent)
         for campaign in organization.campaigns:
             yield from remarks_on_campaign(organization, campaign)
+
+
+def _on_agent(organization: Organization, agent: Agent) -> Iterator[str]:
+    where = f"Agent {agent.name} of {organization.name}"
+    if agent.caller_id is not None and agent.caller_id not in organization.caller_ids:
+        yield (
+            f"{where} calls from {agent.caller_id}, "
+            "which is not among the organization's callerIds."
+        )
+    analysis = agent.analysis
+    if analysis is not None and analysis.version == "v2" and "error" in analysis.fields:
+        yield (
+            f"{where} has an analysis field error: clients know by a field of that name that there "
+            "was no analysis, and take each of its results for a fallback result (A3)."
+        )
 
 
 def remarks_on_campaign(organization: Organization, campaign: Campaign) -> Iterator[str]:
