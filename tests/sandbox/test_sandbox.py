@@ -226,6 +226,12 @@ def test_a_port_that_is_taken_is_named() -> None:
             dialsim.Sandbox(BUSY_LINE.scenario(), port=port).start()
 
 
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_that_there_is_not_is_named(port: int) -> None:
+    with pytest.raises(dialsim.DialsimError, match=f"port {port} of 127.0.0.1 can't be had"):
+        dialsim.Sandbox(BUSY_LINE.scenario(), port=port).start()
+
+
 def test_the_port_is_free_again_at_once() -> None:
     with dialsim.Sandbox(BUSY_LINE.scenario()) as first:
         port = int(first.url.rpartition(":")[2])

@@ -61,9 +61,10 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host, port))
         listener.listen(BACKLOG)
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         listener.close()
-        raise DialsimError(f"port {port} of {host} can't be had: {error.strerror}") from None
+        says = error.strerror if isinstance(error, OSError) else "ports end at 65535"
+        raise DialsimError(f"port {port} of {host} can't be had: {says}") from None
     return listener
 
 

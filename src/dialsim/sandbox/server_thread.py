@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from threading import Event, Lock, Thread
 from typing import TypeVar
 
@@ -76,6 +76,9 @@ class ServerThread:
             if not self.alive:
                 raise DialsimError("the sandbox was stopped")
             self._loop.call_soon_threadsafe(reply)
+            while not wait([answer], timeout=_GRACE).done:
+                if not self._thread.is_alive():
+                    raise DialsimError(f"the sandbox ended by itself: {self.failure!r}")
             return answer.result()
 
     def _serve(self) -> None:
