@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,3 +52,12 @@ class Client:
         transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://sandbox.test") as client:
             return await client.request(method, path, headers=headers, content=body)
+
+
+def control(client: Client, method: str, path: str, body: object = None) -> httpx.Response:
+    """A request to the control plane, from this machine."""
+    headers = {"Host": "127.0.0.1:8400"}
+    if body is None:
+        return client.ask(method, f"/_dialsim{path}", headers)
+    headers |= {"Content-Type": "application/json"}
+    return client.ask(method, f"/_dialsim{path}", headers, json.dumps(body).encode())

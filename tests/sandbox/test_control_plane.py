@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
-import httpx
 import pytest
 from tests.sandbox.asking import WORLD, Client, key
+from tests.sandbox.asking import control as ask
 
 import dialsim
 from dialsim.engine.simulation import run_trace
@@ -28,12 +27,6 @@ RUNNING, PAUSED, COMPLETED = f"{CAMPAIGN}003", f"{CAMPAIGN}004", f"{CAMPAIGN}005
 @pytest.fixture
 def client() -> Client:
     return Client(Exchange(dialsim.load(WORLD)))
-
-
-def ask(client: Client, method: str, path: str, body: object = None) -> httpx.Response:
-    headers = HOME | ({} if body is None else {"Content-Type": "application/json"})
-    sent = None if body is None else json.dumps(body).encode()
-    return client.ask(method, f"/_dialsim{path}", headers, sent)
 
 
 def test_the_clock_stands_at_the_start_until_it_is_moved(client: Client) -> None:

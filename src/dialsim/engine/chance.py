@@ -45,6 +45,7 @@ class Purpose(IntEnum):
     RECIPIENT_ID = 102
     CAMPAIGN_ID = 103
     AGENT_ID = 104
+    ORGANIZATION_ID = 105
 
 
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:

@@ -80,6 +80,11 @@ class Dialler:
         self.campaigns.pop()
         self.reached.remove_last()
 
+    @property
+    def queue_length(self) -> int:
+        """How many calls are QUEUED."""
+        return self._queued
+
     def set_limit(self, limit: int) -> None:
         """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
         self.limit = limit

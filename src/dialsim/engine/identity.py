@@ -47,6 +47,11 @@ def recipient_ids(
     return _ids(seed, (organization, campaign), Purpose.RECIPIENT_ID, recipients, nothing)
 
 
+def organization_id(seed: int, organization: int) -> str:
+    """The id of an organization that fixes none, by its position."""
+    return _id(seed, (organization, 0), Purpose.ORGANIZATION_ID)
+
+
 def campaign_id(seed: int, organization: int, campaign: int) -> str:
     """The id of a campaign that fixes none, by its positions."""
     return _id(seed, (organization, campaign), Purpose.CAMPAIGN_ID)

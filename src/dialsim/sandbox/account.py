@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dialsim.engine.identity import agent_id
+from dialsim.engine.identity import agent_id, organization_id
 from dialsim.engine.world import OrganizationBlock
 from dialsim.interface.payload import agent_part
 from dialsim.sandbox.campaign_desk import CampaignDesk
@@ -21,6 +21,8 @@ class Account:
 
     def __init__(self, simulation: Running, block: OrganizationBlock) -> None:
         self.block = block
+        seed = simulation.log.world.seed
+        self.identifier = block.settings.id or organization_id(seed, block.position)
         self._desks: list[CampaignDesk] = []
         self._simulation = simulation
         self._by_campaign_id: dict[str, CampaignDesk] = {}

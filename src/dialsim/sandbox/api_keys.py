@@ -15,12 +15,22 @@ def derived_key(seed: int, organization: str) -> str:
     return PREFIX + sha256(f"API key of {organization}, seed {seed}".encode()).hexdigest()[:LENGTH]
 
 
+def regenerated_key(seed: int, organization: str, first: str, times: int) -> str:
+    """The key of an organization after it was regenerated some times; the prefix of the first."""
+    text = f"API key of {organization}, seed {seed}, regenerated {times} times"
+    return first[:-LENGTH] + sha256(text.encode()).hexdigest()[:LENGTH]
+
+
 class KeyRing:
     """Who a key belongs to. Keys themselves are not kept, only what they hash to."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         """`keys` are those of the organizations, in the order of the scenario."""
         self._digests = [_digest(key.encode()) for key in keys]
+
+    def replace(self, organization: int, key: str) -> None:
+        """Give an organization, by position, another key; its old one is unknown from now on."""
+        self._digests[organization] = _digest(key.encode())
 
     def owner(self, key: bytes) -> int | None:
         """The position of the organization whose key it is; None for an unknown key.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dialsim.interface.schedule import read_schedule
+from dialsim.sandbox.organization_changes import OrganizationChanges
+from dialsim.sandbox.shapes import read_shape
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign
@@ -90,8 +92,28 @@ class DeleteCampaign(_CampaignCommand):
         self.on(exchange).delete()
 
 
+class ChangeOrganization(_Command):
+    """Change settings of an organization, by position, all or none of them (see the shape)."""
+
+    kind: Literal["changeOrganization"] = "changeOrganization"
+    organization: int
+    changes: dict[str, JsonValue]
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        changes = read_shape(OrganizationChanges, self.changes)
+        changes.make(exchange.simulation.dialler(self.organization))
+        if changes.regenerate_api_key:
+            exchange.regenerate_key(self.organization)
+
+
 Command = Annotated[
-    ScheduleCampaign | PauseCampaign | ResumeCampaign | CancelCampaign | DeleteCampaign,
+    ScheduleCampaign
+    | PauseCampaign
+    | ResumeCampaign
+    | CancelCampaign
+    | DeleteCampaign
+    | ChangeOrganization,
     Field(discriminator="kind"),
 ]
 """Any command; pydantic reads it back from what `model_dump` wrote."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 from starlette.responses import Response
 
 from dialsim.interface.errors import Refused
+from dialsim.interface.wire import WireModel
 from dialsim.sandbox.service import Reply
 
 MEDIA_TYPE = "application/json"
@@ -17,6 +18,16 @@ def success(reply: Reply) -> Response:
     """200 in the success envelope."""
     body = b'{"success":true,"message":%b,"data":%b}' % (orjson.dumps(reply.message), reply.data)
     return Response(body, media_type=MEDIA_TYPE)
+
+
+def bare(shown: WireModel | Sequence[WireModel], status: int = 200) -> Response:
+    """A success of the control plane: what is shown, without an envelope."""
+    content = [_plain(one) for one in shown] if isinstance(shown, Sequence) else _plain(shown)
+    return Response(orjson.dumps(content), status, media_type=MEDIA_TYPE)
+
+
+def _plain(shown: WireModel) -> dict[str, object]:
+    return shown.model_dump(mode="json", by_alias=True)
 
 
 def failure(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:

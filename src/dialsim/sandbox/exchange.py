@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.account import Account
-from dialsim.sandbox.api_keys import KeyRing, derived_key
+from dialsim.sandbox.api_keys import KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import Command
 from dialsim.sandbox.running import Running
@@ -22,10 +22,8 @@ class Exchange:
         self.simulation = Running(scenario, seed)
         world = self.simulation.log.world
         self.accounts = [Account(self.simulation, block) for block in world.organizations]
-        self.keys = KeyRing(
-            block.settings.api_key or derived_key(world.seed, block.name)
-            for block in world.organizations
-        )
+        self._regenerated = [0] * len(self.accounts)
+        self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
 
     @property
     def scenario(self) -> Scenario:
@@ -38,6 +36,28 @@ class Exchange:
         Raises `Refused` where a rule forbids it; then nothing has changed.
         """
         self.simulation.carry_out(lambda: command.carry_out(self))
+
+    def api_key(self, organization: int) -> str:
+        """The key of an organization, by position."""
+        world = self.simulation.log.world
+        block, times = world.organizations[organization], self._regenerated[organization]
+        first = block.settings.api_key or derived_key(world.seed, block.name)
+        return regenerated_key(world.seed, block.name, first, times) if times else first
+
+    def regenerate_key(self, organization: int) -> None:
+        """Give an organization a new key; the old one is wrong at once (interface, section 5)."""
+        self._regenerated[organization] += 1
+        self.keys.replace(organization, self.api_key(organization))
+
+    def organization(self, named: str) -> Account:
+        """An organization by its id or its name; 404 if there is none."""
+        for account in self.accounts:
+            if account.identifier.lower() == named.lower():
+                return account
+        for account in self.accounts:
+            if account.block.name == named:
+                return account
+        raise Refused(404, "ORGANIZATION_NOT_FOUND", ["Organization not found"])
 
     def campaign(self, identifier: str) -> tuple[Account, CampaignDesk]:
         """The campaign of any organization, also one that was deleted; 404 if there is none."""

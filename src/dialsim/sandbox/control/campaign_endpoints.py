@@ -14,8 +14,8 @@ from dialsim.sandbox.account import Account
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import CancelCampaign, DeleteCampaign, ResumeCampaign
 from dialsim.sandbox.control.routes import route
-from dialsim.sandbox.control.shapes import answer
 from dialsim.sandbox.control_guard import PREFIX
+from dialsim.sandbox.envelopes import bare
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.service import require_uuid
 
@@ -65,7 +65,7 @@ class CampaignEndpoints:
         ]
 
     async def _list(self, _request: Request) -> Response:
-        return answer(
+        return bare(
             [
                 CampaignState.of(account, desk)
                 for account in self._exchange.accounts
@@ -74,22 +74,22 @@ class CampaignEndpoints:
         )
 
     async def _show(self, request: Request) -> Response:
-        return answer(CampaignState.of(*self._find(request)))
+        return bare(CampaignState.of(*self._find(request)))
 
     async def _delete(self, request: Request) -> Response:
         account, desk = self._find(request)
         self._exchange.carry_out(DeleteCampaign(**desk.place))
-        return answer(CampaignState.of(account, desk))
+        return bare(CampaignState.of(account, desk))
 
     async def _resume(self, request: Request) -> Response:
         account, desk = self._find(request)
         self._exchange.carry_out(ResumeCampaign(**desk.place))
-        return answer(CampaignState.of(account, desk))
+        return bare(CampaignState.of(account, desk))
 
     async def _cancel(self, request: Request) -> Response:
         account, desk = self._find(request)
         self._exchange.carry_out(CancelCampaign(**desk.place))
-        return answer(CampaignState.of(account, desk))
+        return bare(CampaignState.of(account, desk))
 
     def _find(self, request: Request) -> tuple[Account, CampaignDesk]:
         identifier = request.path_params["id"]

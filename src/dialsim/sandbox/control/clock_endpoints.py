@@ -12,11 +12,12 @@ from starlette.routing import BaseRoute
 from dialsim.interface.instants import format_instant
 from dialsim.interface.wire import WireModel
 from dialsim.sandbox.control.routes import MOST_BYTES, route
-from dialsim.sandbox.control.shapes import answer, read_shape
 from dialsim.sandbox.control_guard import PREFIX
+from dialsim.sandbox.envelopes import bare
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.request_body import read_json
+from dialsim.sandbox.shapes import read_shape
 from dialsim.scenario.fields import broken
 from dialsim.scenario.units import Duration, Instant
 
@@ -61,7 +62,7 @@ class ClockEndpoints:
 
     async def _show(self, _request: Request) -> Response:
         ahead = self._simulation.next_instant()
-        return answer(
+        return bare(
             ClockState(
                 now=format_instant(self._simulation.at),
                 next_event_at=None if ahead is None else format_instant(ahead),

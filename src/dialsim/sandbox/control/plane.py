@@ -6,6 +6,7 @@ from starlette.routing import BaseRoute
 
 from dialsim.sandbox.control.campaign_endpoints import CampaignEndpoints
 from dialsim.sandbox.control.clock_endpoints import ClockEndpoints
+from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
 from dialsim.sandbox.exchange import Exchange
 
 
@@ -14,4 +15,5 @@ def control_routes(exchange: Exchange) -> list[BaseRoute]:
     return [
         *ClockEndpoints(exchange).routes(),
         *CampaignEndpoints(exchange).routes(),
+        *OrganizationEndpoints(exchange).routes(),
     ]

@@ -1,18 +1,15 @@
-"""Requests and answers of the control plane as shapes: how one is read, and how it is written."""
+"""Shapes: what a request of the control plane carries, read and checked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeVar
 
-import orjson
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from starlette.responses import Response
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.wire import WireModel
-from dialsim.sandbox.envelopes import MEDIA_TYPE
 
 Shape = TypeVar("Shape", bound=WireModel)
 
@@ -20,6 +17,8 @@ _KINDS = {
     "missing": "is required",
     "string_type": "must be a string",
     "bool_type": "must be a boolean value",
+    "greater_than_equal": "must not be less than {ge}",
+    "less_than_equal": "must not be greater than {le}",
     "dict_type": "must be an object",
     "model_type": "must be an object",
 }
@@ -44,16 +43,6 @@ def read_shape(shape: type[Shape], body: object) -> Shape:
     )
 
 
-def answer(shown: WireModel | Sequence[WireModel], status: int = 200) -> Response:
-    """A success: the shape itself, without an envelope."""
-    content = [_plain(one) for one in shown] if isinstance(shown, Sequence) else _plain(shown)
-    return Response(orjson.dumps(content), status, media_type=MEDIA_TYPE)
-
-
-def _plain(shown: WireModel) -> dict[str, object]:
-    return shown.model_dump(mode="json", by_alias=True)
-
-
 def invalid(*texts: str) -> Refused:
     """A request that makes no sense: 400 with what is wrong with it."""
     return Refused(400, "VALIDATION_FAILED", texts)
@@ -68,4 +57,4 @@ def _says(fault: ErrorDetails) -> str:
     if fault["type"] in ("literal_error", "enum"):
         return f"must be {context['expected'].replace(chr(39), '')}"
     says: str = context.get("says") or _KINDS.get(fault["type"], fault["msg"])
-    return says
+    return says.format_map(context)

@@ -1,0 +1,85 @@
+"""Organizations over HTTP: how they stand, and changes of their settings."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from dialsim.interface.wire import WireModel
+from dialsim.sandbox.account import Account
+from dialsim.sandbox.commands import ChangeOrganization
+from dialsim.sandbox.control.routes import MOST_BYTES, route
+from dialsim.sandbox.control_guard import PREFIX
+from dialsim.sandbox.envelopes import bare
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.organization_changes import OrganizationChanges
+from dialsim.sandbox.request_body import read_json
+from dialsim.sandbox.shapes import read_shape
+
+
+class OrganizationState(WireModel):
+    """An organization as it stands. Its API key is not shown."""
+
+    id: str
+    name: str
+    max_concurrent_calls: int
+    slots_in_use: int = Field(description="Calls INITIATED: dialling, ringing or talking.")
+    queue_length: int = Field(description="Calls QUEUED.")
+    calling_allowed: bool
+    webhook_url: str | None
+
+
+class ChangedOrganization(OrganizationState):
+    """An organization after a change."""
+
+    api_key: str | None = Field(
+        description="The new key, where it was regenerated. It is not shown again."
+    )
+
+
+class OrganizationEndpoints:
+    """Reads and changes organizations, each found by its id or its name."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def routes(self) -> list[BaseRoute]:
+        """The routes."""
+        organizations = f"{PREFIX}/organizations"
+        return [
+            route(organizations, get=self._list),
+            # a name may have a slash in it
+            route(f"{organizations}/{{id:path}}", get=self._show, patch=self._change),
+        ]
+
+    async def _list(self, _request: Request) -> Response:
+        return bare([self._state(account) for account in self._exchange.accounts])
+
+    async def _show(self, request: Request) -> Response:
+        return bare(self._state(self._exchange.organization(request.path_params["id"])))
+
+    async def _change(self, request: Request) -> Response:
+        account = self._exchange.organization(request.path_params["id"])
+        body = await read_json(request, MOST_BYTES)
+        changes = read_shape(OrganizationChanges, body)
+        assert isinstance(body, dict)  # anything else was refused
+        position = account.block.position
+        self._exchange.carry_out(ChangeOrganization(organization=position, changes=body))
+        key = self._exchange.api_key(position) if changes.regenerate_api_key else None
+        return bare(ChangedOrganization(**self._state(account).model_dump(), api_key=key))
+
+    def _state(self, account: Account) -> OrganizationState:
+        position = account.block.position
+        dialler = self._exchange.simulation.dialler(position)
+        changes = self._exchange.simulation.log.urls
+        return OrganizationState(
+            id=account.identifier,
+            name=account.block.name,
+            max_concurrent_calls=dialler.limit,
+            slots_in_use=dialler.slots_in_use,
+            queue_length=dialler.queue_length,
+            calling_allowed=dialler.calling_allowed,
+            webhook_url=next(row.url for row in reversed(changes) if row.organization == position),
+        )

@@ -1,0 +1,45 @@
+"""Changes of an organization's settings, as an operator asks for them."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from dialsim.engine.dialler import Dialler
+from dialsim.interface.wire import WireModel
+from dialsim.scenario.fields import Limit, Switch, Url, broken
+
+
+class OrganizationChanges(WireModel):
+    """What is to be changed; what is left out stays, and null is no value but for the URL."""
+
+    max_concurrent_calls: Limit | None = Field(
+        default=None, description="A lower limit hangs up nobody.", examples=[20]
+    )
+    calling_allowed: Switch | None = Field(
+        default=None, description="Whether campaigns may be started."
+    )
+    webhook_url: Url | None = Field(
+        default=None,
+        description="Where results are sent from the next one on; null: nowhere.",
+        examples=["http://127.0.0.1:9000/hook"],
+    )
+    regenerate_api_key: Switch | None = Field(
+        default=None, description="true makes a new key; the old one is wrong at once."
+    )
+
+    @model_validator(mode="after")
+    def _is_something(self) -> OrganizationChanges:
+        given = {name for name in self.model_fields_set if getattr(self, name) is not None}
+        if not given and "webhook_url" not in self.model_fields_set:
+            known = (field.alias or "" for field in type(self).model_fields.values())
+            raise broken(f"at least one of {', '.join(known)} must be given")
+        return self
+
+    def make(self, dialler: Dialler) -> None:
+        """Make the changes that the engine knows of; none of them can fail."""
+        if self.max_concurrent_calls is not None:
+            dialler.set_limit(self.max_concurrent_calls)
+        if self.calling_allowed is not None:
+            dialler.set_calling_allowed(self.calling_allowed)
+        if "webhook_url" in self.model_fields_set:
+            dialler.set_webhook_url(self.webhook_url)
