@@ -134,3 +134,13 @@ def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
     )
     assert number_effect(Effect(143.2, 131.0, 155.4, real=True)) == "+143 (± 12)"
     assert number_effect(Effect(-2.5, -6.0, 1.0, real=False)) == "–2.5 (± 3.5, may be chance)"
+
+
+def test_a_run_with_an_added_campaign_has_no_levers_for_its_text_is_not_the_whole() -> None:
+    simulation = dialsim.Simulation(dialsim.loads(SCENARIO))
+    owner = simulation.trace.world.organizations[0]
+    people = {"name": "Added later", "agent": owner.settings.agents[0].name, "recipients": []}
+    simulation.add_campaign(people, owner.name)
+    result = Result(simulation.run())
+    assert levers(result) == []
+    assert "Added later" in run_report(result)

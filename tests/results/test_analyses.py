@@ -12,6 +12,7 @@ import pytest
 
 import dialsim
 from dialsim.results.result import Result
+from dialsim.sandbox.running import Running
 
 PEOPLE = 20_000
 RATES = {
@@ -215,3 +216,26 @@ def test_a5_a_share_of_the_delivered_is_analyzed_again_and_draws_anew(share: flo
         for row, recipient in again.recipient.items()
     ]
     assert not again.size or 0 < sum(same) < len(same)
+
+
+def test_a5_one_call_is_analyzed_again_alone_and_only_once_delivered() -> None:
+    simulation = Running(load({"count": 30}, {}))
+    january = simulation.campaign(0, 0)
+    simulation.advance(seconds=66)  # all have talked, and nothing is analyzed yet
+    january.reanalyze_call(5, 1)
+    simulation.advance(minutes=10)
+    for recipient in (3, 7, 3):
+        january.reanalyze_call(recipient, 1)
+    result = Result(simulation.run())
+    again = result.webhooks.query("result > 0")
+    assert [*zip(again.recipient, again.result, strict=True)] == [(3, 2), (3, 4), (7, 3)]
+    assert {body["payload"]["isReAnalysis"] for body in again.body} == {True}
+    assert result.summary.analyses.reanalyses == 3
+
+
+@pytest.mark.parametrize(("recipient", "call"), [(-1, 1), (3, 1), (0, 0), (0, 2)])
+def test_a_call_that_is_not_there_is_not_analyzed_again(recipient: int, call: int) -> None:
+    simulation = Running(load({"count": 3}))
+    with pytest.raises(dialsim.Refused, match="Call not found"):
+        simulation.campaign(0, 0).reanalyze_call(recipient, call)
+    assert simulation.trace.reanalyses == []

@@ -203,3 +203,20 @@ def test_the_book_is_the_same_however_often_it_is_caught_up(service: Service) ->
 
 def _who(book: CallBook) -> np.ndarray:
     return book.column("recipient", np.arange(len(book)))
+
+
+def test_a_campaign_that_is_added_is_served_like_any_other(service: Service) -> None:
+    simulation = service.exchange.simulation
+    simulation.advance(hours=1)
+    person = {"tel": "0844444444", "id": "eeeeeeee-0000-4000-8000-000000000002"}
+    identifier = simulation.add_campaign(
+        {"name": "Third", "agent": "Reminder", "recipients": [person]}
+    )
+    before = json.loads(service.recipient(0, person["id"]).data)
+    assert (before["campaignId"], before["createdAt"]) == (identifier, "2026-01-05T02:00:00.000Z")
+    service.schedule(0, identifier, {"startDateTime": "2026-01-05T02:00:00Z"})
+    paused = json.loads(service.pause(0, identifier).data)
+    assert paused == {"id": identifier, "status": "PAUSED"}
+    table = Result(simulation.trace).calls
+    call = json.loads(service.call(0, table[table.campaign == "Third"].call_id.iloc[0]).data)
+    assert call["recipient"]["id"] == person["id"]

@@ -131,11 +131,13 @@ class Campaign:
 
     def reanalyze(self, share: float) -> None:
         """Have a share of the delivered calls analyzed again (A5); nothing dialled changes."""
-        self._require_existing()
-        block = self.block
-        self._trace.reanalyses.append(
-            Reanalysis(self.clock.now, block.organization, block.position, share, self._trace.turn)
-        )
+        self._reanalyze(share, None)
+
+    def reanalyze_call(self, recipient: int, call: int) -> None:
+        """Have one call (from 1) of a recipient (from 0) analyzed again, if delivered (A5)."""
+        if not (0 <= recipient < len(self._calls) and 1 <= call <= self._calls[recipient]):
+            raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
+        self._reanalyze(1.0, (recipient, call))
 
     def use_behaviour(self, name: str) -> None:
         """Have people react by the behaviour so named from the next dial on."""
@@ -252,6 +254,11 @@ class Campaign:
         self._dialler.wake()
 
     # -- the rest -------------------------------------------------------------------------------
+
+    def _reanalyze(self, share: float, only: tuple[int, int] | None) -> None:
+        self._require_existing()
+        place, turn = (self.block.organization, self.block.position), self._trace.turn
+        self._trace.reanalyses.append(Reanalysis(self.clock.now, *place, share, turn, only))
 
     def _run(self) -> None:
         self._started = True

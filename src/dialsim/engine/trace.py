@@ -231,13 +231,17 @@ class UrlChange(NamedTuple):
 
 
 class Reanalysis(NamedTuple):
-    """At `at` a share of a campaign's delivered calls, by a draw each, is analyzed again (A5)."""
+    """At `at` a share of a campaign's delivered calls, by a draw each, is analyzed again (A5).
+
+    With `only`, a recipient (from 0) and the number of a call (from 1), it is that one call.
+    """
 
     at: int
     organization: int
     campaign: int
     share: float
     turn: int = 0
+    only: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)

@@ -155,16 +155,18 @@ class Owing:
         return moments(self._trace, notices.ready_at, notices.turn)
 
     def _reanalysis(self, first: Notices, action: Reanalysis, number: int) -> Notices:
-        """The results of one re-analysis: of a share of the calls delivered before it began."""
+        """The results of one re-analysis: of calls that were delivered before it began."""
         world, ledger, analyses = self._trace.world, self._ledger, self._analyses
         block = world.organizations[ledger.organization].campaigns[ledger.campaign]
         sent = np.full(len(ledger.call), FOREVER, dtype=np.int64)
         sent[first.call] = moments(self._trace, first.sent_at, first.turn)
         rows = np.flatnonzero(sent[analyses.call] < action.at + action.turn)
+        if action.only is not None:
+            recipient, call = action.only
+            rows = rows[analyses.call[rows] == ledger.first[recipient] + call - 1]
         calls = conversations(ledger, analyses.call[rows])
-        chosen = np.flatnonzero(
-            calls.draws(block.draws, Purpose.REANALYSIS, (number,)) < action.share
-        )
+        drawn = calls.draws(block.draws, Purpose.REANALYSIS, (number,))
+        chosen = np.flatnonzero(drawn < action.share)
         flaw = analyses.flaw[rows[chosen]]
         redone = Analyst(world, block).again(calls[chosen], flaw, number, action.at)
         ready = np.flatnonzero(redone.ready_at != NEVER)
