@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 import orjson
@@ -12,7 +13,27 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, take
 from pandas.api.indexers import check_array_indexer
 
+from dialsim.interface.errors import DialsimError
 from dialsim.results.stream.stream import Stream
+
+
+class BodySource(Protocol):
+    """Where bodies come from: a run's stream, or those that were made before."""
+
+    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+        """The bodies of some POSTs, in the order asked for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBodies:
+    """Bodies that are there as text: those of a column that was pickled."""
+
+    texts: list[bytes]
+
+    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+        """Some of them, in the order asked for."""
+        return [self.texts[row] for row in rows.tolist()]
 
 
 class PayloadDtype(ExtensionDtype):
@@ -31,7 +52,7 @@ class PayloadDtype(ExtensionDtype):
 class PayloadArray(ExtensionArray):
     """Bodies of POSTs of a stream; `rows` are indexes into its posts, -1 is null."""
 
-    def __init__(self, stream: Stream, rows: NDArray[np.int64]) -> None:
+    def __init__(self, stream: BodySource, rows: NDArray[np.int64]) -> None:
         self._stream = stream
         self._rows = rows
 
@@ -71,6 +92,21 @@ class PayloadArray(ExtensionArray):
         for place, body in zip(known, self._stream.bodies(self._rows[known]), strict=True):
             objects[place] = orjson.loads(body)
         return objects
+
+    def __arrow_array__(self, type: Any = None) -> NoReturn:
+        """Refuse: no Parquet file of such a column can be read without dialsim."""
+        raise DialsimError(
+            "webhook bodies are no column of a Parquet or Feather file; make text of them first, "
+            "frame.assign(body=frame.body.map(json.dumps)), or leave them out, "
+            'frame.drop(columns="body")'
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled bodies are made before: the run does not go along with them."""
+        known = np.flatnonzero(self._rows >= 0)
+        rows = np.full(len(self), -1, dtype=np.int64)
+        rows[known] = np.arange(len(known))
+        return type(self), (MadeBodies(self._stream.bodies(self._rows[known])), rows)
 
     def isna(self) -> NDArray[np.bool_]:
         """Which rows are null."""

@@ -13,9 +13,9 @@ from dialsim.results.reading import Reading
 from dialsim.results.stream.deliveries import ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT
 from dialsim.results.stream.stream import Stream
 
-_RESPONSES: dict[int, int | str] = {
-    OK: OK,
-    ERROR: ERROR,
+_RESPONSES = {
+    OK: str(OK),
+    ERROR: str(ERROR),
     TIMED_OUT: "timeout",
     REFUSED: "refused",
 }
@@ -25,8 +25,8 @@ def webhooks_table(reading: Reading) -> pd.DataFrame:
     """One row per POST, by (at, organization, campaign, recipient, call, result, attempt).
 
     Of one instant, what a command from outside brought about comes behind the rest (T4).
-    `attempt`, `response` (a status, "timeout" or "refused") and `received` are those of the POST,
-    as in `webhooks.jsonl`; a result that has no URL to go to has one row in which attempt and
+    `attempt`, `response` ("200", "500", "timeout" or "refused") and `received` are those of the
+    POST, as in `webhooks.jsonl`; a result that has no URL to go to has one row in which attempt and
     response are null (W6). `result` is 0 for a call's first result and n for that of re-analysis
     number n, `ready_at` is when it was there, and `call_status` is the payload's. `body` is the
     payload, a dict that is made when it is looked at.
@@ -75,5 +75,4 @@ def _result(stream: Stream) -> dict[str, object]:
 def _responses(codes: NDArray[np.int16]) -> pd.Categorical:
     known = [*_RESPONSES]
     places = np.select([codes == code for code in known], range(len(known)), default=-1)
-    texts = pd.Index([*_RESPONSES.values()], dtype=object)
-    return pd.Categorical.from_codes(places, categories=texts)
+    return names(places, [*_RESPONSES.values()])
