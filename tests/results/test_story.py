@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dialsim.interface.errors import DialsimError
@@ -106,6 +107,14 @@ def test_a_recipient_must_exist() -> None:
     for recipient in (4, -1):
         with pytest.raises(DialsimError, match=f"has 4 recipients.*no recipient {recipient}"):
             Result(hand_trace([JANUARY])).story(recipient)
+
+
+def test_a_recipient_is_a_position_and_not_a_text() -> None:
+    result = Result(hand_trace([JANUARY]))
+    assert result.story(np.int32(1)) == result.story(1)  # as a table has it
+    for recipient in ("0", "0800000000", 1.0, True, None):
+        with pytest.raises(DialsimError, match=r"is not an integer: stories are told by the re"):
+            result.story(recipient)  # type: ignore[arg-type]
 
 
 def test_sequences_count_what_people_went_through() -> None:

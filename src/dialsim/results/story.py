@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from numbers import Integral
 
 import numpy as np
 
@@ -50,6 +51,11 @@ def tell(reading: Reading, recipient: int, campaign: str | None = None) -> Story
     Raises DialsimError if the campaign is not exactly one, or has no such recipient.
     """
     life = reading.find(campaign)
+    if isinstance(recipient, bool) or not isinstance(recipient, Integral):
+        raise DialsimError(
+            f"recipient {recipient!r} is not an integer: stories are told by the recipient's "
+            "position, from 0, as in the column recipient of every table"
+        )
     if not 0 <= recipient < life.people:
         raise DialsimError(
             f"campaign {life.full_name} has {life.people} recipients, counted from 0; "
