@@ -55,6 +55,18 @@ def test_a_new_simulation_stands_at_clock_start_with_that_instants_work_done() -
     assert live.next_event_at == after(2)
 
 
+def test_a_simulation_says_in_a_line_where_it_stands() -> None:
+    live = simulation(scenario(campaign("A", "busy 3s"), campaign("B", "busy 3s", requested=None)))
+    live.advance(to=at(1.5))
+    assert repr(live) == (
+        "<dialsim.Simulation 'Sketch' at 2026-01-05T03:00:01.500Z, campaigns: 1 RUNNING, 1 DRAFT>"
+    )
+    nobody = simulation(scenario())
+    assert repr(nobody) == (
+        "<dialsim.Simulation 'Sketch' at 2026-01-05T03:00:00.000Z, campaigns: none>"
+    )
+
+
 def test_t5_advancing_to_an_instant_includes_it() -> None:
     live = busy()
     assert live.advance(to=at(1.999)) == after(1.999)

@@ -115,3 +115,19 @@ def test_a_notebook_gets_the_same_as_html_with_names_escaped() -> None:
     assert "&lt;b&gt;" in html
     assert "<b><b>" not in html
     assert "3 of 4 people reached (75 %)" in html
+
+
+def test_a_result_says_in_a_line_what_it_is() -> None:
+    january = HandCampaign("", 1200, life="0 SCHEDULED schedule\n60000 CANCELLED cancel")
+    draft = HandCampaign("", 1, name="Draft", body=None)
+    assert repr(Result(hand_trace([january, draft]))) == (
+        "<dialsim.Result 'By hand' seed 1, people: 1,201, campaigns: 2, "
+        "all done Mon 5 Jan 2026 09:01 Thai time>"
+    )
+    begun = HandCampaign("", 1, name="Begun", life="0 SCHEDULED schedule")
+    assert "campaigns: 2, 1 unfinished at Mon 5 Jan 2026 " in repr(
+        Result(hand_trace([january, begun]))
+    )
+    assert repr(Result(hand_trace([draft]))).endswith(
+        " seed 1, people: 1, campaigns: 1, none scheduled>"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
@@ -210,6 +211,16 @@ class Simulation:
         self._carry_out(lambda: dialler.use_behaviour(agent, behaviour))
 
     # -- the rest ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        statuses = Counter(
+            campaign.status for dialler in self._diallers for campaign in dialler.campaigns
+        )
+        campaigns = ", ".join(f"{count} {status}" for status, count in statuses.items())
+        return (
+            f"<dialsim.Simulation {self._trace.world.scenario.name!r} at "
+            f"{format_instant(self._clock.now)}, campaigns: {campaigns or 'none'}>"
+        )
 
     def _do(self, command: Callable[[Campaign], None], campaign: str) -> None:
         target = self._campaign(campaign)

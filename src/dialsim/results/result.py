@@ -118,5 +118,21 @@ class Result:
 
         return write_result(self, folder, force, also)
 
+    def __repr__(self) -> str:
+        from dialsim.results.thai_time import minute_text
+
+        world, lives = self.trace.world, [*self.reading.lives.values()]
+        people = sum(life.people for life in lives)
+        if unfinished := sum(life.unfinished for life in lives):
+            state = f"{unfinished} unfinished at {minute_text(self.trace.end)} Thai time"
+        elif finishes := [life.finish for life in lives if life.finish is not None]:
+            state = f"all done {minute_text(max(finishes))} Thai time"
+        else:
+            state = "none scheduled"
+        return (
+            f"<dialsim.Result {world.scenario.name!r} seed {world.seed}, "
+            f"people: {people:,}, campaigns: {len(lives)}, {state}>"
+        )
+
     def _repr_html_(self) -> str:
         return self.summary._repr_html_()
