@@ -39,8 +39,7 @@ def serve(
     The clock stands at clock.start until POST /_dialsim/clock/advance moves it. Clients use the
     API keys of the scenario; those it leaves out are printed.
 
-    Not there yet: webhooks are not sent over HTTP, campaigns cannot be created, and the clock does
-    not run by itself.
+    Not there yet: webhooks are not sent over HTTP, and the clock does not run by itself.
     """
     from dialsim.sandbox.extra import require_extra
     from dialsim.scenario.loading import load

@@ -7,13 +7,19 @@ written down and carried out again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
 
+from dialsim.engine.adding import add_campaign
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.organization_changes import OrganizationChanges
-from dialsim.sandbox.shapes import read_shape
+from dialsim.sandbox.shapes import invalid, read_shape
+from dialsim.scenario.added_campaign import Surroundings, read_campaign
+from dialsim.scenario.models import Campaign as CampaignModel
+from dialsim.scenario.problems import ScenarioError
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign
@@ -23,7 +29,9 @@ if TYPE_CHECKING:
 class _Command(BaseModel, ABC):
     """Something done at one instant."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
     @abstractmethod
     def carry_out(self, exchange: Exchange) -> None:
@@ -92,6 +100,45 @@ class DeleteCampaign(_CampaignCommand):
         self.on(exchange).delete()
 
 
+class AddCampaign(_Command):
+    """Add a campaign to an organization, by position (C11).
+
+    `block` is what stands in a scenario file, `csv` the content of a CSV in place of recipients.
+    """
+
+    kind: Literal["addCampaign"] = "addCampaign"
+    organization: int
+    block: SkipValidation[dict[str, JsonValue]]  # it may list a million people: not to be copied
+    csv: bytes | None = None
+    _read: CampaignModel | None = PrivateAttr(default=None)
+
+    def read(self, around: Surroundings) -> None:
+        """Read the campaign ahead of time, which takes long for many people."""
+        with _refusing():
+            self._read = read_campaign(self.block, around, self.csv)
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        simulation = exchange.simulation
+        if self._read is None:
+            self.read(simulation.surroundings(self.organization))
+        assert self._read is not None
+        with _refusing():
+            add_campaign(
+                simulation.dialler(self.organization), simulation.at, self._read, None, None
+            )
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse what can't be read as part of a scenario, with all that is wrong with it."""
+    try:
+        yield
+    except ScenarioError as error:
+        told = (str(one) if one.line is not None else one.message for one in error.problems)
+        raise invalid(*told) from None
+
+
 class ChangeOrganization(_Command):
     """Change settings of an organization, by position, all or none of them (see the shape)."""
 
@@ -113,6 +160,7 @@ Command = Annotated[
     | ResumeCampaign
     | CancelCampaign
     | DeleteCampaign
+    | AddCampaign
     | ChangeOrganization,
     Field(discriminator="kind"),
 ]

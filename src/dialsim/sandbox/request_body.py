@@ -24,14 +24,18 @@ async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:
     return bytes(body)
 
 
+def media_type(request: Request) -> str:
+    """The body's type, in lower case and without parameters; "" where none is said."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 async def read_json(request: Request, most: int = MOST_BYTES) -> object:
     """The decoded body; a body of another content type, or none at all, is an empty object.
 
     NaN and infinities are no JSON, and neither is anything but UTF-8.
     """
     body = await read_bytes(request, most)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not body or kind != "application/json":
+    if not body or media_type(request) != "application/json":
         return {}
     try:
         return orjson.loads(body)

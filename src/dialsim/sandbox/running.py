@@ -8,6 +8,7 @@ from dialsim.engine.campaign import Campaign
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
+from dialsim.scenario.added_campaign import Surroundings
 
 
 class Running(Simulation):
@@ -39,6 +40,10 @@ class Running(Simulation):
     def work_off(self, instant: int) -> None:
         """Carry out all events up to an instant; the clock stays at the last of them."""
         self._clock.work_off(instant)
+
+    def surroundings(self, organization: int) -> Surroundings:
+        """What a campaign must fit that is added now to an organization, by position."""
+        return self._trace.world.surroundings(organization, self.at)
 
     def dialler(self, organization: int) -> Dialler:
         """The dialler of an organization, by position."""

@@ -1,6 +1,8 @@
-"""Campaigns over HTTP, as the interface doesn't show them: read, resumed, cancelled, deleted."""
+"""Campaigns over HTTP, as the interface doesn't show them: created, read, steered."""
 
 from __future__ import annotations
+
+import asyncio
 
 from pydantic import Field
 from starlette.requests import Request
@@ -14,6 +16,7 @@ from dialsim.sandbox.account import Account
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import CancelCampaign, DeleteCampaign, ResumeCampaign
 from dialsim.sandbox.control.routes import route
+from dialsim.sandbox.control.upload import read_upload
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.envelopes import bare
 from dialsim.sandbox.exchange import Exchange
@@ -58,7 +61,7 @@ class CampaignEndpoints:
         """The routes."""
         campaigns = f"{PREFIX}/campaigns"
         return [
-            route(campaigns, get=self._list),
+            route(campaigns, get=self._list, post=self._create),
             route(f"{campaigns}/{{id}}", get=self._show, delete=self._delete),
             route(f"{campaigns}/{{id}}/resume", post=self._resume),
             route(f"{campaigns}/{{id}}/cancel", post=self._cancel),
@@ -72,6 +75,14 @@ class CampaignEndpoints:
                 for desk in account.desks
             ]
         )
+
+    async def _create(self, request: Request) -> Response:
+        command = await read_upload(request, self._exchange)
+        around = self._exchange.simulation.surroundings(command.organization)
+        await asyncio.to_thread(command.read, around)  # meanwhile others are answered
+        self._exchange.carry_out(command)
+        account = self._exchange.accounts[command.organization]
+        return bare(CampaignState.of(account, account.desks[-1]), 201)
 
     async def _show(self, request: Request) -> Response:
         return bare(CampaignState.of(*self._find(request)))

@@ -1,0 +1,76 @@
+"""Uploads: new campaigns as they come over HTTP, their recipients as JSON or as a CSV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+
+from dialsim.engine.identity import agent_id
+from dialsim.interface.errors import Refused
+from dialsim.sandbox.account import Account
+from dialsim.sandbox.commands import AddCampaign
+from dialsim.sandbox.control.routes import MOST_BYTES
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.request_body import media_type, read_bytes, read_json
+from dialsim.sandbox.shapes import invalid
+
+_TAKEN = ("application/json", "text/csv")
+
+
+async def read_upload(request: Request, exchange: Exchange) -> AddCampaign:
+    """What is to be added, by the organization that the request names.
+
+    A JSON body is the campaign's block as in a scenario file, and `organization`. Beside a CSV all
+    of it but the recipients stands in the query. Raises Refused; the block itself is not checked.
+    """
+    kind, csv = media_type(request), None
+    if kind not in _TAKEN:
+        text = f"Content-Type must be {' or '.join(_TAKEN)}"
+        raise Refused(415, "UNSUPPORTED_MEDIA_TYPE", [text])
+    if kind == "text/csv":
+        block, csv = _from_query(request), await read_bytes(request, MOST_BYTES)
+    else:
+        body = await read_json(request, MOST_BYTES)
+        if not isinstance(body, dict):
+            raise invalid("body must be an object")
+        block = body
+    account = _organization(block.pop("organization", None), exchange)
+    block["agent"] = _agent_name(block.get("agent"), account, exchange)
+    return AddCampaign(organization=account.block.position, block=block, csv=csv)
+
+
+def _from_query(request: Request) -> dict[str, Any]:
+    block: dict[str, Any] = {}
+    for name in request.query_params:
+        # a parameter sent twice counts as one with a comma in it, as everywhere
+        block[name] = ",".join(request.query_params.getlist(name))
+    if "schedule" in block:
+        try:
+            block["schedule"] = orjson.loads(block["schedule"])
+        except orjson.JSONDecodeError:
+            raise invalid("schedule must be valid JSON") from None
+    return block
+
+
+def _organization(named: object, exchange: Exchange) -> Account:
+    """Unlike in a path, an organization that isn't there is a mistake in the request."""
+    known = [account.block.name for account in exchange.accounts]
+    if not isinstance(named, str):
+        raise invalid(f"organization must be the id or the name of one: {', '.join(known)}")
+    try:
+        return exchange.organization(named)
+    except Refused:
+        text = f'organization "{named}" is not known; known here: {", ".join(known)}'
+        raise invalid(text) from None
+
+
+def _agent_name(named: object, account: Account, exchange: Exchange) -> object:
+    """The name of an agent that is named by its id; anything else is left to the checks."""
+    seed, position = exchange.simulation.log.world.seed, account.block.position
+    for number, agent in enumerate(account.block.settings.agents):
+        identifier = agent.id or agent_id(seed, position, number)
+        if isinstance(named, str) and identifier.lower() == named.lower():
+            return agent.name
+    return named
