@@ -127,6 +127,32 @@ def test_output_that_the_system_refuses_is_told_without_a_traceback(
     assert done.stderr == "Error: the system says: [Errno 28] No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("run", SCRIPTED), ("run", SCRIPTED, "--format", "json"), ("schema",), ("--help",),
+     ("validate", SCRIPTED), ("run", "--help"),
+     ("plan", SCRIPTED, "--vary", "organizations.Acme.maxConcurrentCalls=1..3",
+      "--goal", "mean(people_reached) >= 4", "--replications", "2", "--jobs", "1")],
+)  # fmt: skip
+def test_a_reader_who_stops_reading_ends_it_quietly(arguments: tuple[str, ...]) -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(*arguments), cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert (process.returncode, said) == (141, b"")
+
+
+def test_what_is_written_to_a_folder_is_there_whoever_reads_the_summary(tmp_path: Path) -> None:
+    run = command("run", SCRIPTED, "--out", tmp_path / "out")
+    with subprocess.Popen(run, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+    assert process.returncode == 141
+    assert (tmp_path / "out" / "summary.json").is_file()
+
+
 def test_names_in_thai_are_no_failure_where_the_output_knows_no_thai(tmp_path: Path) -> None:
     text = (ROOT / SCRIPTED).read_text(encoding="utf-8").replace("On paper", "มกราคม")
     (tmp_path / "thai.yaml").write_text(text, encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from io import TextIOWrapper
 
@@ -10,6 +9,7 @@ import click
 
 from dialsim.cli.options import INTERRUPTED
 from dialsim.cli.plan import plan
+from dialsim.cli.program import Program, drop_output
 from dialsim.cli.report import report
 from dialsim.cli.run import run
 from dialsim.cli.schema import schema
@@ -21,6 +21,7 @@ from dialsim.version import __version__
 
 
 @click.group(
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Try: dialsim run scenarios/first-campaign.yaml",
 )
@@ -49,7 +50,7 @@ def main() -> None:
         click.echo(str(error) if _names_its_place(error) else f"Error: {error}", err=True)
         sys.exit(2)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else what is left fails again at the exit
+        drop_output()
         click.echo(f"Error: the system says: {error}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 INTERRUPTED = 130  # what shells report of a program ended by Ctrl-C
+PIPE_CLOSED = 141  # and of one that went on writing when nobody read any more
 
 scenario_argument = click.argument(
     "scenario", type=click.Path(path_type=Path, dir_okay=True), metavar="SCENARIO"
