@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.behaviour import Behaviour
     from dialsim.scenario.distribution import Distribution
     from dialsim.scenario.people import People
+    from dialsim.scenario.scripts import Step
 
 _ANSWERED = CallStatus.COMPLETED
 _OTHERS = (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
@@ -77,17 +78,18 @@ class Reactions:
 
         `uses` is the decayed count of the organization's dials of the caller ID.
         """
-        columns = self._attempts.get(attempt)
-        if columns is None:
-            columns = self._attempts[attempt] = self._columns_of(attempt)
+        columns = self._columns(attempt)
         setup = columns.setup[recipient] or 1  # P1: at least 1 ms
         if self._script is not None and (code := self._script[recipient]) >= 0:
             script = self._scripts[code]
-            step = script[min(attempt, len(script)) - 1]
-            return Reaction(step.outcome, setup, step.ring, step.talk)
+            return _following(script[min(attempt, len(script)) - 1], setup)
         outcome = self._outcome(columns, recipient, now, uses)
         talk = columns.talk[recipient] if outcome is _ANSWERED else 0
         return Reaction(outcome, setup, columns.ring[outcome][recipient], talk)
+
+    def follow(self, step: Step, recipient: int, attempt: int) -> Reaction:
+        """What comes of an attempt dialled to a number with a script, of which this is the step."""
+        return _following(step, self._columns(attempt).setup[recipient] or 1)  # P1, P6
 
     def _outcome(self, columns: _Attempt, recipient: int, now: int, uses: float) -> CallStatus:
         odds = self._odds_by_week_hour[week_position(now) // HOUR] * columns.odds
@@ -102,6 +104,12 @@ class Reactions:
         rest = (draw - answered) / (1.0 - answered)
         no_answer, busy = self._other_bounds
         return _OTHERS[0] if rest < no_answer else _OTHERS[1] if rest < busy else _OTHERS[2]
+
+    def _columns(self, attempt: int) -> _Attempt:
+        columns = self._attempts.get(attempt)
+        if columns is None:
+            columns = self._attempts[attempt] = self._columns_of(attempt)
+        return columns
 
     def _columns_of(self, attempt: int) -> _Attempt:
         behaviour, ring, factors = self._behaviour, self._behaviour.ring_time, self._odds_by_attempt
@@ -158,6 +166,10 @@ class Reactions:
             return Same(1.0)
         factors = np.array([*(odds.get(name, 1.0) for name in people.segments), 1.0])
         return factors[people.segment].data  # code −1, no segment, is the last factor
+
+
+def _following(step: Step, setup_ms: int) -> Reaction:
+    return Reaction(step.outcome, setup_ms, step.ring, step.talk)
 
 
 def _with_odds(chance: float, factor: float) -> float:

@@ -49,7 +49,9 @@ class Campaign:
         self._dialler = dialler
         self._trace = dialler.trace
         self._release_interval = dialler.trace.world.scenario.engine.release_interval
-        self._outgoing = Outgoing(dialler.trace.world, block, self.log, dialler.number_uses)
+        self._outgoing = Outgoing(
+            dialler.trace.world, block, self.log, dialler.number_uses, dialler.scripted
+        )
         self._attempts = array("i", bytes(4 * count))  # counted attempts of each person (P5)
         self._calls = array("i", bytes(4 * count))  # calls created for each person
         self._open: dict[int, Call] = {}  # by recipient: QUEUED, or line being set up

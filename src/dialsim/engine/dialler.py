@@ -18,6 +18,7 @@ from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.call import Call
+    from dialsim.engine.scripted_numbers import ScriptedNumbers
     from dialsim.engine.world import CampaignBlock, OrganizationBlock
 
 _QUEUED = CallStatus.QUEUED
@@ -27,11 +28,15 @@ _DIALLING = Step.DIALLING
 class Dialler:
     """One organization's calls between release and end, whatever campaign they belong to."""
 
-    def __init__(self, clock: Clock, block: OrganizationBlock, trace: Trace) -> None:
+    def __init__(
+        self, clock: Clock, block: OrganizationBlock, trace: Trace, scripted: ScriptedNumbers
+    ) -> None:
+        """`scripted` are the scripts of numbers that any organization may dial."""
         scenario = trace.world.scenario
         self.clock = clock
         self.block = block
         self.trace = trace
+        self.scripted = scripted
         self.campaigns: list[Campaign] = []
         self.calling_allowed = block.settings.calling_allowed
         self.slots_in_use = 0

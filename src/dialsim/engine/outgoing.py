@@ -12,25 +12,34 @@ if TYPE_CHECKING:
     from dialsim.engine.behaviour import Reactions
     from dialsim.engine.call import Call
     from dialsim.engine.caller_ids import NumberUse
+    from dialsim.engine.scripted_numbers import ScriptedNumbers
     from dialsim.engine.trace import CallLog
     from dialsim.engine.world import CampaignBlock, World
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.organization import Organization
+    from dialsim.scenario.scripts import Step
 
 
 class Outgoing:
     """The dials of one campaign; `start` must come before the first.
 
-    `uses` are the organization's counts of dials by number, one per time constant of recovery.
+    `uses` are the organization's counts of dials by number, one per time constant of recovery;
+    `scripted` are the scripts of numbers that may be dialled.
     """
 
     def __init__(
-        self, world: World, block: CampaignBlock, log: CallLog, uses: dict[int, NumberUse]
+        self,
+        world: World,
+        block: CampaignBlock,
+        log: CallLog,
+        uses: dict[int, NumberUse],
+        scripted: ScriptedNumbers,
     ) -> None:
         self._world = world
         self._block = block
         self._log = log
         self._uses = uses
+        self._scripted = scripted
         self._reactions: dict[str, Reactions] = {}
         self._shown_last = array("i", [NONE]) * block.people.count  # on the last counted dial
         self.use_behaviour(block.agent.behaviour)
@@ -71,16 +80,32 @@ class Outgoing:
         self._log.dial_numbers.append(shown)
         self._log.dial_voices.append(voice)
         self._log.dial_behaviours.append(self._reaction.behaviour)
-        call.dial(now, self._reaction.dial(recipient, attempt, now, uses), shown)
+        step = self._step(call) if self._scripted.waiting else None
+        if step is None:
+            reaction = self._reaction.dial(recipient, attempt, now, uses)
+        else:
+            reaction = self._reaction.follow(step, recipient, attempt)
+        call.dial(now, reaction, shown)
+
+    def _step(self, call: Call) -> Step | None:
+        """What the script of the number that is dialled says, kept with the call (P6)."""
+        step = self._scripted.take(call, self._block.people.tel(call.recipient))
+        if step is not None:
+            self._log.scripted[call.key] = step
+        return step
 
     def counted(self, call: Call) -> None:
         """The line of a dialled call stands: its number is the one a retry avoids (P3)."""
         self._shown_last[call.recipient] = call.shown_number
+        if self._scripted.taken:
+            self._scripted.rings(call)
 
     def withdrawn(self, call: Call, now: int) -> None:
         """A dial was withdrawn before it rang, and counts for nothing (P5)."""
         for use in self._uses.values():
             use.withdrawn(call.shown_number, call.dialled_at, now)
+        self._scripted.withdrawn(call)
+        self._log.scripted.pop(call.key, None)
 
     def shown_before(self, recipient: int, number: str) -> None:
         """A history says which number a person was last called from (P3)."""

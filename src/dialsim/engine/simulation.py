@@ -13,6 +13,7 @@ from dialsim.engine.campaign import Campaign
 from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.move import Instant, Move, Until, instant_as_datetime
+from dialsim.engine.scripted_numbers import ScriptedNumbers
 from dialsim.engine.timeline import lay_out
 from dialsim.engine.trace import Trace
 from dialsim.engine.windows import HOUR, LAST_INSTANT
@@ -43,7 +44,11 @@ class Simulation:
         world = World(scenario, seed, replication)
         self._clock = Clock(scenario.clock.start)
         self._trace = Trace(world=world, calls=[[] for _ in world.organizations])
-        self._diallers = [Dialler(self._clock, block, self._trace) for block in world.organizations]
+        self._scripted = ScriptedNumbers()
+        self._diallers = [
+            Dialler(self._clock, block, self._trace, self._scripted)
+            for block in world.organizations
+        ]
         lay_out(self._clock, self._diallers, self._trace)
         self._clock.work_off(self._clock.now)
 
@@ -81,6 +86,13 @@ class Simulation:
     def status(self, campaign: str) -> CampaignStatus:
         """A campaign's status now."""
         return self._campaign(campaign).status
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        """What is left of the scripts of `script`, by number, written as there."""
+        from dialsim.scenario.scripts import format_script
+
+        return {tel: format_script(steps) for tel, steps in self._scripted.left().items()}
 
     # -- the clock --------------------------------------------------------------------------------
 
@@ -209,6 +221,18 @@ class Simulation:
         if agent not in agents:
             raise DialsimError(f"no agent {agent!r}; there are: {', '.join(agents)}")
         self._carry_out(lambda: dialler.use_behaviour(agent, behaviour))
+
+    def script(self, tel: str, script: str | None) -> None:
+        """Have the next calls to a number, by whomever, do what a script says, step by step (P6).
+
+        `script` is written as in a scenario file (`busy 3s; answered 5s 90s silent`); it takes the
+        place of what is left of an earlier one, None of all. Raises DialsimError for what is no
+        phone number, or no script.
+        """
+        from dialsim.scenario.scripts import read_number_script
+
+        steps = read_number_script(tel, script)
+        self._carry_out(lambda: self._scripted.set(tel, steps))
 
     # -- the rest ---------------------------------------------------------------------------------
 

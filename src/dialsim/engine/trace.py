@@ -8,6 +8,7 @@ change. The kinds are few and legal (`CHANGES`); a change that is not among them
 from __future__ import annotations
 
 from array import array
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,7 @@ from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 if TYPE_CHECKING:
     from dialsim.engine.world import World
     from dialsim.interface.schedule import ScheduleRequest
+    from dialsim.scenario.scripts import Step
 
 S = CallStatus
 
@@ -106,10 +108,19 @@ class CallLog:
 
     `dial_numbers`, `dial_voices` and `dial_behaviours` have an entry per DIALLED row, in the same
     order: indexes into `World.numbers`, `World.voice_keys` (-1: no voice is known) and
-    `World.behaviours`.
+    `World.behaviours`. `scripted` has, by `call_key`, the step that the script of the number said
+    of a call's newest dial, of those dials that were not withdrawn (P6).
     """
 
-    __slots__ = ("_at", "_keys", "_turns", "dial_behaviours", "dial_numbers", "dial_voices")
+    __slots__ = (
+        "_at",
+        "_keys",
+        "_turns",
+        "dial_behaviours",
+        "dial_numbers",
+        "dial_voices",
+        "scripted",
+    )
 
     def __init__(self) -> None:
         self._at = array("q")
@@ -118,6 +129,7 @@ class CallLog:
         self.dial_numbers = array("i")
         self.dial_voices = array("i")
         self.dial_behaviours = array("h")
+        self.scripted: dict[int, Step] = {}
 
     def __len__(self) -> int:
         return len(self._at)
@@ -126,7 +138,7 @@ class CallLog:
         """What is written by now; the log may go on."""
         log = CallLog()
         for column in self.__slots__:
-            setattr(log, column, getattr(self, column)[:])
+            setattr(log, column, copy(getattr(self, column)))
         return log
 
     def append(self, at: int, key: int) -> None:

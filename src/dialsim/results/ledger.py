@@ -6,6 +6,7 @@ All work is done on whole columns: a log of ten million rows is read in about a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, 
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.history import REACHED
 from dialsim.scenario.people import People
+from dialsim.scenario.scripts import Step
 
 NEVER = int(np.iinfo(np.int64).min)
 """The instant of what did not happen; numpy reads it as NaT."""
@@ -61,8 +63,9 @@ class Ledger:
     `last_kind`, the last change by the engine, and `final_kind`, the last of all, indexes into
     `CHANGES` (they differ where an analysis failed, A4); `attempt`, int32, 0 if never dialled;
     `number`, `voice` and `behaviour`, indexes into `World.numbers`, `voice_keys` and `behaviours`,
-    -1 if none. A dial that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row
-    of the log, `row_call` is the index of its call. Per recipient, from their history before the
+    -1 if none; `scripted` has, by `call_key`, what the scripts of numbers said of calls (P6). A
+    dial that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row of the log,
+    `row_call` is the index of its call. Per recipient, from their history before the
     scenario begins: `past_attempts`, the attempts counted (int32), `past_status`, how the last call
     ended, an index into `CALL_STATUSES`, -1 for who has none, and `past_ended_at`, when (ms).
     """
@@ -91,6 +94,7 @@ class Ledger:
     number: NDArray[np.int32]
     voice: NDArray[np.int32]
     behaviour: NDArray[np.int16]
+    scripted: Mapping[int, Step]
 
     @property
     def status(self) -> NDArray[np.int8]:
@@ -195,6 +199,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         number=number,
         voice=voice,
         behaviour=behaviour.astype(np.int16),
+        scripted=log.scripted,
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import ANSWERED, DIALLED, CallLog, CallRows
 from dialsim.results.ledger import CREATES, ENDS, NEVER, TIMES_OUT
-from dialsim.results.stream.flaws import Conversations
+from dialsim.results.stream.flaws import Conversations, said
 from dialsim.scenario.people import People
 
 NONE = -1
@@ -123,6 +123,7 @@ class CallBook:
             attempt=table["attempt"],
             behaviour=table["behaviour"],
             ended_at=table["ended_at"],
+            said=said(self._log.scripted, table["recipient"], table["number"]),
         )
 
     def _positions(self, rows: CallRows) -> NDArray[np.int64]:

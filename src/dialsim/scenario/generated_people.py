@@ -50,6 +50,11 @@ class Generator:
         texts: list[str] = (digits + ord("0")).view(f"S{2 + _DIGITS}").ravel().astype(str).tolist()
         return texts
 
+    def tel(self, index: int) -> str:
+        """The number of the person at an index."""
+        prefix, digits = divmod((index * self._factor + self._offset) % _NUMBERS, 10**_DIGITS)
+        return f"{PREFIXES[prefix]}{digits:0{_DIGITS}}"
+
     def names(self, start: int, stop: int) -> list[str]:
         """The names of the people from index `start` up to `stop`: a first and a last name."""
         names = len(FIRST_NAMES) * len(LAST_NAMES)

@@ -84,7 +84,7 @@ class GeneratedPeople(People):
 
     @override
     def tel(self, recipient: int) -> str:
-        return self._generator.tels(recipient, recipient + 1)[0]
+        return self._generator.tel(recipient)
 
     @override
     def customer_name(self, recipient: int) -> str | None:

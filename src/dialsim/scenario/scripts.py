@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
+from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.units import parse_duration
+from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT
+from dialsim.scenario.units import format_duration, parse_duration
 
 OUTCOMES: Mapping[str, CallStatus] = {
     "answered": CallStatus.COMPLETED,
@@ -49,6 +52,34 @@ def parse_script(text: str) -> Script:
     if len(parts) > 1 and not parts[-1].strip():
         parts.pop()
     return tuple(_step(part.split(), number) for number, part in enumerate(parts, start=1))
+
+
+def read_number_script(tel: str, text: str | None) -> Script | None:
+    """The steps for the next calls to a phone number; None for no script.
+
+    Raises DialsimError if the number is none, or the script can't be read.
+    """
+    if not isinstance(tel, str) or not re.fullmatch(PHONE_PATTERN, tel):
+        raise DialsimError(f"tel {PHONE_TEXT}, not {tel!r}")
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise DialsimError(f"script must be text, not {text!r}")
+    try:
+        return parse_script(text)
+    except ValueError as error:
+        raise DialsimError(f"script {error}") from None
+
+
+def format_script(script: Script) -> str:
+    """Write steps so that `parse_script` reads the same."""
+    return "; ".join(map(_step_text, script))
+
+
+def _step_text(step: Step) -> str:
+    word = next(word for word, outcome in OUTCOMES.items() if outcome is step.outcome)
+    times = [step.ring, step.talk] if step.outcome is CallStatus.COMPLETED else [step.ring]
+    return " ".join([word, *map(format_duration, times), *([step.flaw] if step.flaw else [])])
 
 
 def _step(words: list[str], number: int) -> Step:

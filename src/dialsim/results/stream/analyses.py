@@ -11,7 +11,7 @@ from dialsim.engine.chance import Purpose
 from dialsim.engine.quantiles import durations
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.results.ledger import NEVER, Ledger
-from dialsim.results.stream.flaws import Conversations, Flaw, flaws, flaws_again
+from dialsim.results.stream.flaws import Conversations, Flaw, flaws, flaws_again, said
 from dialsim.scenario.agent import Analysis
 from dialsim.scenario.distribution import Distribution
 
@@ -47,6 +47,7 @@ def conversations(ledger: Ledger, calls: NDArray[np.int64]) -> Conversations:
         attempt=ledger.attempt[calls],
         behaviour=ledger.behaviour[calls],
         ended_at=ledger.ended_at[calls],
+        said=said(ledger.scripted, ledger.recipient[calls], ledger.call[calls]),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import Draws, Purpose
+from dialsim.engine.trace import CALL_SHIFT, RECIPIENT_SHIFT
 from dialsim.engine.world import CampaignBlock
 from dialsim.scenario.behaviour import Behaviour, Rates
 from dialsim.scenario.people import People
+from dialsim.scenario.scripts import Step
 
 
 class Flaw(IntEnum):
@@ -26,6 +28,8 @@ class Flaw(IntEnum):
     ANALYSIS_FAILED = 5
     ANALYSIS_FAILED_LATE = 6
 
+
+NOT_SAID = -1
 
 _BY_WORD = {
     None: Flaw.NONE,
@@ -43,7 +47,8 @@ class Conversations:
     """Answered calls of one campaign that have ended, in plain columns.
 
     `call` is an index into the campaign's ledger, `recipient` counts from 0 and `attempt` from 1,
-    `behaviour` is an index into `World.behaviours`, and `ended_at` is in ms.
+    `behaviour` is an index into `World.behaviours`, and `ended_at` is in ms. `said` is a code of
+    `Flaw` where the number that was dialled had a script (P6), NOT_SAID elsewhere.
     """
 
     call: NDArray[np.int64]
@@ -51,6 +56,7 @@ class Conversations:
     attempt: NDArray[np.int32]
     behaviour: NDArray[np.int16]
     ended_at: NDArray[np.int64]
+    said: NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.call)
@@ -62,6 +68,7 @@ class Conversations:
             self.attempt[rows],
             self.behaviour[rows],
             self.ended_at[rows],
+            self.said[rows],
         )
 
     def by_behaviour(
@@ -74,6 +81,18 @@ class Conversations:
     def draws(self, draws: Draws, purpose: Purpose, detail: tuple[int, ...]) -> NDArray[np.float64]:
         """The draws of these calls."""
         return draws.of(purpose, self.attempt, self.recipient, detail)
+
+
+def said(
+    scripted: Mapping[int, Step], recipients: NDArray[np.int32], calls: NDArray[np.int32]
+) -> NDArray[np.int8]:
+    """The flaws that scripts of numbers, by `call_key`, say of calls; NOT_SAID where none does."""
+    codes = np.full(len(calls), NOT_SAID, dtype=np.int8)
+    if scripted:
+        keys = recipients.astype(np.int64) << RECIPIENT_SHIFT | calls.astype(np.int64) << CALL_SHIFT
+        for row in np.flatnonzero(np.isin(keys, [*scripted])).tolist():
+            codes[row] = _BY_WORD[scripted[int(keys[row])].flaw]
+    return codes
 
 
 def flaws(
@@ -136,17 +155,15 @@ def _by_bounds(drawn: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArr
 
 
 def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> NDArray[np.int8]:
-    """The flaws, with those of people who have a script replaced by what it says."""
-    if people.script is None:
-        return drawn
-    codes = people.script[calls.recipient]
-    steps = codes.astype(np.int64) << 32 | calls.attempt
-    said = np.flatnonzero(codes >= 0)
-    for step, rows in _groups(steps, said):
-        script = people.scripts[step >> 32]
-        word = script[min(step & 0xFFFFFFFF, len(script)) - 1].flaw
-        drawn[rows] = _BY_WORD[word]
-    return drawn
+    """The flaws, with those of people or numbers that have a script replaced by what it says."""
+    if people.script is not None:
+        codes = people.script[calls.recipient]
+        steps = codes.astype(np.int64) << 32 | calls.attempt
+        for step, rows in _groups(steps, np.flatnonzero(codes >= 0)):
+            script = people.scripts[step >> 32]
+            word = script[min(step & 0xFFFFFFFF, len(script)) - 1].flaw
+            drawn[rows] = _BY_WORD[word]
+    return np.where(calls.said == NOT_SAID, drawn, calls.said)
 
 
 def _groups(
