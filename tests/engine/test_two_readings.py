@@ -29,7 +29,7 @@ def first_reading(scenario: Scenario) -> Reading:
     return Reading(
         transitions=transitions(trace, names),
         campaigns=[
-            (row.at, *name(names, row.organization, row.campaign), *map(str, row[3:]))
+            (row.at, *name(names, row.organization, row.campaign), *map(str, row[3:6]))
             for row in sorted(trace.campaigns, key=lambda row: row[:3])
         ],
         stalled={name(names, *positions) for positions in trace.stalled},
