@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -18,10 +19,14 @@ from dialsim.sandbox.server import listening
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
 
 
-def serve(*options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "dialsim", "serve", str(SCENARIO), *options]
+def serve(*options: str, **variables: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        [sys.executable, "-m", "dialsim", "serve", str(SCENARIO), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | variables,
+        text=True,
+        encoding="utf-8",
     )
 
 
@@ -53,15 +58,41 @@ def test_a_client_runs_hours_of_calling_over_http() -> None:
         server.communicate()
 
 
-def test_another_address_than_this_machines_is_refused() -> None:
+def test_an_address_that_others_reach_is_refused_without_a_token() -> None:
     server = serve("--port", "0", "--host", "0.0.0.0")
     _, said = server.communicate(timeout=60)
     assert server.returncode == 2
-    assert "--host 0.0.0.0: the sandbox listens on this machine alone" in said
+    assert "--host 0.0.0.0: other machines reach this address, so it needs a control token" in said
+
+
+def test_a_token_that_cannot_do_is_refused_and_not_shown() -> None:
+    server = serve("--port", "0", "--control-token", "too short")
+    printed, said = server.communicate(timeout=60)
+    assert server.returncode == 2
+    assert "the control token must have at least 16 characters" in said
+    assert "too short" not in printed + said
+
+
+def test_with_a_token_from_the_environment_others_may_steer() -> None:
+    token = "correct-horse-battery-staple"
+    server = serve("--port", "0", "--host", "0.0.0.0", DIALSIM_CONTROL_TOKEN=token)
+    try:
+        assert server.stdout is not None
+        said = server.stdout.readline() + server.stdout.readline()
+        found = re.search(r"http://0\.0\.0\.0:([0-9]+)", said)
+        assert found
+        assert token not in said
+        url, host = f"http://127.0.0.1:{found[1]}/_dialsim/clock", {"Host": "sandbox.example"}
+        assert httpx.get(url, headers=host).status_code == 401
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert httpx.get(url, headers=host | bearer).status_code == 200
+    finally:
+        server.kill()
+        server.communicate()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test", ""])
-def test_only_loopback_is_listened_on(host: str) -> None:
+def test_without_a_token_only_loopback_is_listened_on(host: str) -> None:
     with pytest.raises(DialsimError, match="--host"):
         listening(host, 0)
 

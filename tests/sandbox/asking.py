@@ -11,6 +11,7 @@ import httpx
 
 import dialsim
 from dialsim.sandbox.app import application
+from dialsim.sandbox.control_token import ControlToken
 from dialsim.sandbox.exchange import Exchange
 
 WORLD = Path(__file__).with_name("corpus.yaml")
@@ -32,9 +33,9 @@ def exchange_of_the_corpus() -> Exchange:
 class Client:
     """Asks one sandbox; faults of ours are answered, not raised."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, token: ControlToken | None = None) -> None:
         self.exchange = exchange
-        self._app = application(exchange)
+        self._app = application(exchange, token)
 
     def ask(
         self,

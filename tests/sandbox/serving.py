@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Thread
+from typing import NamedTuple
 
+import uvicorn
+
+from dialsim.sandbox.app import application
+from dialsim.sandbox.connection import Connection
+from dialsim.sandbox.control_token import ControlToken
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.server import address, listening
-from dialsim.sandbox.server_thread import ServerThread
+from dialsim.sandbox.server import address, configuration, listening
+
+
+class Served(NamedTuple):
+    """A sandbox that is being served."""
+
+    url: str
+    server: uvicorn.Server
+
+    def connect(self) -> socket.socket:
+        """A bare connection to it, on which nothing takes longer than half a minute."""
+        host, _, port = self.url.removeprefix("http://").partition(":")
+        return socket.create_connection((host, int(port)), timeout=30)
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self.server.server_state.connections)
 
 
 @contextmanager
-def served(exchange: Exchange) -> Iterator[str]:
-    """Serve in a thread; gives the address. No fault of ours may come up meanwhile."""
-    listener = listening("127.0.0.1", 0)
-    url, thread = address(listener), ServerThread(exchange, listener)
-    thread.start()
-    try:
-        yield url
-    finally:
-        thread.stop()
-    assert thread.faults == []
+def served(
+    exchange: Exchange,
+    token: ControlToken | None = None,
+    connection: type[Connection] = Connection,
+) -> Iterator[Served]:
+    """Serve in a thread."""
+    with listening("127.0.0.1", 0) as listener:
+        app = application(exchange, token)
+        config = configuration(app, connection, log_config=None, timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield Served(address(listener), server)
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -86,10 +86,10 @@ def settings(exchange: Exchange) -> str:
 def schemathesis(exchange: Exchange, folder: Path, *options: str) -> str:
     """Run all its checks; what it prints, last the verdict."""
     (folder / "schemathesis.toml").write_text(settings(exchange), "utf-8")
-    with served(exchange) as url:
+    with served(exchange) as sandbox:
         run = subprocess.run(
             [
-                *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json"),
+                *(sys.executable, "-m", "schemathesis.cli", "run", f"{sandbox.url}/openapi.json"),
                 *("--checks", "all", "--no-color", *options),
             ],
             cwd=folder,

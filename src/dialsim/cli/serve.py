@@ -27,12 +27,25 @@ from dialsim.cli.options import scenario_argument, seed_option, set_option
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen on; it must be this machine's own.",
+    help="The address to listen on; one that other machines reach needs a control token.",
+)
+@click.option(
+    "--control-token",
+    envvar="DIALSIM_CONTROL_TOKEN",
+    show_envvar=True,
+    metavar="TOKEN",
+    help="What every call under /_dialsim must then bring, as Authorization: Bearer TOKEN. At "
+    "least 16 letters, digits, or . _ ~ -. Others can read the command line: prefer the variable.",
 )
 @seed_option
 @set_option
 def serve(
-    scenario: Path, port: int, host: str, seed: int | None, overrides: tuple[str, ...]
+    scenario: Path,
+    port: int,
+    host: str,
+    control_token: str | None,
+    seed: int | None,
+    overrides: tuple[str, ...],
 ) -> None:
     """Serve what the service's interface offers, over the engine that runs scenario files.
 
@@ -47,12 +60,14 @@ def serve(
     loaded = load(scenario, overrides)
     require_extra("serve")
     from dialsim.sandbox.api_keys import derived_key
+    from dialsim.sandbox.control_token import ControlToken
     from dialsim.sandbox.exchange import Exchange
     from dialsim.sandbox.server import serve as serve_http
 
+    token = None if control_token is None else ControlToken(control_token)
     exchange = Exchange(loaded, seed)
     world = exchange.simulation.log.world
     for block in world.organizations:
         if block.settings.api_key is None:
             click.echo(f"API key of {block.name}: {derived_key(world.seed, block.name)}")
-    serve_http(exchange, host, port)
+    serve_http(exchange, host, port, token)

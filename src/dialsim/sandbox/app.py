@@ -8,7 +8,7 @@ import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
@@ -16,6 +16,7 @@ from dialsim.interface.errors import Refused
 from dialsim.sandbox.authentication import Authentication
 from dialsim.sandbox.control.plane import control_routes
 from dialsim.sandbox.control_guard import ControlGuard
+from dialsim.sandbox.control_token import ControlToken
 from dialsim.sandbox.description.document import document
 from dialsim.sandbox.endpoints import Endpoints
 from dialsim.sandbox.envelopes import MEDIA_TYPE, failure
@@ -25,7 +26,7 @@ from dialsim.sandbox.service import Service
 DESCRIPTION = "/openapi.json"
 
 
-def application(exchange: Exchange) -> Starlette:
+def application(exchange: Exchange, token: ControlToken | None = None) -> Starlette:
     """Serve interface, control plane and description; errors are answered in the error envelope."""
     app = Starlette(
         routes=[
@@ -34,12 +35,13 @@ def application(exchange: Exchange) -> Starlette:
             *_description_routes(),
         ],
         middleware=[
-            Middleware(ControlGuard),
+            Middleware(ControlGuard, token=token),
             Middleware(Authentication, keys=exchange.keys),
         ],
         exception_handlers={
             Refused: _refused,
             HTTPException: _not_routed,
+            ClientDisconnect: _gone,
             Exception: _our_fault,
         },
     )
@@ -77,6 +79,11 @@ async def _not_routed(request: Request, error: Exception) -> Response:
         return failure(Refused(404, "NOT_FOUND", [text]))
     allowed = sorted((error.headers or {}).get("Allow", "").split(", "))
     return failure(Refused(405, "METHOD_NOT_ALLOWED", [text]), {"Allow": ", ".join(allowed)})
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    """A client that hung up amid its request: nobody is there to be answered."""
+    return Response(status_code=400)
 
 
 async def _our_fault(_request: Request, _error: Exception) -> Response:

@@ -12,27 +12,33 @@ from starlette.types import ASGIApp
 
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.app import application
+from dialsim.sandbox.connection import Connection
+from dialsim.sandbox.control_token import ControlToken
 from dialsim.sandbox.exchange import Exchange
 
 BACKLOG = 2_048
 
 
-def serve(exchange: Exchange, host: str, port: int) -> None:
+def serve(exchange: Exchange, host: str, port: int, token: ControlToken | None = None) -> None:
     """Serve until interrupted, and print where; port 0 takes a free one.
 
-    Raises DialsimError where `host` is not this machine alone, or the port can't be had.
+    Raises DialsimError where `host` is reached from elsewhere and there is no token, or the port
+    can't be had.
     """
-    with listening(host, port) as listener:
+    with listening(host, port, token) as listener:
         print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
         with suppress(KeyboardInterrupt):  # the usual way to stop it
-            uvicorn.Server(configuration(application(exchange))).run(sockets=[listener])
+            server = uvicorn.Server(configuration(application(exchange, token)))
+            server.run(sockets=[listener])
 
 
-def configuration(app: ASGIApp, **more: Any) -> uvicorn.Config:
+def configuration(
+    app: ASGIApp, connection: type[Connection] = Connection, **more: Any
+) -> uvicorn.Config:
     """How the application is served; `more` are further settings of uvicorn."""
     return uvicorn.Config(
         app,
-        http="h11",
+        http=connection,
         ws="none",
         log_level="warning",
         access_log=False,  # what is asked for is no secret, but who asks is
@@ -42,17 +48,21 @@ def configuration(app: ASGIApp, **more: Any) -> uvicorn.Config:
     )
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address of this machine: from now on clients may connect."""
+def listening(host: str, port: int, token: ControlToken | None = None) -> socket.socket:
+    """A socket that listens on an address of this machine: from now on clients may connect.
+
+    Raises DialsimError where other machines reach the address and there is no control token.
+    """
     if host == "localhost":
         host = "127.0.0.1"
     try:
         local = ipaddress.ip_address(host)
     except ValueError:
         raise DialsimError(f"--host {host}: give an IP address such as 127.0.0.1") from None
-    if not local.is_loopback:
+    if token is None and not local.is_loopback:
         raise DialsimError(
-            f"--host {host}: the sandbox listens on this machine alone, 127.0.0.1 or ::1"
+            f"--host {host}: other machines reach this address, so it needs a control token: set "
+            "DIALSIM_CONTROL_TOKEN (or --control-token), or listen on 127.0.0.1 or ::1"
         )
     family = socket.AF_INET6 if local.version == 6 else socket.AF_INET
     # naming the protocol has asyncio switch off waiting for more to send (Nagle), 40 ms a request

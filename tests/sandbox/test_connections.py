@@ -1,0 +1,341 @@
+"""Clients that are slow, talk nonsense, or are too many, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from tests.sandbox.asking import exchange_of_the_corpus, key
+from tests.sandbox.serving import Served, served
+
+from dialsim.sandbox.connection import Connection, Patience
+from dialsim.sandbox.endpoints import Endpoints
+
+CAMPAIGN = "/api/campaign/cccccccc-0000-4000-8000-000000000001"
+KEY = f"X-API-Key: {key('Acme')}\r\n"
+HOST = "Host: 127.0.0.1\r\n"
+CATALOG = f"GET /voice-demo/catalog HTTP/1.1\r\n{HOST}\r\n".encode()
+
+
+class Hasty(Connection):
+    """Waits for a second or less, so that nobody waits for the tests."""
+
+    patience = Patience(idle=1, head=0.5, pause=0.5, body=1.5, linger=0.5, answer=1)
+
+
+class Few(Connection):
+    most = 2
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Served]:
+    with served(exchange_of_the_corpus(), connection=Hasty) as running:
+        yield running
+
+
+def post(path: str, *headers: str) -> bytes:
+    """The head of a request whose body is still to come."""
+    lines = "".join(f"{header}\r\n" for header in headers)
+    kind = "Content-Type: application/json\r\n"
+    return f"POST {path} HTTP/1.1\r\n{HOST}{KEY}{kind}{lines}\r\n".encode()
+
+
+def trickle(client: socket.socket, piece: bytes = b"x") -> None:
+    """Send a piece at a time until the other side hangs up."""
+    try:
+        while True:
+            client.sendall(piece)
+            time.sleep(0.02)
+    except OSError:
+        return
+
+
+def heard(client: socket.socket) -> bytes:
+    """All that comes until the other side hangs up."""
+    said = b""
+    try:
+        while piece := client.recv(65_536):
+            said += piece
+    except ConnectionResetError:
+        pass
+    return said
+
+
+def one_answer(client: socket.socket) -> tuple[int, bytes]:
+    """The status and the body of the next answer."""
+    stream = client.makefile("rb")
+    status = int(stream.readline().split()[1])
+    length = 0
+    while (line := stream.readline().strip()) != b"":
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    return status, stream.read(length)
+
+
+def refusal(said: bytes) -> tuple[int, str]:
+    """The status and the code of an answer that is the last of its connection."""
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert b"connection: close" in head.lower()
+    assert b"content-type: application/json" in head.lower()
+    envelope = json.loads(body)
+    assert envelope["message"] == envelope["errors"][0]
+    assert envelope["statusCode"] == int(head.split()[1])
+    return envelope["statusCode"], envelope["code"]
+
+
+# -- slow clients ----------------------------------------------------------------------------------
+
+
+def test_a_client_that_says_nothing_is_dropped(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        assert heard(client) == b""
+
+
+def test_a_head_that_never_ends_is_dropped(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(f"GET / HTTP/1.1\r\n{HOST}X-Slow: ".encode())
+        trickle(client)
+        assert heard(client) == b""
+
+
+def test_a_second_head_that_never_ends_is_dropped_too(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(CATALOG)
+        assert one_answer(client)[0] == 200
+        client.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+        trickle(client)
+        assert heard(client) == b""
+
+
+def test_a_body_that_stops_coming_is_dropped_and_is_no_fault_of_ours(
+    sandbox: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sandbox.connect() as client:
+        client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 100") + b"{")
+        assert heard(client) == b""
+    assert caplog.records == []
+
+
+def test_a_body_that_comes_drop_by_drop_is_dropped_in_the_end(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 1000000"))
+        trickle(client)
+        assert heard(client) == b""
+
+
+def test_a_body_that_comes_slowly_but_steadily_is_read(sandbox: Served) -> None:
+    body = b'{"startDateTime": "soon"}'
+    with sandbox.connect() as client:
+        client.sendall(post(f"{CAMPAIGN}/schedule", f"Content-Length: {len(body)}"))
+        for start in range(len(body)):
+            client.sendall(body[start : start + 1])
+            time.sleep(0.03)
+        status, answer = one_answer(client)
+    assert (status, json.loads(answer)["message"]) == (
+        400,
+        "startDateTime must be a valid ISO 8601 date string",
+    )
+
+
+def test_who_goes_on_after_being_refused_is_dropped(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 1000000000"))
+        assert one_answer(client)[0] == 413
+        trickle(client, b" " * 1_000)
+
+
+def test_a_client_that_takes_nothing_of_its_answers_is_dropped(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.setblocking(False)
+        request = f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n".encode() * 400
+        try:
+            while True:
+                try:
+                    client.send(request)
+                except BlockingIOError:
+                    time.sleep(0.02)
+        except OSError:
+            pass  # hung up on
+    while sandbox.connections:
+        time.sleep(0.02)
+
+
+def test_a_client_that_takes_its_answers_slowly_gets_them_all(sandbox: Served) -> None:
+    answers = 0
+    with sandbox.connect() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        client.sendall(f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n".encode() * 40)
+        tail = b""
+        while answers < 40:
+            time.sleep(0.02)
+            said = client.recv(65_536)
+            assert said
+            answers += (tail + said).count(b"HTTP/1.1 200 OK")
+            tail = said[-14:]
+    assert answers == 40
+
+
+def test_a_connection_that_is_not_used_is_closed(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(CATALOG)
+        assert one_answer(client)[0] == 200
+        assert heard(client) == b""
+
+
+def test_an_answer_that_takes_us_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow(_endpoints: Endpoints, _request: Request) -> Response:
+        await asyncio.sleep(1.5)
+        return Response(b"at last")
+
+    monkeypatch.setattr(Endpoints, "_voices", slow)
+    exchange = exchange_of_the_corpus()
+    with served(exchange, connection=Hasty) as sandbox, sandbox.connect() as client:
+        client.sendall(CATALOG)
+        assert one_answer(client) == (200, b"at last")
+
+
+# -- too much, and nonsense ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param("X-Long: " + "x" * 20_000 + "\r\n", id="one long header"),
+        pytest.param("X-Short: 1\r\n" * 120, id="many headers"),
+        pytest.param("X-Long: " + "x" * 200_000 + "\r\n", id="a very long header"),
+    ],
+)
+def test_a_head_that_is_too_large_is_refused(sandbox: Served, head: str) -> None:
+    with sandbox.connect() as client:
+        client.sendall(f"GET /voice-demo/catalog HTTP/1.1\r\n{HOST}{head}\r\n".encode())
+        assert refusal(heard(client)) == (431, "HEADERS_TOO_LARGE")
+
+
+def test_a_head_that_is_too_large_is_refused_before_it_ends(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 17_000)
+        assert refusal(heard(client)) == (431, "HEADERS_TOO_LARGE")
+
+
+def test_an_address_that_is_too_long_is_refused(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(f"GET /{'x' * 17_000} HTTP/1.1\r\n{HOST}\r\n".encode())
+        assert refusal(heard(client)) == (431, "HEADERS_TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello, TLS\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",  # without a Host
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused(sandbox: Served, said: bytes) -> None:
+    with sandbox.connect() as client:
+        client.sendall(said)
+        assert refusal(heard(client)) == (400, "BAD_REQUEST")
+
+
+def test_a_body_that_stops_making_sense_is_refused_and_is_no_fault_of_ours(
+    sandbox: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sandbox.connect() as client:
+        client.sendall(post(f"{CAMPAIGN}/schedule", "Transfer-Encoding: chunked"))
+        client.sendall(b"2\r\n{}\r\n")
+        time.sleep(0.1)
+        client.sendall(b"nonsense\r\n")
+        assert refusal(heard(client)) == (400, "BAD_REQUEST")
+    assert {record.levelno for record in caplog.records} <= {logging.WARNING}
+
+
+def test_connections_beyond_the_most_there_may_be_are_refused() -> None:
+    with ExitStack() as open_clients, served(exchange_of_the_corpus(), connection=Few) as sandbox:
+        clients = []
+        for connected in range(1, 5):
+            clients.append(open_clients.enter_context(sandbox.connect()))
+            while sandbox.connections < connected:
+                time.sleep(0.02)
+        first, _, third, fourth = clients
+        with sandbox.connect() as far_too_many:
+            assert heard(far_too_many) == b""
+        third.sendall(CATALOG)
+        assert refusal(heard(third)) == (503, "TOO_MANY_CONNECTIONS")
+        first.sendall(CATALOG)
+        assert one_answer(first)[0] == 200
+        fourth.close()
+        while sandbox.connections > 2:
+            time.sleep(0.02)
+        first.close()
+        while sandbox.connections > 1:
+            time.sleep(0.02)
+        with sandbox.connect() as again:
+            again.sendall(CATALOG)
+            assert one_answer(again)[0] == 200
+
+
+# -- what is said of it ----------------------------------------------------------------------------
+
+
+def test_a_fault_of_ours_is_told_to_the_log_alone(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_given: object) -> None:
+        raise RuntimeError("a secret of the inside")
+
+    monkeypatch.setattr("dialsim.sandbox.service.Service.agents", broken)
+    headers = {"X-API-Key": key("Acme")}
+    with served(exchange_of_the_corpus()) as sandbox, caplog.at_level(logging.DEBUG):
+        answer = httpx.get(f"{sandbox.url}/api/agent/list", headers=headers)
+        assert httpx.get(f"{sandbox.url}/voice-demo/catalog").status_code == 200
+    assert (answer.status_code, answer.json()["code"]) == (500, "INTERNAL_ERROR")
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
+    assert "RuntimeError: a secret of the inside" in caplog.text
+    assert key("Acme") not in caplog.text
+
+
+def test_keys_are_never_logged(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = key("Acme")[:-1] + "0"
+    with served(exchange_of_the_corpus()) as sandbox, caplog.at_level(1):
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+            caplog.set_level(1, name)
+        with httpx.Client(base_url=sandbox.url) as client:
+            for secret in (key("Acme"), wrong):
+                headers = {"X-API-Key": secret}
+                client.get("/api/agent/list", headers=headers)
+                client.get(f"/api/agent/{secret}", headers=headers)
+                client.post(f"{CAMPAIGN}/schedule", headers=headers, json={"startDateTime": 5})
+                client.put(f"{CAMPAIGN}/schedule", headers=headers)
+        with sandbox.connect() as raw:
+            raw.sendall(f"GET / HTTP/1.1\r\n{KEY}nonsense\r\n\r\n".encode())
+            heard(raw)
+    logs = [record for record in caplog.records if not record.name.startswith("http")]
+    assert any("Invalid HTTP" in record.getMessage() for record in logs)
+    printed = capfd.readouterr()
+    for secret in (key("Acme"), wrong):
+        assert not [record for record in logs if secret in record.getMessage()]
+        assert secret not in printed.out + printed.err
+
+
+@pytest.mark.parametrize("path", ["/", "/openapi.json", "/api/agent/list", "/voice-demo/catalog"])
+def test_no_page_of_another_site_is_let_in(sandbox: Served, path: str) -> None:
+    headers = {"Origin": "https://elsewhere.test", "Access-Control-Request-Method": "GET"}
+    for method in ("OPTIONS", "GET"):
+        answer = httpx.request(method, sandbox.url + path, headers=headers)
+        assert not [name for name in answer.headers if name.startswith("access-control")]
