@@ -254,16 +254,17 @@ def meanwhile(work: Callable[[], object]) -> tuple[threading.Thread, list[Except
     return thread, raised
 
 
-def wait_until_it_moves(sandbox: dialsim.Sandbox) -> None:
+def wait_until_it_moves(sandbox: dialsim.Sandbox, moving: threading.Thread) -> None:
     before = sandbox.clock.now
     while sandbox.clock.now == before:
+        assert moving.is_alive()
         time.sleep(0.001)
 
 
 def test_it_is_stopped_while_the_clock_is_moving() -> None:
     with dialsim.Sandbox(MONTHS.scenario()) as sandbox:
         moving, raised = meanwhile(lambda: sandbox.clock.advance(until="idle"))
-        wait_until_it_moves(sandbox)
+        wait_until_it_moves(sandbox, moving)
     moving.join()
     [error] = raised
     assert isinstance(error, dialsim.Refused)
@@ -357,10 +358,10 @@ def test_it_works_inside_a_running_event_loop() -> None:
 def test_questions_of_other_threads_are_answered_while_the_clock_moves() -> None:
     with dialsim.Sandbox(MONTHS.scenario()) as sandbox:
         moving, _ = meanwhile(lambda: sandbox.clock.advance(until="idle"))
-        wait_until_it_moves(sandbox)
+        wait_until_it_moves(sandbox, moving)
         early = sandbox.result().trace
         size = early.size()
-        wait_until_it_moves(sandbox)
+        wait_until_it_moves(sandbox, moving)
         assert sandbox.clock.now > START
         assert sandbox.result().trace.size() > size == early.size()
     moving.join()
