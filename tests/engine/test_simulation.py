@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -413,3 +415,26 @@ def test_a_command_given_at_a_quiet_instant_does_what_the_files_action_does() ->
             assert tables(live.run()) == tables(run(written | {"organizations": [filed, *others]}))
             compared += 1
     assert compared > 30
+
+
+def test_a_snapshot_of_the_trace_shares_nothing_that_grows() -> None:
+    simulation = Simulation(loaded(scenario(campaign("A", "answered 5s 60s"))))
+    simulation.advance(seconds=1)
+    trace = simulation.trace
+    snapshot, size = trace.snapshot(), trace.size()
+    growing = [
+        (getattr(trace, field.name), getattr(snapshot, field.name))
+        for field in fields(trace)
+        if isinstance(getattr(trace, field.name), list | dict | array)
+    ]
+    growing += [
+        (getattr(trace.calls[0][0], column), getattr(snapshot.calls[0][0], column))
+        for column in trace.calls[0][0].__slots__
+    ]
+    growing.append(
+        (trace.world.organizations[0].campaigns, snapshot.world.organizations[0].campaigns)
+    )
+    assert len(growing) >= 12
+    assert [ours for ours, theirs in growing if ours is theirs] == []
+    simulation.advance(until="idle")
+    assert snapshot.size() == size < trace.size()

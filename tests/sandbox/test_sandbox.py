@@ -110,6 +110,7 @@ def test_organizations_have_their_own_keys_and_campaigns() -> None:
     with dialsim.Sandbox(WORLD) as sandbox:
         assert sandbox.api_keys["Acme"] == key("Acme")
         assert len(sandbox.api_keys) > 1
+        sandbox.set_concurrency(3, "Acme")
         with pytest.raises(dialsim.DialsimError, match="name the organization: Acme, "):
             _ = sandbox.api_key
         with pytest.raises(dialsim.DialsimError, match="no campaign 'Nowhere'; there are: Acme/"):
@@ -117,6 +118,50 @@ def test_organizations_have_their_own_keys_and_campaigns() -> None:
         sandbox.clock.advance(to=NOW)
         sandbox.pause("Acme/Running")
         assert sandbox.campaign("Acme/Running").status == "PAUSED"
+
+
+def test_campaigns_are_added_as_a_block_or_with_a_csv(sandbox: dialsim.Sandbox) -> None:
+    block = {"name": "February", "agent": "Agent", "recipients": [{"tel": "0812345678"}]}
+    identifier = sandbox.add_campaign(block)
+    assert sandbox.campaign("February").id == identifier
+    assert sandbox.campaign("February").status == "DRAFT"
+    schedule = {"startDateTime": "2026-01-06T02:00:00Z", "maxAttempts": 2}
+    march = {"name": "March & more", "agent": "Agent", "schedule": schedule}
+    sandbox.add_campaign(march, "Acme", csv="tel,customerName\n0812345678,มาลี\n0812345679,ตรี\n")
+    assert sandbox.campaign("March & more").status == "SCHEDULED"
+    assert sandbox.campaign("March & more").total_recipients == 2
+    assert [one.name for one in sandbox.campaigns] == ["January", "February", "March & more"]
+    with pytest.raises(dialsim.Refused, match="name"):
+        sandbox.add_campaign({"agent": "Agent", "recipients": {"count": 3}})
+    with pytest.raises(dialsim.DialsimError, match="no organization 'Nobody'; there are: Acme"):
+        sandbox.add_campaign(block, "Nobody")
+
+
+def test_an_organization_is_changed_as_in_a_simulation(sandbox: dialsim.Sandbox) -> None:
+    first = sandbox.api_key
+    path = f"{sandbox.url}/api/agent/list"
+    second = sandbox.regenerate_api_key()
+    assert second == sandbox.api_key == sandbox.api_keys["Acme"]
+    assert httpx.get(path, headers={"X-API-Key": first}).json()["code"] == "INVALID_API_KEY"
+    assert httpx.get(path, headers={"X-API-Key": second}).status_code == 200
+    sandbox.set_concurrency(5, "Acme")
+    sandbox.set_webhook_url("http://127.0.0.1:9/hook")
+    sandbox.set_webhook_url(None)
+    sandbox.set_calling_allowed(False)
+    trace = sandbox.result().trace
+    assert [change.limit for change in trace.limits] == [1, 5]
+    assert [change.url for change in trace.urls] == [None, "http://127.0.0.1:9/hook", None]
+    with pytest.raises(dialsim.Refused, match="not allowed to make calls"):
+        sandbox.add_campaign(
+            {
+                "name": "February",
+                "agent": "Agent",
+                "recipients": {"count": 1},
+                "schedule": {"startDateTime": "2026-01-06T02:00:00Z"},
+            }
+        )
+    with pytest.raises(dialsim.Refused, match="maxConcurrentCalls"):
+        sandbox.set_concurrency(-1)
 
 
 def test_the_result_is_of_the_run_so_far_and_stays_so(sandbox: dialsim.Sandbox) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 import orjson
 
@@ -123,7 +124,7 @@ class Sandbox:
     @property
     def api_keys(self) -> Mapping[str, str]:
         """The API key of every organization, by its name."""
-        return dict(self._running.api_keys)
+        return self._running.api_keys
 
     @property
     def clock(self) -> RemoteClock:
@@ -148,6 +149,27 @@ class Sandbox:
 
     # -- commands ---------------------------------------------------------------------------------
 
+    def add_campaign(
+        self,
+        campaign: Mapping[str, object],
+        organization: str | None = None,
+        *,
+        csv: bytes | str | None = None,
+    ) -> str:
+        """Add a campaign behind those of an organization; returns its id (C11).
+
+        `campaign` is a block as in a scenario file; `csv`, the content of a CSV, may take the place
+        of its `recipients`. Without `schedule` it is a DRAFT.
+        """
+        block = {"organization": self._organization(organization), **campaign}
+        if csv is None:
+            added = self._ask("POST", _CAMPAIGNS, block)
+        else:
+            content = csv.encode() if isinstance(csv, str) else csv
+            query = {key: _in_query(value) for key, value in block.items()}
+            added = self._running.client.upload(_CAMPAIGNS, content, query)
+        return str(added["id"])
+
     def schedule(self, campaign: str, body: Mapping[str, object]) -> None:
         """Start a campaign with the body of a schedule request, as a client would (C1, C9)."""
         self._request(campaign, "schedule", body)
@@ -167,6 +189,22 @@ class Sandbox:
     def delete(self, campaign: str) -> None:
         """Delete a campaign (C8)."""
         self._ask("DELETE", f"{_CAMPAIGNS}/{self.campaign(campaign).id}")
+
+    def set_concurrency(self, value: int, organization: str | None = None) -> None:
+        """Set maxConcurrentCalls of an organization; the only one need not be named."""
+        self._change(organization, {"maxConcurrentCalls": value})
+
+    def set_calling_allowed(self, allowed: bool, organization: str | None = None) -> None:
+        """Allow or forbid an organization to start campaigns (403 at the schedule request)."""
+        self._change(organization, {"callingAllowed": allowed})
+
+    def set_webhook_url(self, url: str | None, organization: str | None = None) -> None:
+        """Change the URL that an organization's results are sent to from the next one on (W6)."""
+        self._change(organization, {"webhookUrl": url})
+
+    def regenerate_api_key(self, organization: str | None = None) -> str:
+        """Give an organization a new API key and return it; the old one is wrong at once."""
+        return str(self._change(organization, {"regenerateApiKey": True})["apiKey"])
 
     # -- the rest ---------------------------------------------------------------------------------
 
@@ -194,6 +232,10 @@ class Sandbox:
         path = f"/api/campaign/{campaign.id}/{action}"
         self._running.client.ask("POST", path, body, api_key=key)
 
+    def _change(self, organization: str | None, changes: dict[str, object]) -> Any:
+        path = f"/_dialsim/organizations/{quote(self._organization(organization), safe='')}"
+        return self._ask("PATCH", path, changes)
+
     def _organization(self, name: str | None) -> str:
         names = [*self._running.api_keys]
         if name is None and len(names) == 1:
@@ -203,6 +245,10 @@ class Sandbox:
         if name not in names:
             raise DialsimError(f"no organization {name!r}; there are: {', '.join(names)}")
         return name
+
+
+def _in_query(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _read(source: Source, overrides: Sequence[str]) -> Scenario:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.addresses import with_public_url
-from dialsim.sandbox.api_keys import derived_key
 from dialsim.sandbox.control_client import ControlClient
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.remote_clock import RemoteClock
@@ -15,7 +14,7 @@ from dialsim.scenario.models import Scenario
 
 
 class Session:
-    """The server's thread and the client that asks it; `api_keys` are by organization."""
+    """The server's thread, and the client that asks it over HTTP."""
 
     def __init__(self, scenario: Scenario, seed: int | None, port: int) -> None:
         """Serve from now on; raises DialsimError where that can't be."""
@@ -28,11 +27,6 @@ class Session:
         except BaseException:
             listener.close()
             raise
-        world = self._exchange.simulation.log.world
-        self.api_keys = {
-            block.name: block.settings.api_key or derived_key(world.seed, block.name)
-            for block in world.organizations
-        }
         self.client = ControlClient(self.url)
         self.clock = RemoteClock(self.client)
 
@@ -40,6 +34,14 @@ class Session:
     def at(self) -> int:
         """The virtual instant (ms)."""
         return self._exchange.simulation.at
+
+    @property
+    def api_keys(self) -> dict[str, str]:
+        """The API key of every organization, by its name."""
+        return {
+            account.block.name: self._exchange.api_key(account.block.position)
+            for account in self._exchange.accounts
+        }
 
     def snapshot(self) -> Trace:
         """What has happened so far, for keeps."""
