@@ -1,8 +1,7 @@
 """A golden file per row of the interface's section 6.3, and per form that a payload can take.
 
-Each holds the lines of `webhooks.jsonl` of a small scripted run. To write them anew, after a
-change that is meant, run `PYTHONPATH=src:tests python -m results.test_webhook_goldens`, and read
-the difference.
+Each holds the lines of `webhooks.jsonl` of a small scripted run. After a change that is meant,
+`pytest --dialsim-update` writes them anew; read the difference.
 """
 
 from __future__ import annotations
@@ -144,8 +143,12 @@ SILENT = {"cancelled-by-the-user", "expired", "agent-error", "not-recorded", "an
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_w1_the_lines_are_those_of_the_golden_file(case: str) -> None:
-    assert lines(*CASES[case]) == json.loads((GOLDEN / f"{case}.json").read_text())
+def test_w1_the_lines_are_those_of_the_golden_file(case: str, pytestconfig: pytest.Config) -> None:
+    found, file = lines(*CASES[case]), GOLDEN / f"{case}.json"
+    if pytestconfig.getoption("--dialsim-update"):
+        text = json.dumps(found, ensure_ascii=False, indent=2)
+        file.write_text(f"{text}\n", encoding="utf-8")
+    assert found == json.loads(file.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -157,14 +160,3 @@ def test_w1_golden_bodies_are_as_the_interface_says_or_there_is_none(case: str) 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
     assert {path.stem for path in GOLDEN.glob("*.json")} == set(CASES)
-
-
-def rewrite() -> None:
-    GOLDEN.mkdir(exist_ok=True)
-    for case, given in CASES.items():
-        text = json.dumps(lines(*given), ensure_ascii=False, indent=2)
-        (GOLDEN / f"{case}.json").write_text(f"{text}\n")
-
-
-if __name__ == "__main__":
-    rewrite()
