@@ -62,6 +62,16 @@ def test_golden_traces_are_written_and_then_upheld(pytester: pytest.Pytester, in
     again.stdout.fnmatch_lines(["dialsim: 0 golden traces written, 5 unchanged"])
 
 
+def test_a_single_golden_trace_is_told_in_the_singular(
+    pytester: pytest.Pytester, inner: Inner
+) -> None:
+    write(pytester, limit=1)
+    written = inner("--dialsim-update", "-k", "test_one")
+    written.stdout.fnmatch_lines(["dialsim: 1 golden trace written, 0 unchanged"])
+    seeds = inner("--dialsim-seeds", "2", "-k", "test_one")
+    seeds.stdout.fnmatch_lines(["dialsim: 1 golden trace is of another seed: not compared"])
+
+
 def test_an_update_makes_a_failing_comparison_pass(pytester: pytest.Pytester, inner: Inner) -> None:
     write(pytester, limit=1)
     inner("--dialsim-update")

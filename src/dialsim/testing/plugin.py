@@ -141,11 +141,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     if terminalreporter.config.getoption("--dialsim-update"):
         written, same = noted.count("written"), noted.count("same")
-        terminalreporter.write_line(f"dialsim: {written} golden traces written, {same} unchanged")
+        terminalreporter.write_line(f"dialsim: {_traces(written)} written, {same} unchanged")
     elif others := noted.count("of another seed"):
+        are = "is" if others == 1 else "are"
         terminalreporter.write_line(
-            f"dialsim: {others} golden traces are of another seed: not compared"
+            f"dialsim: {_traces(others)} {are} of another seed: not compared"
         )
+
+
+def _traces(count: int) -> str:
+    return "1 golden trace" if count == 1 else f"{count} golden traces"
 
 
 def _bench(request: pytest.FixtureRequest) -> Bench:
