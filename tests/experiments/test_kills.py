@@ -19,7 +19,16 @@ from experiments.program import kept, session, start, wait_until, workers, write
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes in /proc")
 
 PEOPLE = "organizations.Acme.campaigns.0.recipients.count=1500"
-RUN = ("run", "scenarios/first-campaign.yaml", "--set", PEOPLE, "--replications", "60")
+RUN = (
+    "run",
+    "scenarios/first-campaign.yaml",
+    "--set",
+    PEOPLE,
+    "--replications",
+    "60",
+    "--what-if",
+    "0",
+)
 FILES = ("runs", "organizations", "campaigns", "estimates")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from math import ceil
+from math import ceil, log
 
 import pytest
 
@@ -119,6 +119,28 @@ def test_a_value_in_doubt_gets_more_runs_and_a_clear_one_does_not() -> None:
     answer = found.to_dict()
     assert list(answer)[:3] == ["value", "met", "goal"]
     assert answer["evidence"]["findings"][0]["hits"] <= answer["evidence"]["replications"]
+
+
+def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
+    found = plan(
+        crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 30m", max_replications=50, jobs=1
+    )
+    assert (found.met, found.evidence.sure) == (True, False)
+    # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)
+    assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
+    assert found.warnings == (
+        "20 meets the goal in 50 replications, which are too few to be sure of it: "
+        "--max-replications 800 may tell, or take a value with more to spare",
+    )
+    settled = plan(
+        crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 30m", max_replications=800, jobs=1
+    )
+    assert (settled.evidence.sure, settled.warnings) == (True, ())
+
+
+def test_a_seed_that_varies_can_not_be_given_as_well() -> None:
+    with pytest.raises(ExperimentError, match="the seed varies"):
+        plan(crowd(), "seed", (1, 3), "mean(people_reached) >= 1", seed=1, jobs=1)
 
 
 class Response:

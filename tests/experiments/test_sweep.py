@@ -111,6 +111,25 @@ def test_starting_later_shows_as_finishing_later() -> None:
     assert (row["difference"], row["real"]) == (7200, True)
 
 
+def test_seeds_vary_and_are_then_not_given_as_well() -> None:
+    scenario = crowd(10, **CHANCY)
+    found = sweep(scenario, {"seed": [1, 2]}, 3, jobs=1)
+    for seed in (1, 2):
+        alone = dialsim.replicate(scenario, 3, seed=seed, jobs=1)
+        mine = found.runs[found.runs["variant"] == f"seed={seed}"]
+        assert mine["talk_minutes"].tolist() == alone.runs["talk_minutes"].tolist()
+    with pytest.raises(ExperimentError, match="the seed varies, so it can't be given as well"):
+        sweep(scenario, {"seed": [1, 2]}, 3, seed=1, jobs=1)
+
+
+def test_a_campaign_that_only_one_variant_has_is_not_compared() -> None:
+    name = "organizations.Acme.campaigns.January.name"
+    found = sweep(crowd(10), {name: ["January", "February"]}, 2, jobs=1)
+    table = found.differences()
+    assert set(table["scope"]) == {"run", "organization"}
+    assert (table["difference"].dropna() == 0).all()
+
+
 def test_a_scenario_changed_by_hand_is_not_varied_behind_its_back() -> None:
     changed = crowd().model_copy(update={"seed": 99})
     with pytest.raises(ExperimentError, match="was changed after it was loaded"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -14,12 +15,16 @@ LINES = "organizations.Acme.maxConcurrentCalls"
 EXPERIMENTS = {
     "run": ("run", "--what-if", "0"),
     "replications": ("run", "--replications", "3", "--jobs", "1", "--what-if", "0"),
-    "sweep": ("sweep", "--vary", f"{LINES}=4,6", "--replications", "2", "--jobs", "1"),
+    "sweep": (
+        *("sweep", "--vary", f"{LINES}=4,6", "--replications", "2", "--jobs", "1"),
+        *("--what-if", "0"),
+    ),
     "plan": (
         *("plan", "--vary", f"{LINES}=2..6", "--goal", "p95(finish) <= 4h"),
-        *("--replications", "2", "--max-replications", "4", "--jobs", "1"),
+        *("--replications", "2", "--max-replications", "4", "--jobs", "1", "--what-if", "0"),
     ),
 }
+MANY = [kind for kind in EXPERIMENTS if kind != "run"]
 
 
 def dialsim(*words: object) -> Result:
@@ -54,6 +59,41 @@ def test_report_makes_the_same_page_again_from_the_folder_alone(kind: str, scena
     assert outcome.exception is None
     assert outcome.output == f"Written to {moved / 'report.html'}\n"
     assert (moved / "report.html").read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_report_takes_what_would_help_from_the_store_as_often_as_the_command_measured_it(
+    kind: str, scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = made(kind, scenario, "--what-if", "2")
+    before = (out / "report.html").read_bytes()
+    assert b"in 2 pairs of runs" in before
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("a run was made again")
+
+    monkeypatch.setattr("dialsim.experiments.crew.carry_out", fail)
+    outcome = dialsim("report", out)
+    assert outcome.exception is None
+    assert (out / "report.html").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "plan", "report"])
+def test_one_run_of_each_change_is_refused_before_anything_is_simulated(
+    command: str, scenario: Path
+) -> None:
+    outcome = dialsim(command, scenario, "--what-if", "1")
+    assert isinstance(outcome.exception, click.BadParameter)
+    assert "1 run tells no difference from chance" in str(outcome.exception)
+
+
+def test_a_sweep_over_seeds_has_the_same_page_again(scenario: Path) -> None:
+    out = scenario.parent / "out"
+    asked = ("--vary", "seed=1,2", "--replications", "2", "--jobs", "1", "--what-if", "0")
+    assert dialsim("sweep", scenario, *asked, "--out", out).exception is None
+    before = (out / "report.html").read_bytes()
+    assert dialsim("report", out).exception is None
+    assert (out / "report.html").read_bytes() == before
 
 
 def test_report_measures_what_would_help_where_the_run_did_not(scenario: Path) -> None:

@@ -11,6 +11,7 @@ from dialsim.experiments.sweep import sweep
 from dialsim.report.experiment_reports import plan_report, replications_report, sweep_report
 from dialsim.report.page import Facts, Page, Section, Text
 from dialsim.report.run_folder import run_report
+from dialsim.report.what_if import FurtherRuns
 from report.pages import SCENARIO, Reader
 
 LINES = "organizations.Acme.maxConcurrentCalls"
@@ -23,12 +24,13 @@ def make(kind: str) -> str:
     if kind == "run":
         return run_report(dialsim.run(scenario), pairs=2)
     if kind == "replications":
-        return replications_report(replicate(scenario, 6, jobs=1), pairs=0)
+        return replications_report(replicate(scenario, 6, jobs=1), FurtherRuns(0))
     if kind == "sweep":
         found = sweep(scenario, {LINES: [4, 6, 8]}, 4, jobs=1)
-        return sweep_report(found, found.differences(), found.variants[0].name, 3)
+        baseline = found.variants[0].name
+        return sweep_report(found, found.differences(), baseline, 3, FurtherRuns(2))
     answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
-    return plan_report(answer, scenario, 3)
+    return plan_report(answer, scenario, 3, FurtherRuns(2))
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +167,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
     scenario = dialsim.loads(SCENARIO)
     goal = "p95(finish) <= 2026-01-05T02:05:00Z"
     answer = plan(scenario, LINES, (2, 4), goal, replications=2, max_replications=2, jobs=1)
-    page = Reader(plan_report(answer, scenario, 3))
+    page = Reader(plan_report(answer, scenario, 3, FurtherRuns(0)))
     assert page.headings[1][1] == "No value meets the goal"
 
 

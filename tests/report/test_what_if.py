@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import dialsim
-from dialsim.report.levers import levers
+from dialsim.experiments.run_figures import figures_of
+from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
+from dialsim.report.levers import AS_IT_IS, levers
 from dialsim.report.run_folder import run_report
 from dialsim.report.what_if import (
     Effect,
+    FurtherRuns,
+    Place,
+    WhatIf,
     affordable_pairs,
     best,
-    measure,
-    number_effect,
-    time_effect,
+    what_would_help,
 )
 from dialsim.results.result import Result
 from report.pages import SCENARIO, Reader
@@ -21,11 +26,19 @@ def run(text: str = SCENARIO) -> Result:
     return dialsim.run(dialsim.loads(text))
 
 
-def changes(result: Result) -> dict[str, dict[str, str]]:
+def changes(result: Result, organization: str | None = None) -> dict[str, dict[str, str]]:
+    scenario = result.trace.world.scenario
     return {
         lever.name: {change.path: change.text for change in lever.changes}
-        for lever in levers(result)
+        for lever in levers(scenario, figures_of(result), organization)
     }
+
+
+def measure(result: Result, pairs: int) -> WhatIf:
+    world, place = result.trace.world, Place(AS_IT_IS, [figures_of(result)])
+    (found,) = what_would_help(world.scenario, world.seed, [place], FurtherRuns(pairs))
+    assert found is not None
+    return found
 
 
 def test_levers_pull_lines_windows_attempts_and_retries_a_little() -> None:
@@ -64,7 +77,6 @@ def test_the_queue_the_pace_and_the_end_are_levers_where_they_hold_a_run_back() 
     assert found["0.1 dials a second"] == {"engine.callsPerSecond": "0.1"}
     assert list(found["endDateTime a day later"].values()) == ['"2026-01-06T02:20:00.000Z"']
     measured = measure(run(text), 2)
-    assert measured is not None
     assert len(measured.levers) == len(found)
 
 
@@ -81,12 +93,20 @@ def test_the_organization_that_finishes_last_is_the_one_to_be_helped() -> None:
 costs:"""
     found = changes(run(SCENARIO.replace("\ncosts:", second)))
     assert found["2 lines more (3)"] == {"organizations.1.maxConcurrentCalls": "3"}
+    named = changes(run(SCENARIO.replace("\ncosts:", second)), "Acme")
+    assert named["2 lines more (7)"] == {"organizations.0.maxConcurrentCalls": "7"}
+
+
+def test_windows_that_last_till_midnight_are_not_made_longer() -> None:
+    always = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]}
+              for day in range(1, 8)]  # fmt: skip
+    text = SCENARIO.replace("schedule: {", f"schedule: {{timeWindows: {json.dumps(always)}, ")
+    assert "an hour more a day" not in changes(run(text))
 
 
 def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None:
     result = run()
     measured = measure(result, 3)
-    assert measured is not None
     assert measured.runs == 3 * 5
     lever = measured.levers[0]
     differences = []
@@ -99,20 +119,30 @@ def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None
         assert base.finish is not None
         assert helped.finish is not None
         differences.append((helped.finish - base.finish).total_seconds())
-        assert measured.finishes[replication] == pytest.approx(base.finish.timestamp() * 1000)
+        before, after = (runs[replication].scopes[0].values["finish"]
+                         for runs in (measured.base, lever.runs))  # fmt: skip
+        assert before == pytest.approx(base.finish.timestamp() * 1000)
+        assert after == pytest.approx(helped.finish.timestamp() * 1000)
     assert lever.finish.difference == pytest.approx(sum(differences) / 3)
     assert lever.finish.low < lever.finish.difference < lever.finish.high
-    assert best(measured, reaches_all=True) in measured.levers
+    assert best(measured) in measured.levers
 
 
 def test_a_page_takes_few_runs_of_few_people_and_none_of_many() -> None:
-    assert affordable_pairs(run()) == 3
+    assert affordable_pairs(5 * 160) == 3
+    assert affordable_pairs(5 * 25_000) == 2
+    assert affordable_pairs(5 * 25_001) == 0
     many = SCENARIO.replace("count: 120", "count: 30000").replace(
         "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:01:00Z}"
     )
-    result = run(many)
-    assert affordable_pairs(result) == 0
-    assert "What would help" not in Reader(run_report(result)).words
+    assert "What would help" not in Reader(run_report(run(many))).words
+
+
+def test_a_page_on_many_runs_takes_a_quarter_as_many_people_more_at_most() -> None:
+    assert affordable_pairs(5 * 160, known=50, called=100_000) == 25
+    assert affordable_pairs(5 * 160, known=8, called=100_000) == 8
+    assert affordable_pairs(10 * 20_000, known=50, called=4_000_000) == 5
+    assert affordable_pairs(10 * 20_000, known=50, called=1_000_000) == 0
 
 
 def test_one_pair_of_runs_gives_no_interval_and_is_refused() -> None:
@@ -134,6 +164,14 @@ def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
     )
     assert number_effect(Effect(143.2, 131.0, 155.4, real=True)) == "+143 (± 12)"
     assert number_effect(Effect(-2.5, -6.0, 1.0, real=False)) == "–2.5 (± 3.5, may be chance)"
+    assert points_effect(Effect(0.031, 0.027, 0.035, real=True)) == "+3.1 points (± 0.4)"
+
+
+def test_where_runs_do_not_finish_it_is_told_how_many_do() -> None:
+    cut = "clock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T03:18:00Z}"
+    measured = measure(run(SCENARIO.replace("seed: 3", f"seed: 3\n{cut}")), 2)
+    (faster,) = [lever for lever in measured.levers if lever.name == "2 lines more (7)"]
+    assert finish_effect(faster, measured) == "done in 2 of 2 runs instead of 0"
 
 
 def test_a_run_with_an_added_campaign_has_no_levers_for_its_text_is_not_the_whole() -> None:
@@ -142,5 +180,6 @@ def test_a_run_with_an_added_campaign_has_no_levers_for_its_text_is_not_the_whol
     people = {"name": "Added later", "agent": owner.settings.agents[0].name, "recipients": []}
     simulation.add_campaign(people, owner.name)
     result = Result(simulation.run())
-    assert levers(result) == []
-    assert "Added later" in run_report(result)
+    page = Reader(run_report(result))
+    assert "Added later" in page.words
+    assert "What would help" not in page.words

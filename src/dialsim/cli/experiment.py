@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dialsim.cli.options import INTERRUPTED
+
+if TYPE_CHECKING:
+    from dialsim.report.what_if import FurtherRuns
 
 
 @contextmanager
@@ -22,6 +26,22 @@ def resumable(out: Path | None) -> Iterator[None]:
             kept = f"finished replications are kept in {out}; the same command goes on from there."
         click.echo(f"Interrupted: {kept}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def write_page(
+    out: Path,
+    report: Callable[[FurtherRuns], str],
+    pairs: int | None,
+    jobs: int | None,
+    dask: str | None,
+) -> None:
+    """Write report.html; the runs that it takes are kept with the others."""
+    from dialsim.cli.progress import progress_bar
+    from dialsim.report.run_folder import put
+    from dialsim.report.what_if import FurtherRuns
+
+    with resumable(out), progress_bar("What would help", "runs") as progress:
+        put(report(FurtherRuns(pairs, jobs, dask, out, progress)), out)
 
 
 def print_json(document: object) -> None:

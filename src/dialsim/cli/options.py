@@ -63,10 +63,18 @@ force_option = click.option(
     "--force", is_flag=True, help="Replace DIR if it holds an earlier result."
 )
 
+
+def _enough(_: click.Context, __: click.Parameter, pairs: int | None) -> int | None:
+    if pairs == 1:
+        raise click.BadParameter("1 run tells no difference from chance; write 2 or more, or 0")
+    return pairs
+
+
 what_if_option = click.option(
     "--what-if",
     type=click.IntRange(min=0),
+    callback=_enough,
     metavar="N",
     help="For report.html: measure what would help by N runs of each small change; 0 for none. "
-    "Default: up to 3, none where people are many.",
+    "Default: 3, for many runs up to 25; fewer or none where people are many.",
 )

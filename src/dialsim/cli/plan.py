@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from dialsim.cli.options import (
     scenario_argument,
     seed_option,
     set_option,
+    what_if_option,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
 @seed_option
 @jobs_option
 @dask_option
+@what_if_option
 @set_option
 @format_option
 def plan(
@@ -84,6 +87,7 @@ def plan(
     seed: int | None,
     jobs: int | None,
     dask: str | None,
+    what_if: int | None,
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
@@ -92,7 +96,7 @@ def plan(
     Prints the evidence for the value and for its neighbour. Exit status 1 if nothing meets the
     goal; what comes closest is printed then.
     """
-    from dialsim.cli.experiment import print_json, resumable
+    from dialsim.cli.experiment import print_json, resumable, write_page
     from dialsim.cli.progress import progress_bar
     from dialsim.experiments import wording
     from dialsim.experiments.folder import ExperimentFolder
@@ -112,6 +116,7 @@ def plan(
         "objective": objective,
         "replications": replications,
         "max_replications": most,
+        "what_if": what_if,
     }
     folder = None if out is None else ExperimentFolder(out, "plan", loaded, seed, arguments)
     if folder is not None:
@@ -125,10 +130,9 @@ def plan(
     document = answer.to_dict()
     if folder is not None:
         from dialsim.report.experiment_reports import plan_report
-        from dialsim.report.run_folder import put
 
-        used = loaded.seed if seed is None else seed
-        put(plan_report(answer, loaded, used), folder.path)
+        report = partial(plan_report, answer, loaded, seed)
+        write_page(folder.path, report, what_if, jobs, dask)
         folder.finish({}, document)
     if form == "json":
         print_json(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -145,7 +146,7 @@ def _many(
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
-    from dialsim.cli.experiment import print_json, resumable
+    from dialsim.cli.experiment import print_json, resumable, write_page
     from dialsim.cli.progress import progress_bar
     from dialsim.experiments import wording
     from dialsim.experiments.documents import replications_document
@@ -157,7 +158,8 @@ def _many(
 
     loaded = load(scenario, overrides)
     precisions(precision, loaded)
-    folder = None if out is None else ExperimentFolder(out, "replications", loaded, seed)
+    arguments = {"what_if": what_if}
+    folder = None if out is None else ExperimentFolder(out, "replications", loaded, seed, arguments)
     if folder is not None:
         folder.open(force)
     with resumable(out), progress_bar("Simulating", "runs") as progress:
@@ -168,11 +170,9 @@ def _many(
     document = replications_document(runs)
     if folder is not None:
         from dialsim.report.experiment_reports import replications_report
-        from dialsim.report.run_folder import put
 
         tables = {"runs": runs.runs, "organizations": runs.organizations, "campaigns": runs.frame}
-        with progress_bar("What would help", "runs") as progress:
-            put(replications_report(runs, what_if, progress), folder.path)
+        write_page(folder.path, partial(replications_report, runs), what_if, jobs, dask)
         folder.finish(tables | {"estimates": runs.intervals()}, document)
     if form == "json":
         print_json(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from dialsim.cli.options import (
     scenario_argument,
     seed_option,
     set_option,
+    what_if_option,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @seed_option
 @jobs_option
 @dask_option
+@what_if_option
 @set_option
 @format_option
 def sweep(
@@ -85,6 +88,7 @@ def sweep(
     seed: int | None,
     jobs: int | None,
     dask: str | None,
+    what_if: int | None,
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
@@ -93,7 +97,7 @@ def sweep(
     All variants call the same people, who react alike, so that little luck is left in a
     difference: it is real where its 95 % interval excludes 0.
     """
-    from dialsim.cli.experiment import print_json, resumable
+    from dialsim.cli.experiment import print_json, resumable, write_page
     from dialsim.cli.progress import progress_bar
     from dialsim.experiments import wording
     from dialsim.experiments.differences import check_baseline
@@ -108,11 +112,8 @@ def sweep(
     base = check_baseline([variant.name for variant in listed], baseline)
     for variant in listed:
         variant.of(loaded)
-    folder = (
-        None
-        if out is None
-        else ExperimentFolder(out, "sweep", loaded, seed, {"paired": not unpaired})
-    )
+    arguments = {"paired": not unpaired, "what_if": what_if}
+    folder = None if out is None else ExperimentFolder(out, "sweep", loaded, seed, arguments)
     if folder is not None:
         folder.open(force)
     with resumable(out), progress_bar("Simulating", "runs") as progress:
@@ -125,7 +126,6 @@ def sweep(
     document = sweep_document(found, compared, base, used, adjust)
     if folder is not None:
         from dialsim.report.experiment_reports import sweep_report
-        from dialsim.report.run_folder import put
 
         tables = {
             "runs": found.runs,
@@ -134,7 +134,8 @@ def sweep(
             "estimates": found.intervals(),
             "differences": compared,
         }
-        put(sweep_report(found, compared, base, used), folder.path)
+        report = partial(sweep_report, found, compared, base, seed)
+        write_page(folder.path, report, what_if, jobs, dask)
         folder.finish(tables, document)
     if form == "json":
         print_json(document)

@@ -87,6 +87,8 @@ def _compared(
         for key, name in place.items():
             part = part[part[key] == name]
         mine, theirs = (part[part["variant"] == name] for name in (other, baseline))
+        if mine.empty or theirs.empty:
+            continue  # a campaign or organization that only one of them has
         for figure in figure_columns(part):
             if figure in varied:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING
 
@@ -34,9 +34,9 @@ class Finding:
     """What the runs say of one clause.
 
     `estimate`, `low` and `high` are the statistic and its interval, in the figure's unit; `hits`
-    are the runs within the figure's bound, for quantiles and probabilities. `shortfall` is how far
-    the estimate is from the bound, relative to it; 0 where it is met. `sure` says that the interval
-    doesn't straddle the bound.
+    are the runs within the figure's bound, for quantiles and probabilities. `margin` is how far
+    within its bound the estimate is, relative to the bound; negative where it is beyond. `sure`
+    says that the interval doesn't straddle the bound.
     """
 
     clause: Clause
@@ -46,7 +46,7 @@ class Finding:
     low: float
     high: float
     hits: int | None
-    shortfall: float
+    margin: float
 
     def to_dict(self) -> dict[str, Plain | bool]:
         """As JSON has it; instants are text, and what is not finite is null."""
@@ -76,7 +76,10 @@ def _number(value: float) -> Plain:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the runs of one value say of a goal; `cost` is the mean cost, None without costs."""
+    """What runs say of a goal; `value` is what they have in common, a value or a name.
+
+    `cost` is the mean cost, None without costs; `runs` are the runs themselves.
+    """
 
     value: int | float | str
     met: bool
@@ -84,13 +87,14 @@ class Evidence:
     replications: int
     findings: tuple[Finding, ...]
     cost: float | None
+    runs: tuple[RunFigures, ...] = field(default=(), repr=False)
 
     @property
     def shortfall(self) -> tuple[float, float]:
         """How far from meeting the goal, to compare values by; smaller is closer."""
         missed = [finding for finding in self.findings if not finding.met]
         hits = sum(finding.hits or 0 for finding in missed)
-        return max((finding.shortfall for finding in missed), default=0.0), -hits
+        return max((-finding.margin for finding in missed), default=0.0), -hits
 
     def to_dict(self) -> dict[str, object]:
         """As JSON has it."""
@@ -116,7 +120,7 @@ def weigh(
     met = all(finding.met for finding in findings)
     missed = [finding for finding in findings if not finding.met]
     sure = all(f.sure for f in findings) if met else any(f.sure for f in missed)
-    return Evidence(value, met, sure, len(runs), findings, _cost(runs))
+    return Evidence(value, met, sure, len(runs), findings, _cost(runs), tuple(runs))
 
 
 def _cost(runs: Sequence[RunFigures]) -> float | None:
@@ -133,9 +137,9 @@ def _finding(clause: Clause, runs: Sequence[RunFigures], confidence: float, alik
     else:
         found = _probability(clause, values, confidence)
     met, sure, interval, hits, bound = found
-    short = 0.0 if met else _shortfall(interval.estimate, bound, clause, runs)
+    margin = _margin(interval.estimate, bound, clause, runs)
     return Finding(
-        clause, met, sure or alike, interval.estimate, interval.low, interval.high, hits, short
+        clause, met, sure or alike, interval.estimate, interval.low, interval.high, hits, margin
     )
 
 
@@ -179,10 +183,11 @@ def _probability(clause: Clause, values: NDArray[np.float64], confidence: float)
     return wanted.holds(interval.estimate), sure, interval, hits, clause.share
 
 
-def _shortfall(estimate: float, bound: float, clause: Clause, runs: Sequence[RunFigures]) -> float:
+def _margin(estimate: float, bound: float, clause: Clause, runs: Sequence[RunFigures]) -> float:
     if isnan(estimate):
-        return inf
+        return -inf
     origin = 0.0
     if clause.figure.name == "finish" and clause.statistic is not Statistic.PROBABILITY:
         origin = 0.0 if clause.bound.after_start else float(earliest_start(runs) or 0)
-    return abs(estimate - bound) / (abs(bound - origin) or 1.0)
+    within = bound - estimate if clause.sign.startswith("<") else estimate - bound
+    return within / (abs(bound - origin) or 1.0)

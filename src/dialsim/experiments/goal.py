@@ -83,6 +83,30 @@ class Clause:
     share: float = 1.0
     wanted: str = ">="
 
+    @property
+    def sign(self) -> str:
+        """The sign with which the statistic is compared."""
+        return self.wanted if self.statistic is Statistic.PROBABILITY else self.bound.sign
+
+    @property
+    def asked(self) -> str:
+        """The statistic as it was written, without sign and bound: `p95(finish)`."""
+        return self.text.rpartition(self.sign)[0].strip()
+
+    @property
+    def smaller_is_better(self) -> bool:
+        """Whether a smaller figure brings the clause closer to being met."""
+        if self.statistic is Statistic.PROBABILITY:
+            return self.bound.upper is self.wanted.startswith(">")
+        return self.bound.upper
+
+    @property
+    def share_to_tell(self) -> float:
+        """The share of runs that must be told from all of them; 0 for a mean, which has none."""
+        if self.statistic is Statistic.MEAN or self.share in (0, 1):
+            return 0.0
+        return max(self.share, 1 - self.share)
+
     def values(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
         """The figure in each run, in the unit of the bound."""
         values = self.figure.of(runs)

@@ -10,7 +10,7 @@ contradict it, the response is not monotone, and the plan says so.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dialsim.experiments.axis import make_axis, read_range, value_text
@@ -19,7 +19,7 @@ from dialsim.experiments.evidence import Evidence
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.laboratory import Progress, laboratory
-from dialsim.experiments.search import Search, cheapest, closest, smallest
+from dialsim.experiments.search import Search, cheapest, closest, enough_runs, smallest
 from dialsim.experiments.variants import check_variable
 
 if TYPE_CHECKING:
@@ -121,12 +121,14 @@ def plan(
         low, high = (value_text(end) for end in between)
         axis = make_axis(low, high, None if step is None else value_text(step))
     wanted = read_goal(goal, scenario)
-    check_variable(scenario)
+    check_variable(scenario, (vary,), seed)
     with laboratory(jobs, dask, store, progress) as place:
         search = Search(
             place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence
         )
-        return _answer(search, objective)
+        answer = _answer(search, objective)
+    doubts = _doubts(answer, replications, max_replications, confidence)
+    return replace(answer, warnings=(*answer.warnings, *doubts))
 
 
 def _answer(search: Search, objective: Objective) -> Plan:
@@ -154,17 +156,22 @@ def _answer(search: Search, objective: Objective) -> Plan:
         evidence=evidence,
         neighbour=neighbour,
         tried=search.tried,
-        warnings=(*search.warnings, *_doubts(evidence, neighbour)),
+        warnings=tuple(search.warnings),
     )
 
 
-def _doubts(evidence: Evidence, neighbour: Evidence | None) -> list[str]:
+def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]:
+    """Which of the answer and its neighbour is not sure, and what to do about it."""
     said = []
-    for part in (evidence, neighbour):
-        if part is not None and not part.sure:
-            verdict = "meets" if part.met else "misses"
-            said.append(
-                f"{part.value} {verdict} the goal in {part.replications} replications, "
-                "which are too few to be sure of it"
-            )
+    for part in (answer.evidence, answer.neighbour):
+        if part is None or part.sure:
+            continue
+        shares = (finding.clause.share_to_tell for finding in part.findings if not finding.sure)
+        more = enough_runs(first, most, max(shares), confidence)
+        verdict = "meets" if part.met else "misses"
+        said.append(
+            f"{part.value} {verdict} the goal in {part.replications} replications, which are too "
+            f"few to be sure of it: --max-replications {more} may tell, or take a value with more "
+            "to spare"
+        )
     return said

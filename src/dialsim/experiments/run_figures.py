@@ -1,13 +1,14 @@
-"""The figures of one run as plain numbers: all that many runs keep of each."""
+"""The figures of one run as plain numbers, and what held it back: all that many runs keep."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import inf, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dialsim.results.held_back import HeldBack, Reason
 from dialsim.results.progress import Progress
 from dialsim.results.summary import CampaignSummary, Figures, Summary, figure_rows
 
@@ -38,13 +39,15 @@ class ScopeFigures:
 
     `scope` is `run`, `organization` or `campaign`. `values` are the numeric figures of the summary
     by name, NaN where there is none. `finish` is in ms since 1970 (UTC): infinite where a
-    scheduled campaign is not final, NaN where nothing was scheduled.
+    scheduled campaign is not final, NaN where nothing was scheduled. `held_back` is as in the
+    summary.
     """
 
     scope: str
     organization: str | None
     campaign: str | None
     values: dict[str, Number]
+    held_back: HeldBack | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,10 @@ class RunFigures:
 
     def to_text(self) -> str:
         """One line of text, from which `from_text` makes the very same numbers."""
-        scopes = [[s.scope, s.organization, s.campaign, s.values] for s in self.scopes]
+        scopes = [
+            [s.scope, s.organization, s.campaign, s.values, s.held_back and astuple(s.held_back)]
+            for s in self.scopes
+        ]
         values = [self.replication, self.start, scopes, self.reached]
         return json.dumps(values, ensure_ascii=False)
 
@@ -70,8 +76,18 @@ class RunFigures:
     def from_text(cls, text: str) -> RunFigures:
         """Read what `to_text` wrote."""
         replication, start, scopes, reached = json.loads(text)
-        parts = tuple(ScopeFigures(*scope) for scope in scopes)
+        parts = tuple(
+            ScopeFigures(scope, organization, campaign, values, _held_back(held))
+            for scope, organization, campaign, values, held in scopes
+        )
         return cls(replication, start, parts, tuple(reached))
+
+
+def _held_back(kept: list[Any] | None) -> HeldBack | None:
+    if kept is None:
+        return None
+    campaign, reason, sentence, share = kept
+    return HeldBack(campaign, Reason(reason), sentence, share)
 
 
 def figures_of(result: Result) -> RunFigures:
@@ -79,27 +95,27 @@ def figures_of(result: Result) -> RunFigures:
     summary = result.summary
     starts = [_ms(part.start) for part in summary.campaigns if part.start is not None]
     scopes = []
-    for row, finish in zip(figure_rows(summary), _finishes(summary), strict=True):
+    for row, (figures, finish) in zip(figure_rows(summary), _parts(summary), strict=True):
         place = (row["scope"], row["organization"], row["campaign"])
         values = {
             name: nan if value is None else value
             for name, value in row.items()
             if name not in _NOT_NUMBERS
         }
-        scopes.append(ScopeFigures(*place, values | {"finish": finish}))
+        scopes.append(ScopeFigures(*place, values | {"finish": finish}, figures.held_back))
     progress = Progress.of(result.reading, result.reading.lives.values())
     return RunFigures(
         summary.replication, min(starts, default=None), tuple(scopes), progress.marks(MARKS)
     )
 
 
-def _finishes(summary: Summary) -> Iterator[float]:
-    """The finish of the run, of each organization and its campaigns, as `figure_rows` has them."""
-    yield _finish(summary, summary.campaigns)
+def _parts(summary: Summary) -> Iterator[tuple[Figures, float]]:
+    """The run, each organization and its campaigns, as `figure_rows` has them, with the finish."""
+    yield summary, _finish(summary, summary.campaigns)
     for owner in summary.organizations:
-        yield _finish(owner, owner.campaigns)
+        yield owner, _finish(owner, owner.campaigns)
         for campaign in owner.campaigns:
-            yield _finish(campaign, (campaign,))
+            yield campaign, _finish(campaign, (campaign,))
 
 
 def _finish(figures: Figures, campaigns: Sequence[CampaignSummary]) -> float:

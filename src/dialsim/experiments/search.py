@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dialsim.experiments.evidence import Evidence, weigh
+from dialsim.experiments.intervals import share_interval
 from dialsim.experiments.subject import Subject
 from dialsim.experiments.variants import Change, Variant
 
@@ -46,7 +47,7 @@ class Search:
         self._place = place
         self._seed = seed
         self._looks = _looks(first, most)
-        self._confidence = 1 - (1 - confidence) / len(self._looks)
+        self._confidence = _each(confidence, self._looks)
         self._subjects: dict[int, Subject] = {}
         self._tried: dict[int, Evidence] = {}
 
@@ -93,6 +94,22 @@ class Search:
         """Note something to doubt, once."""
         if text not in self.warnings:
             self.warnings.append(text)
+
+
+def _each(confidence: float, looks: Sequence[int]) -> float:
+    """The confidence of one look, that all of them together have the whole (Bonferroni)."""
+    return 1 - (1 - confidence) / len(looks)
+
+
+def enough_runs(first: int, most: int, share: float, confidence: float) -> int:
+    """A greater maximum of runs that can tell whether so great a share of them meets a bound.
+
+    It is the next look or looks after `most`; fewer runs could not tell even if all met it.
+    """
+    while True:
+        most *= _MORE
+        if share_interval(most, most, _each(confidence, _looks(first, most))).low >= share:
+            return most
 
 
 def _looks(first: int, most: int) -> list[int]:

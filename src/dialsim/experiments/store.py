@@ -16,6 +16,8 @@ from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
 
 NAME = "replications.sqlite"
+_FIGURES = 2
+"""The version of what is kept of a run."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS finished (
@@ -35,6 +37,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         """Open or create the store. Raises StoreError if it is in use, or is no store."""
         self.path = folder / NAME
+        self._made_by = f"{__version__}, figures {_FIGURES}"
         self._database = sqlite3.connect(self.path, timeout=0.2, isolation_level=None)
         try:
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -55,7 +58,7 @@ class Store:
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",
-            (__version__, subject.digest, subject.seed, count),
+            (self._made_by, subject.digest, subject.seed, count),
         )
         for (text,) in rows:
             figures = RunFigures.from_text(text)
@@ -65,7 +68,7 @@ class Store:
         """Keep a finished replication; when this returns, a killed program has not lost it."""
         self._database.execute(
             "INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?, ?)",
-            (__version__, subject.digest, subject.seed, replication, text),
+            (self._made_by, subject.digest, subject.seed, replication, text),
         )
 
     def close(self) -> None:

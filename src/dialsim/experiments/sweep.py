@@ -172,7 +172,7 @@ def sweep(
     variants = crossed(vary) if isinstance(vary, Mapping) else list(vary)
     if not variants:
         raise ExperimentError("there are no variants to run")
-    check_variable(scenario)
+    check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
     subjects = [Subject(variant.of(scenario), seed) for variant in variants]
     with laboratory(jobs, dask, store, progress) as place:
         place.replicate(subjects, replications)

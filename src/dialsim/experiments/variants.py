@@ -48,11 +48,14 @@ class Variant:
         return with_overrides(scenario, [f"{c.path}={c.text}" for c in self.changes])
 
 
-def check_variable(scenario: Scenario) -> None:
+def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -> None:
     """Raise ExperimentError if a scenario is no longer what it was loaded as.
 
-    Variants are read from the text that a scenario came from, so they would miss such changes.
+    Variants are read from the text that a scenario came from, so they would miss such changes. A
+    seed that is given as well would undo that of a variant, so that is refused, too.
     """
+    if seed is not None and "seed" in paths:
+        raise ExperimentError("the seed varies, so it can't be given as well")
     if with_overrides(scenario, ()).digest != scenario.digest:
         raise ExperimentError(
             "the scenario or a file that it names was changed after it was loaded; "

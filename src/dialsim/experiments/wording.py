@@ -143,10 +143,15 @@ def amount_text(figure: str, value: float) -> str:
     """A figure's value, short."""
     if not isfinite(value):
         return "–"
-    if figure.endswith("_share"):
+    if is_share(figure):
         return f"{100 * value:.1f} %"
     size = abs(value)
     return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
+
+
+def is_share(figure: str) -> bool:
+    """Whether a figure is a share, by its name."""
+    return figure.endswith("_share") or figure.startswith("reach_by_attempt_")
 
 
 def sweep_headline(found: Sweep) -> str:
@@ -241,7 +246,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
                 (
                     label,
                     str(part.value),
-                    _verdict(part.findings[number]),
+                    verdict_text(part.findings[number]),
                     *_finding_cells(part.findings[number]),
                     str(part.replications),
                 )
@@ -250,11 +255,14 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
         )
         for number, finding in enumerate(answer.evidence.findings)
     ]
-    rows = tuple((str(part.value), _verdict(part), str(part.replications)) for part in answer.tried)
-    return [*tables, FigureTable("All values tried", ("meets the goal", "runs"), rows)]
+    rows = tuple(
+        (str(part.value), verdict_text(part), str(part.replications)) for part in answer.tried
+    )
+    return [*tables, FigureTable("Value tried", ("meets the goal", "runs"), rows)]
 
 
-def _verdict(part: Evidence | Finding) -> str:
+def verdict_text(part: Evidence | Finding) -> str:
+    """Whether a goal or a clause is met, and if that is in doubt."""
     return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
 
 
@@ -273,6 +281,14 @@ def finding_text(finding: Finding, value: float) -> str:
     if not isfinite(value):
         return "never" if value == finding.estimate and value > 0 else "–"
     return duration_text(value) if clause.bound.after_start else _instant_text(round(value))
+
+
+def bound_text(finding: Finding) -> str:
+    """The bound of a clause as its estimate is written: `≤ Fri 9 Jan 19:00`."""
+    clause = finding.clause
+    share = clause.statistic is Statistic.PROBABILITY
+    sign = clause.sign.replace("<=", "≤").replace(">=", "≥")
+    return f"{sign} {finding_text(finding, clause.share if share else clause.bound.value)}"
 
 
 def _instant_text(instant: int) -> str:

@@ -1,19 +1,23 @@
-"""Levers: small changes of a scenario that may help its last campaign, as variants to be run."""
+"""Levers: small changes of a scenario that may help one organization, as variants to be run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
 
 from dialsim.experiments.variants import Change, Variant
 from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, ScheduleRequest
-from dialsim.interface.windows import DayWindows
-from dialsim.results.result import Result
-from dialsim.results.summary import CampaignSummary
+from dialsim.interface.windows import DayWindows, TimeRange
 from dialsim.results.thai_time import duration_text
 from dialsim.scenario.organization import Organization
+
+if TYPE_CHECKING:
+    from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+    from dialsim.scenario.models import Scenario
 
 _LAST_MINUTE = 23 * 60 + 59
 _DAY_MS = 86_400_000
@@ -23,11 +27,11 @@ AS_IT_IS = Variant("as it is", ())
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """The organization whose campaign finishes last: where it stands, and what became of it."""
+    """The organization to be helped: where it stands, and what became of it in one run."""
 
     path: str
     settings: Organization
-    campaigns: tuple[CampaignSummary, ...]
+    figures: ScopeFigures
 
     def schedules(self) -> Iterator[tuple[str, ScheduleRequest]]:
         """The schedule requests of its campaigns, with their paths."""
@@ -36,23 +40,24 @@ class _Bound:
                 yield f"{self.path}.campaigns.{place}.schedule", campaign.schedule
 
 
-def levers(result: Result) -> list[Variant]:
-    """What might help the organization that finishes last: each pulls one thing a little.
+def levers(scenario: Scenario, figures: RunFigures, organization: str | None) -> list[Variant]:
+    """What might help an organization: each pulls one thing a little.
 
-    More lines, longer windows, another attempt, a shorter retry interval; and where the run shows
-    a need for it a shorter queue, a faster pace, a later endDateTime. Empty where nothing was
-    scheduled, or the run is not of a scenario's text alone.
+    More lines, longer windows, another attempt, a shorter retry interval; and where a run of the
+    scenario, which `figures` are of, shows a need for it a shorter queue, a faster pace, a later
+    endDateTime. Without a name it is the organization that finishes last. Empty where nothing was
+    scheduled, or the scenario was not loaded from a text.
     """
-    bound, world = _bound(result), result.trace.world
-    if bound is None or world.scenario.origin is None or world.has_added_campaigns:
+    bound = _bound(scenario, figures, organization)
+    if bound is None or scenario.origin is None:
         return []
     found = [
         *_lines(bound),
         *_windows(bound),
         *_attempts(bound),
         *_retries(bound),
-        *_queue(result, bound),
-        *_pace(result),
+        *_queue(scenario, bound),
+        *_pace(scenario),
         *_end(bound),
     ]
     return [Variant(name, tuple(changes)) for name, changes in found if changes]
@@ -61,16 +66,17 @@ def levers(result: Result) -> list[Variant]:
 _Lever = tuple[str, list[Change]]
 
 
-def _bound(result: Result) -> _Bound | None:
-    summary = result.summary
-    scheduled = [o for o in summary.organizations if any(c.start for c in o.campaigns)]
+def _bound(scenario: Scenario, figures: RunFigures, organization: str | None) -> _Bound | None:
+    owners = [part for part in figures.scopes if part.scope == "organization"]
+    scheduled = [
+        (place, owner)
+        for place, owner in enumerate(owners)
+        if not isnan(owner.values["finish"]) and organization in (None, owner.organization)
+    ]
     if not scheduled:
         return None
-    unfinished = [owner for owner in scheduled if owner.finish is None]
-    last = (unfinished or sorted(scheduled, key=lambda owner: str(owner.finish)))[-1]
-    place = summary.organizations.index(last)
-    settings = result.trace.world.scenario.organizations[place]
-    return _Bound(f"organizations.{place}", settings, last.campaigns)
+    place, last = sorted(scheduled, key=lambda listed: listed[1].values["finish"])[-1]
+    return _Bound(f"organizations.{place}", scenario.organizations[place], last)
 
 
 def _lines(bound: _Bound) -> Iterator[_Lever]:
@@ -85,23 +91,24 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
 
 
 def _windows(bound: _Bound) -> Iterator[_Lever]:
-    """The last window of each day an hour longer."""
+    """The last window of each day an hour longer, where the day has room for it."""
     changes = [
-        Change(f"{path}.timeWindows", json.dumps([_longer(day) for day in request.time_windows]))
+        Change(f"{path}.timeWindows", json.dumps([*map(_longer, request.time_windows)]))
         for path, request in bound.schedules()
+        if any(_last(day).end_minute < _LAST_MINUTE for day in request.time_windows)
     ]
     yield "an hour more a day", changes
 
 
+def _last(day: DayWindows) -> TimeRange:
+    return max(day.time, key=lambda span: span.end_minute)
+
+
 def _longer(day: DayWindows) -> dict[str, object]:
-    spans = [[span.start, span.end] for span in day.time]
-    last = max(range(len(spans)), key=lambda k: day.time[k].end_minute)
-    minute = min(day.time[last].end_minute + 60, _LAST_MINUTE)
-    spans[last][1] = f"{minute // 60:02}:{minute % 60:02}"
-    return {
-        "dayOfWeek": day.day_of_week,
-        "time": [{"start": start, "end": end} for start, end in spans],
-    }
+    minute = min(_last(day).end_minute + 60, _LAST_MINUTE)
+    ends = {_last(day): f"{minute // 60:02}:{minute % 60:02}"}
+    spans = [{"start": span.start, "end": ends.get(span, span.end)} for span in day.time]
+    return {"dayOfWeek": day.day_of_week, "time": spans}
 
 
 def _attempts(bound: _Bound) -> Iterator[_Lever]:
@@ -127,12 +134,12 @@ def _retries(bound: _Bound) -> Iterator[_Lever]:
     yield name, changes
 
 
-def _queue(result: Result, bound: _Bound) -> Iterator[_Lever]:
+def _queue(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
     """Where calls timed out in the queue: no longer a queue than there are lines."""
     limit = bound.settings.max_concurrent_calls
-    if not sum(part.queue_timeouts for part in bound.campaigns) or not limit:
+    if not bound.figures.values["queue_timeouts"] or not limit:
         return
-    queue = result.trace.world.scenario.engine.queue_limit
+    queue = scenario.engine.queue_limit
     if queue == "unlimited" or (queue is not None and queue > limit):
         yield f"queue of {limit} calls", [Change("engine.queueLimit", str(limit))]
     else:
@@ -140,9 +147,9 @@ def _queue(result: Result, bound: _Bound) -> Iterator[_Lever]:
         yield f"queue of {shorter} calls", [Change("engine.queueLimit", str(shorter))]
 
 
-def _pace(result: Result) -> Iterator[_Lever]:
+def _pace(scenario: Scenario) -> Iterator[_Lever]:
     """Where calls are paced: twice the dials per second, and no wait between releases."""
-    engine = result.trace.world.scenario.engine
+    engine = scenario.engine
     if engine.calls_per_second is not None:
         double = 2 * engine.calls_per_second
         yield f"{double:g} dials a second", [Change("engine.callsPerSecond", f"{double:g}")]
@@ -157,5 +164,5 @@ def _end(bound: _Bound) -> Iterator[_Lever]:
         for path, request in bound.schedules()
         if request.end_date_time is not None
     ]
-    if any(part.people_expired for part in bound.campaigns):
+    if bound.figures.values["people_expired"]:
         yield "endDateTime a day later", changes

@@ -14,8 +14,8 @@ NAME = "report.html"
 
 
 def shown(text: str) -> str:
-    """Text as HTML; a percent sign stays with its number."""
-    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
+    """Text as HTML; a percent sign stays with its number, and so does ±."""
+    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%").replace("± ", "±\N{NO-BREAK SPACE}")
 
 
 class Part(Protocol):
@@ -74,6 +74,10 @@ class Facts:
         return f'<dl class="facts">{cards}</dl>'
 
 
+_PHONE = 44
+"""So many letters of a table's columns together go side by side on a phone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of texts; its title heads the column of names."""
@@ -81,23 +85,40 @@ class Table:
     table: FigureTable
 
     def html(self) -> str:
-        """A `table` that scrolls by itself where it is wider than the page."""
-        head = "".join(f'<th scope="col">{shown(cell)}</th>' for cell in self._head)
-        rows = "".join(
-            f'<tr><th scope="row">{shown(name)}</th>'
-            + "".join(f"<td>{shown(cell)}</td>" for cell in cells)
-            + "</tr>"
-            for name, *cells in self.table.rows
+        """A `table` that scrolls by itself where it is wider than the page.
+
+        On a phone, one with much in it has its cells below one another, each with its column's
+        head; roles say then what the tags say elsewhere.
+        """
+        table = self.table
+        head = "".join(
+            f'<th scope="col" role="columnheader">{shown(cell)}</th>'
+            for cell in (table.title, *table.columns)
         )
-        label = escape(self.table.title, quote=True)
+        rows = "".join(
+            f'<tr role="row"><th scope="row" role="rowheader">{shown(name)}</th>'
+            f"{self._cells(cells)}</tr>"
+            for name, *cells in table.rows
+        )
+        label = escape(table.title, quote=True)
+        kind = "table stacks" if self._width > _PHONE else "table"
         return (
-            f'<div class="table" role="region" aria-label="{label}" tabindex="0">'
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+            f'<div class="{kind}" role="region" aria-label="{label}" tabindex="0">'
+            f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+            f'<tbody role="rowgroup">{rows}</tbody></table></div>'
+        )
+
+    def _cells(self, cells: Sequence[str]) -> str:
+        return "".join(
+            f'<td role="cell" data-head="{escape(head, quote=True)}">{shown(cell)}</td>'
+            for head, cell in zip(self.table.columns, cells, strict=True)
         )
 
     @property
-    def _head(self) -> tuple[str, ...]:
-        return (self.table.title, *self.table.columns)
+    def _width(self) -> int:
+        """Letters in the widest cells of all columns together."""
+        columns = zip((self.table.title, *self.table.columns), *self.table.rows, strict=True)
+        return sum(max(map(len, column)) for column in columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dialsim.experiments import wording
+from dialsim.report.effects import effect_table
+from dialsim.report.goal_help import Toward, asked_of, goal_effects, goal_fact, goal_table
+from dialsim.report.holding import holding, holding_fact
 from dialsim.report.inline import picture
-from dialsim.report.page import Fact, Facts, Notes, Page, Picture, Pictures, Section, Table
-from dialsim.report.run_page import held_back_fact, made_from
+from dialsim.report.page import (
+    Fact,
+    Facts,
+    Notes,
+    Page,
+    Part,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    Text,
+)
+from dialsim.report.run_page import how_measured, made_from
 from dialsim.report.run_pictures import run_pictures
 from dialsim.results.result import Result
 from dialsim.results.wording import reach_text
@@ -19,65 +33,88 @@ if TYPE_CHECKING:
     from dialsim.experiments.plan import Plan
 
 
-def plan_page(answer: Plan, example: Result) -> Page:
-    """The page of a plan; `example` is one run with the value found, or with what came closest."""
+def plan_page(answer: Plan, example: Result, helped: Toward | None) -> Page:
+    """The page of a plan; `example` is one run with the value found, or with what came closest.
+
+    `helped` are the levers there, set against the goal, if they were measured.
+    """
     scenario = example.trace.world.scenario
     name = answer.path.rpartition(".")[2]
     which = f"seed {example.trace.world.seed}, {_runs(answer)} runs"
     return Page(
         title=scenario.name,
         lead=f"Which {name} meets the goal {answer.goal}?",
-        answer=f"{name} = {answer.value}" if answer.met else "No value meets the goal",
-        facts=Facts([*_facts(answer, example)]),
-        sections=_sections(answer, example),
+        answer=setting_text(answer) if answer.met else "No value meets the goal",
+        facts=Facts([*_facts(answer, example, helped)]),
+        sections=_sections(answer, example, helped),
         made_from=made_from(scenario.name, which),
     )
+
+
+def setting_text(answer: Plan) -> str:
+    """The value found, or what comes closest: `maxConcurrentCalls = 34`."""
+    return f"{answer.path.rpartition('.')[2]} = {answer.evidence.value}"
 
 
 def _runs(answer: Plan) -> int:
     return sum(part.replications for part in answer.tried)
 
 
-def _facts(answer: Plan, example: Result) -> Iterator[Fact]:
+def _facts(answer: Plan, example: Result, helped: Toward | None) -> Iterator[Fact]:
     headline = wording.plan_headline(answer)
     yield Fact("What meets the goal?", str(answer.value) if answer.met else "Nothing", headline)
-    sure = "Sure" if answer.evidence.sure else "Narrow"
+    sure = "Sure" if answer.evidence.sure else "Not sure"
     yield Fact("How sure is that?", sure, _said(answer.evidence))
     if answer.neighbour is not None:
         verdict = "does not do" if not answer.neighbour.met else "would do as well"
         said = f"{answer.neighbour.value} {verdict}"
         yield Fact("What about its neighbour?", said, _said(answer.neighbour))
+    found = holding(answer.evidence.runs, *asked_of(answer))
+    yield holding_fact(f"What holds it back with {setting_text(answer)}?", found,
+                       len(example.summary.campaigns))  # fmt: skip
+    if helped is not None:
+        yield goal_fact(helped)
     if answer.evidence.cost is not None:
         currency = example.summary.currency
         cost = wording.amount_text("cost", answer.evidence.cost)
         yield Fact("What does it cost?", f"{cost} {currency} on average")
     yield Fact("Whom does it reach?", reach_text(example.summary), "In one run with it.")
-    yield held_back_fact(example.summary)
 
 
 def _said(part: Evidence) -> str:
     """What the runs of a value say of each clause."""
     found = (
-        f"{finding.clause.text}: {'yes' if finding.met else 'no'}, estimate "
-        f"{wording.finding_text(finding, finding.estimate)}"
+        f"{finding.clause.asked} is {wording.finding_text(finding, finding.estimate)}, wanted: "
+        f"{wording.bound_text(finding)}"
         for finding in part.findings
     )
     return f"{'; '.join(found)} ({part.replications} runs)."
 
 
-def _sections(answer: Plan, example: Result) -> list[Section]:
+def _sections(answer: Plan, example: Result, helped: Toward | None) -> list[Section]:
     sections = []
     if answer.warnings:
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
-    tables = [Table(table) for table in wording.plan_tables(answer)]
-    sections.append(Section("Evidence", [Pictures([*_pictures(answer)]), *tables]))
+    *clauses, tried = map(Table, wording.plan_tables(answer))
+    sections.append(Section("Evidence", [Pictures([*_pictures(answer)]), *clauses]))
+    if helped is not None:
+        parts = _help_parts(helped, setting_text(answer), example.summary.currency)
+        heading = "What else would help" if answer.met else "What would help to meet the goal"
+        sections.append(Section(heading, parts))
     shown = run_pictures(example)
     if shown:
-        name = answer.path.rpartition(".")[2]
-        sections.append(
-            Section(f"One run with {name} = {answer.evidence.value}", [Pictures(shown)])
-        )
+        sections.append(Section(f"One run with {setting_text(answer)}", [Pictures(shown)]))
+    sections.append(Section("All values tried", [tried]))
     return sections
+
+
+def _help_parts(helped: Toward, setting: str, currency: str | None) -> list[Part]:
+    """The goal's figures with each lever, then what the levers do to whole runs."""
+    what_if = helped.what_if
+    tables = [goal_table(helped, setting), goal_effects(helped), effect_table(what_if, currency)]
+    said = how_measured(setting, what_if.pairs, what_if.runs)
+    doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."
+    return [Text(f"{said} {doubt}"), *(Table(table) for table in tables if table is not None)]
 
 
 def _pictures(answer: Plan) -> Iterator[Picture]:

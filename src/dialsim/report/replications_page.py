@@ -6,9 +6,10 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import wording
+from dialsim.report.holding import holding, holding_fact
 from dialsim.report.inline import picture
 from dialsim.report.page import Fact, Facts, Notes, Page, Pictures, Section, Tables
-from dialsim.report.run_page import held_back_fact, help_facts, help_parts, made_from
+from dialsim.report.run_page import help_fact, help_parts, made_from
 from dialsim.report.run_pictures import run_pictures
 from dialsim.report.what_if import WhatIf
 from dialsim.results.held_back import percent
@@ -27,8 +28,8 @@ def replications_page(runs: Replications, first: Result, what_if: WhatIf | None)
         _finishes(finish),
         _sure(finish, runs),
         _reach(rows, first),
-        held_back_fact(first.summary),
-        *help_facts(first.summary, what_if),
+        holding_fact("What holds it back?", holding(runs.figures), len(first.summary.campaigns)),
+        *([help_fact("What would help most?", what_if)] if what_if else []),
         *_cost(rows, first),
     ]
     return Page(
@@ -99,7 +100,7 @@ def _sections(runs: Replications, first: Result, what_if: WhatIf | None) -> list
     if remarks:
         sections.append(Section("Remarks", [Notes(remarks)]))
     if what_if is not None:
-        sections.append(Section("What would help", help_parts(first.summary, what_if)))
+        sections.append(Section("What would help", help_parts(what_if, first.summary.currency)))
     sections.append(Section("All runs", [Pictures(_pictures(runs))]))
     sections.append(Section("Figures of all runs", [Tables(wording.replications_tables(runs))]))
     shown = run_pictures(first)

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
+from dialsim.experiments.run_figures import figures_of
+from dialsim.report.levers import AS_IT_IS
 from dialsim.report.page import NAME
 from dialsim.report.run_page import run_page
-from dialsim.report.what_if import WhatIf, affordable_pairs, check_pairs, measure
+from dialsim.report.what_if import FurtherRuns, Place, Progress, what_would_help
 from dialsim.results.result import Result
-
-Progress = Callable[[int, int], object]
 
 
 def run_report(result: Result, pairs: int | None = None, progress: Progress | None = None) -> str:
     """The page of a run as HTML.
 
     What would help is measured by `pairs` runs of each lever (0: not at all; None: as many as a
-    page takes without being asked). `progress(done, total)` counts them. Raises DialsimError.
+    page takes without being asked), but not of a run with campaigns that its scenario's text
+    doesn't have. `progress(done, total)` counts them. Raises DialsimError.
     """
-    return run_page(result, what_would_help(result, pairs, progress)).html()
-
-
-def what_would_help(result: Result, pairs: int | None, progress: Progress | None) -> WhatIf | None:
-    """The levers of a run, measured as `run_report` says; None if none were."""
-    if pairs is None:
-        pairs = affordable_pairs(result)
-    check_pairs(pairs)
-    return measure(result, pairs, progress) if pairs else None
+    world = result.trace.world
+    further = FurtherRuns(pairs, progress=progress)
+    if world.has_added_campaigns:
+        return run_page(result, None).html()
+    places = [Place(AS_IT_IS, [figures_of(result)])]
+    (what_if,) = what_would_help(world.scenario, world.seed, places, further)
+    return run_page(result, what_if).html()
 
 
 def write_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
 from dialsim.report.page import (
     Fact,
     Facts,
@@ -17,14 +18,7 @@ from dialsim.report.page import (
     Text,
 )
 from dialsim.report.run_pictures import run_pictures
-from dialsim.report.what_if import (
-    WhatIf,
-    best,
-    effect_table,
-    number_effect,
-    spread,
-    time_effect,
-)
+from dialsim.report.what_if import WhatIf, best
 from dialsim.results.held_back import percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
@@ -40,8 +34,8 @@ def run_page(result: Result, what_if: WhatIf | None) -> Page:
         _finish(summary),
         _sure(summary, what_if),
         _reach(summary),
-        held_back_fact(summary),
-        *help_facts(summary, what_if),
+        _held_back(summary),
+        *([help_fact("What would help most?", what_if)] if what_if else []),
         *_cost(summary),
     ]
     return Page(
@@ -119,7 +113,7 @@ def _reach(summary: Summary) -> Fact:
     return Fact("Whom does it reach?", reach_text(summary), f"{said}." if said else "")
 
 
-def held_back_fact(summary: Summary) -> Fact:
+def _held_back(summary: Summary) -> Fact:
     """What took the time of a run."""
     held = summary.held_back
     if held is None:
@@ -132,20 +126,15 @@ def held_back_fact(summary: Summary) -> Fact:
     return Fact("What holds it back?", f"{head}{which}", rest)
 
 
-def help_facts(summary: Summary, what_if: WhatIf | None) -> Iterator[Fact]:
-    """The lever that helps most, if any was pulled."""
-    if what_if is None:
-        return
-    question = "What would help most?"
-    complete = summary.finish is not None and not summary.people_expired
-    lever = best(what_if, complete)
+def help_fact(question: str, what_if: WhatIf) -> Fact:
+    """The lever that helps most."""
+    lever = best(what_if)
     if lever is None:
         tried = f"None of {len(what_if.levers)} small changes makes a difference beyond chance."
-        yield Fact(question, "Nothing that was tried", tried)
-        return
-    finish, reached = time_effect(lever.finish), number_effect(lever.reached)
+        return Fact(question, "Nothing that was tried", tried)
+    finish, reached = finish_effect(lever, what_if), number_effect(lever.reached)
     detail = f"Finish: {finish}. People reached: {reached}."
-    yield Fact(question, lever.name[0].upper() + lever.name[1:], detail)
+    return Fact(question, lever.name[0].upper() + lever.name[1:], detail)
 
 
 def _cost(summary: Summary) -> Iterator[Fact]:
@@ -167,23 +156,26 @@ def _sections(result: Result, what_if: WhatIf | None) -> Iterator[Section]:
     if remarks:
         yield Section("Remarks", [Notes(remarks)])
     if what_if is not None:
-        yield Section("What would help", help_parts(summary, what_if))
+        yield Section("What would help", help_parts(what_if, summary.currency))
     pictures = run_pictures(result)
     if pictures:
         yield Section("How it goes", [Pictures(pictures)])
     yield Section("Figures", [Tables([_upright(table) for table in tables(summary)])])
 
 
-def help_parts(summary: Summary, what_if: WhatIf) -> list[Part]:
+def help_parts(what_if: WhatIf, currency: str | None) -> list[Part]:
     """How the levers were measured, and what came of each."""
-    return [
-        Text(
-            f"Each change alone, against the scenario as it is, in {what_if.pairs} pairs of runs "
-            f"that meet the same chance ({what_if.runs} runs in all). After ± stands half the "
-            "width of the 95 % interval of the mean difference."
-        ),
-        Table(effect_table(what_if, summary.currency)),
-    ]
+    said = how_measured("the scenario as it is", what_if.pairs, what_if.runs)
+    return [Text(said), Table(effect_table(what_if, currency))]
+
+
+def how_measured(against: str, pairs: int, runs: int) -> str:
+    """What stands above a table of effects."""
+    return (
+        f"Each change alone, against {against}, in {pairs} pairs of runs that meet the same chance "
+        f"({runs} runs in all). After ± stands half the width of the 95 % interval of the mean "
+        "difference."
+    )
 
 
 def _by_campaign(summary: Summary) -> FigureTable:

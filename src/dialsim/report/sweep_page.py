@@ -2,55 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import wording
+from dialsim.report.effects import effect_table
+from dialsim.report.holding import holding, holding_fact
 from dialsim.report.inline import picture
-from dialsim.report.page import Fact, Facts, Page, Picture, Pictures, Section, Table, Text
-from dialsim.report.run_page import made_from
+from dialsim.report.page import Fact, Facts, Page, Part, Picture, Pictures, Section, Table, Text
+from dialsim.report.run_page import help_fact, how_measured, made_from
+from dialsim.report.what_if import WhatIf
+from dialsim.results.wording import FigureTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.sweep import Sweep
 
 _Rows = dict[tuple[str, str], dict[str, Any]]
 
 
-def sweep_page(found: Sweep, compared: pd.DataFrame, baseline: str, seed: int) -> Page:
-    """The page of a sweep; `compared` are its differences to the variant `baseline`."""
-    table = found.intervals()
-    rows = wording.by_variant(table[table["scope"] == "run"])
-    differences = wording.by_variant(compared[compared["scope"] == "run"])
-    facts = [*_facts(found, rows, differences, baseline)]
+def sweep_page(
+    found: Sweep,
+    compared: pd.DataFrame,
+    baseline: str,
+    seed: int,
+    helped: Mapping[str, WhatIf | None],
+) -> Page:
+    """The page of a sweep; `compared` are its differences to the variant `baseline`.
+
+    `helped` are the variants that are looked at more closely, with their levers, if measured.
+    """
+    best = best_variants(found)
     count = len(found.variants)
     which = f"seed {seed}, {count} variants with {found.replications} replications each"
+    headline = wording.sweep_headline(found)
     return Page(
         title=found.scenario.name,
         lead=found.scenario.description or "",
-        answer=f"{facts[0].answer} is done first" if facts else wording.sweep_headline(found),
-        facts=Facts([*facts, _sure(found, compared, baseline)]),
-        sections=_sections(found, compared, baseline),
+        answer=f"{next(iter(best.values()))} {next(iter(best)).verdict}" if best else headline,
+        facts=Facts([*_facts(found, compared, baseline, best), *_closer(found, baseline, helped)]),
+        sections=[*_sections(found, compared, baseline, helped)],
         made_from=made_from(found.scenario.name, which),
     )
 
 
-def _facts(found: Sweep, rows: _Rows, differences: _Rows, baseline: str) -> Iterator[Fact]:
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the variants: of which figure the mean is to be small (1) or large (-1)."""
+
+    figure: str
+    sign: int
+    text: str
+    verdict: str
+
+
+_QUESTIONS = (
+    Question("finish_seconds", 1, "What finishes first?", "is done first"),
+    Question("people_reached", -1, "What reaches most people?", "reaches most people"),
+    Question("cost", 1, "What costs least?", "costs least"),
+)
+
+
+def best_variants(found: Sweep) -> dict[Question, str]:
+    """The best variant by each figure in which they differ, most important figure first."""
+    best = {}
+    for question, means in _means(found).items():
+        if len(set(means.values())) > 1 or len(found.variants) == 1:
+            best[question] = min(means, key=lambda name: question.sign * means[name])
+    return best
+
+
+def _means(found: Sweep) -> dict[Question, dict[str, float]]:
+    """The means of each figure, of the variants that have it in all their runs."""
+    table = found.intervals()
+    rows = wording.by_variant(table[table["scope"] == "run"])
+    known = {
+        question: {
+            variant.name: float(mean)
+            for variant in found.variants
+            if isfinite(mean := rows[variant.name, question.figure]["mean"])
+        }
+        for question in _QUESTIONS
+        if question.figure != "cost" or found.scenario.costs is not None
+    }
+    return {question: means for question, means in known.items() if means}
+
+
+def _facts(
+    found: Sweep, compared: pd.DataFrame, baseline: str, best: Mapping[Question, str]
+) -> Iterator[Fact]:
     """The best variant by each figure, and how it differs from the baseline."""
-    questions = {"finish_seconds": (1, "What finishes first?"),
-                 "people_reached": (-1, "What reaches most people?")}  # fmt: skip
-    if found.scenario.costs is not None:
-        questions["cost"] = (1, "What costs least?")
-    for figure, (sign, question) in questions.items():
-        means = {v.name: sign * rows[v.name, figure]["mean"] for v in found.variants}
-        known = [name for name, mean in means.items() if isfinite(mean)]
-        if not known:
-            continue
-        best = min(known, key=lambda name: means[name])
-        yield Fact(question, best, f"{_mean(found, figure, sign * means[best])} on average"
-                   f"{_against(differences, best, figure, baseline)}.")  # fmt: skip
+    differences = wording.by_variant(compared[compared["scope"] == "run"])
+    for question, means in _means(found).items():
+        name = best.get(question)
+        mean = _mean(found, question.figure, means[name or next(iter(means))])
+        against = "" if name is None else _against(differences, name, question.figure, baseline)
+        yield Fact(question.text, name or "All are alike", f"{mean} on average{against}.")
+    yield _sure(found, compared, baseline)
+
+
+def _closer(found: Sweep, baseline: str, helped: Mapping[str, WhatIf | None]) -> Iterator[Fact]:
+    """What holds the baseline back and the best, and what would help there."""
+    figures = _by_name(found)
+    for name, what_if in helped.items():
+        which = f"{name}, the baseline" if name == baseline else name
+        campaigns = sum(part.scope == "campaign" for part in figures[name][0].scopes)
+        question = f"What holds it back: {which}?"
+        yield holding_fact(question, holding(figures[name]), campaigns)
+        if what_if is not None:
+            yield help_fact(f"What would help most: {which}?", what_if)
+
+
+def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
+    names = (variant.name for variant in found.variants)
+    return dict(zip(names, found.figures, strict=True))
 
 
 def _mean(found: Sweep, figure: str, mean: float) -> str:
@@ -80,12 +149,42 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
     )
 
 
-def _sections(found: Sweep, compared: pd.DataFrame, baseline: str) -> list[Section]:
+def _sections(
+    found: Sweep, compared: pd.DataFrame, baseline: str, helped: Mapping[str, WhatIf | None]
+) -> Iterator[Section]:
     tables = wording.sweep_tables(found, compared, baseline)
     said = "After ± stands half the width of the 95 % interval of the mean difference."
-    sections = [Section("Variants", [Table(tables[0])])]
-    sections += [Section("Differences", [Text(said), Table(table)]) for table in tables[1:]]
-    return [*sections, Section("Pictures", [Pictures([*_pictures(found)])])]
+    yield Section("Variants", [Table(tables[0])])
+    for table in tables[1:]:
+        yield Section("Differences", [Text(said), Table(table)])
+    yield Section("What holds each variant back", [Table(_holding_table(found))])
+    parts = [*_help_parts(found, baseline, helped)]
+    if parts:
+        yield Section("What would help", parts)
+    yield Section("Pictures", [Pictures([*_pictures(found)])])
+
+
+def _holding_table(found: Sweep) -> FigureTable:
+    rows = [
+        (name, held.reason, held.how_often, held.said)
+        for name, runs in _by_name(found).items()
+        if (held := holding(runs)) is not None
+    ]
+    return FigureTable("Variant", ("reason", "how often", "in the first such run"), tuple(rows))
+
+
+def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, WhatIf | None]) -> Iterator[Part]:
+    """The levers of each variant that is looked at more closely."""
+    measured = {name: what_if for name, what_if in helped.items() if what_if is not None}
+    if not measured:
+        return
+    pairs = next(iter(measured.values())).pairs
+    runs = sum(what_if.runs for what_if in measured.values())
+    yield Text(how_measured("the variant as it is", pairs, runs))
+    currency = found.scenario.costs.currency if found.scenario.costs else None
+    for name, what_if in measured.items():
+        which = f"{name} (baseline), changed by" if name == baseline else f"{name}, changed by"
+        yield Table(effect_table(what_if, currency, which))
 
 
 def _pictures(found: Sweep) -> Iterator[Picture]:

@@ -1,36 +1,79 @@
-"""What would help: the levers, measured by runs that meet the same chance as the run itself."""
+"""What would help: the levers, measured by runs that meet the same chance as the scenario's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
-from typing import Any
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.intervals import paired_difference
+from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import Variant
 from dialsim.interface.errors import DialsimError
-from dialsim.report.levers import AS_IT_IS, levers
-from dialsim.results.result import Result
-from dialsim.results.thai_time import duration_text, minute_text
-from dialsim.results.wording import FigureTable
+from dialsim.report.levers import levers
 from dialsim.scenario.problems import ScenarioError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dialsim.scenario.models import Scenario
+
+Progress = Callable[[int, int], object]
+
 MOST_PAIRS = 3
+"""Where only one run is known."""
+MOST_PAIRS_OF_MANY = 25
+"""Where as many runs are known."""
 _BUDGET = 250_000
 """People called in all runs together that a page takes without being asked."""
+_SHARE = 4
+"""Or one in so many of the people called in an experiment's own runs, if that is more."""
 _IN_THIS_PROCESS = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherRuns:
+    """The further runs of a page: how many, by whom, kept where, counted by whom.
+
+    Each lever is measured by `pairs` pairs of runs (0: not at all; None: as many as a page takes
+    without being asked). The rest is as in `dialsim.experiments.sweep.sweep`.
+    """
+
+    pairs: int | None = None
+    jobs: int | None = None
+    dask: str | None = None
+    store: Path | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        """Raise DialsimError unless the number of pairs is 0 or gives an interval."""
+        if self.pairs is not None and (self.pairs < 0 or self.pairs == 1):
+            raise DialsimError("what would help is measured by 2 runs or more each, or 0 for none")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is to be helped: a variant of a scenario, known by some of its runs.
+
+    `organization` is the one whose levers are pulled; None for the one that finishes last.
+    """
+
+    variant: Variant
+    runs: Sequence[RunFigures]
+    organization: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What a lever does to the mean of a figure: `low` to `high` is the 95 % paired interval.
 
-    Seconds for `finish` (negative is earlier; infinite where runs don't finish), people for
-    `reached`, the currency for `cost` (None where the scenario names none). `real` says that the
-    interval excludes 0.
+    Seconds for `finish` (negative is earlier; infinite where runs don't finish), else in the
+    figure's unit. `real` says that the interval excludes 0.
     """
 
     difference: float
@@ -41,174 +84,152 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """A lever, and its effects."""
+    """A lever, its runs, and its effects; `cost` is None where the scenario names none."""
 
     name: str
+    runs: tuple[RunFigures, ...]
     finish: Effect
     reached: Effect
-    cost: Effect | None
+    cost: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Levers measured by `pairs` runs each and as many of the scenario as it is.
+    """Levers measured against `base`, the runs without any; each has as many runs as that."""
 
-    `finishes` (ms; infinite for a run that doesn't finish) and `shares` reached are of the latter.
-    """
-
-    pairs: int
+    base: tuple[RunFigures, ...]
     levers: tuple[Lever, ...]
-    finishes: tuple[float, ...]
-    shares: tuple[float, ...]
+
+    @property
+    def pairs(self) -> int:
+        """How many runs each lever has."""
+        return len(self.base)
 
     @property
     def runs(self) -> int:
-        """How many runs it took."""
+        """How many runs there are in all."""
         return self.pairs * (len(self.levers) + 1)
 
 
-def affordable_pairs(result: Result) -> int:
-    """How many pairs of runs a page takes without being asked; 0 if even two were too much."""
-    pairs = _BUDGET // max(1, result.summary.people * (len(levers(result)) + 1))
-    return min(pairs, MOST_PAIRS) if pairs >= 2 else 0
+def what_would_help(
+    scenario: Scenario,
+    seed: int | None,
+    places: Sequence[Place],
+    further: FurtherRuns,
+    called: int = 0,
+) -> list[WhatIf | None]:
+    """The levers of some places, all measured at once; None where none is, or could be, pulled.
 
-
-def measure(
-    result: Result, pairs: int, progress: Callable[[int, int], object] | None = None
-) -> WhatIf | None:
-    """Pull each lever in `pairs` (2 or more) replications; None where there is nothing to pull.
-
-    A lever that the scenario can't have is left out. Raises ExperimentError if a CSV of the
-    scenario was changed since it was loaded.
+    `seed` is that of all runs, None for the scenario's. `called` are the people called in all runs
+    of an experiment. A lever that the scenario can't have is left out. Raises ExperimentError if a
+    CSV of the scenario was changed since it was loaded.
     """
-    scenario = result.trace.world.scenario
-    possible = [lever for lever in levers(result) if _fits(lever, result)]
-    if not possible:
-        return None
-    people = result.summary.people * pairs * (len(possible) + 1)
-    jobs = 1 if people <= _IN_THIS_PROCESS else None
+    pulled = [_possible(scenario, place) for place in places]
+    variants = [
+        variant
+        for place, listed in zip(places, pulled, strict=True)
+        if listed
+        for variant in (place.variant, *(_both(place.variant, lever) for lever in listed))
+    ]
+    people = sum(people_called(place.runs[:1]) * (len(listed) + 1)
+                 for place, listed in zip(places, pulled, strict=True))  # fmt: skip
+    pairs = further.pairs
+    if pairs is None:
+        pairs = affordable_pairs(people, min(len(place.runs) for place in places), called)
+    if not pairs or not variants:
+        return [None for _ in places]
+    jobs = further.jobs
+    if jobs is None and people * pairs <= _IN_THIS_PROCESS:
+        jobs = 1
     found = sweep(
         scenario,
-        [AS_IT_IS, *possible],
+        variants,
         pairs,
-        seed=result.trace.world.seed,
+        seed=seed,
         jobs=jobs,
-        progress=progress,
+        dask=further.dask,
+        store=further.store,
+        progress=further.progress,
     )
-    base = found.runs[found.runs["variant"] == AS_IT_IS.name]
-    origin = 0.0 if found.origin is None else found.origin.timestamp()
-    return WhatIf(
-        pairs=pairs,
-        levers=_effects(found, with_cost=scenario.costs is not None),
-        finishes=tuple(1000 * (origin + second) for second in base["finish_seconds"]),
-        shares=tuple(base["reach_share"]),
-    )
+    runs = iter(found.figures)
+    return [_measured(listed, runs, scenario) if listed else None for listed in pulled]
 
 
-def _fits(lever: Variant, result: Result) -> bool:
+def people_called(runs: Iterable[RunFigures]) -> int:
+    """How many people some runs called together."""
+    return int(sum(run.scopes[0].values["people"] for run in runs))
+
+
+def affordable_pairs(people: int, known: int = 1, called: int = 0) -> int:
+    """How many pairs of runs a page takes without being asked; 0 if even two were too much.
+
+    `people` are those to be called for a pair of each lever, `known` the runs without a lever
+    that there are, `called` as in `what_would_help`.
+    """
+    pairs = max(_BUDGET, called // _SHARE) // max(1, people)
+    most = max(MOST_PAIRS, min(known, MOST_PAIRS_OF_MANY))
+    return min(pairs, most) if pairs >= 2 else 0
+
+
+def _possible(scenario: Scenario, place: Place) -> list[Variant]:
+    """The levers of a place that its scenario can have."""
+    varied = place.variant.of(scenario) if place.variant.changes else scenario
+    listed = levers(varied, place.runs[0], place.organization)
+    return [lever for lever in listed if _fits(_both(place.variant, lever), scenario)]
+
+
+def _both(variant: Variant, lever: Variant) -> Variant:
+    return Variant(f"{variant.name}, {lever.name}", (*variant.changes, *lever.changes))
+
+
+def _fits(variant: Variant, scenario: Scenario) -> bool:
     try:
-        lever.of(result.trace.world.scenario)
+        variant.of(scenario)
     except ScenarioError:
         return False
     return True
 
 
-def _effects(found: Sweep, with_cost: bool) -> tuple[Lever, ...]:
-    table = found.differences(AS_IT_IS.name)
-    whole = table[table["scope"] == "run"]
-    rows = {(row["variant"], row["figure"]): row for row in whole.to_dict("records")}
-    return tuple(
-        Lever(
-            variant.name,
-            _effect(rows[variant.name, "finish_seconds"]),
-            _effect(rows[variant.name, "people_reached"]),
-            _effect(rows[variant.name, "cost"]) if with_cost else None,
-        )
-        for variant in found.variants[1:]
-    )
+def _measured(
+    pulled: Sequence[Variant], runs: Iterator[tuple[RunFigures, ...]], scenario: Scenario
+) -> WhatIf:
+    """Take the runs of a place, then those of its levers, and compare them."""
+    base = next(runs)
+    figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
+    measured = []
+    for lever in pulled:
+        with_it = next(runs)
+        effects = [effect(*(_values(name, side) for side in (with_it, base))) for name in figures]
+        finish, reached, *cost = effects
+        measured.append(Lever(lever.name, with_it, finish, reached, *cost))
+    return WhatIf(base, tuple(measured))
 
 
-def _effect(row: dict[Any, Any]) -> Effect:
-    return Effect(row["difference"], row["low"], row["high"], bool(row["real"]))
+def _values(figure: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+    """A figure of whole runs; `finish` in seconds."""
+    values = np.array([run.scopes[0].values[figure] for run in runs], dtype=np.float64)
+    return values / 1000 if figure == "finish" else values
 
 
-def best(what_if: WhatIf, reaches_all: bool) -> Lever | None:
+def effect(values: NDArray[np.float64], base: NDArray[np.float64]) -> Effect:
+    """What was changed from run to run; run k of both met the same chance."""
+    found = paired_difference(values, base, 0.95)
+    return Effect(found.estimate, found.low, found.high, found.p_value < 0.05)
+
+
+def best(what_if: WhatIf) -> Lever | None:
     """The lever that helps most: to finish, or where people are lost, to reach them.
 
     Only real effects count; None if there is none.
     """
-    for figure, sign in (("finish", -1), ("reached", 1)) if reaches_all else (("reached", 1),):
-        gains = {
-            lever: sign * effect.difference
+    runs = [run.scopes[0].values for run in what_if.base]
+    complete = all(isfinite(run["finish"]) and not run["people_expired"] for run in runs)
+    for figure, sign in (("finish", -1), ("reached", 1)) if complete else (("reached", 1),):
+        gains = [
+            (sign * effect.difference, lever)
             for lever in what_if.levers
             if (effect := getattr(lever, figure)).real and sign * effect.difference > 0
-        }
+        ]
         if gains:
-            return max(gains, key=lambda lever: gains[lever])
+            return max(gains, key=lambda gain: gain[0])[1]
     return None
-
-
-def effect_table(what_if: WhatIf, currency: str | None) -> FigureTable:
-    """The levers as a table."""
-    columns = ["finish", "people reached"] + ([f"cost, {currency}"] if currency else [])
-    rows = []
-    for lever in what_if.levers:
-        cells = [time_effect(lever.finish), number_effect(lever.reached)]
-        if lever.cost is not None:
-            cells.append(number_effect(lever.cost))
-        rows.append((lever.name, *cells))
-    return FigureTable("Changed by", tuple(columns), tuple(rows))
-
-
-def time_effect(effect: Effect) -> str:
-    """`2 h 26 min earlier (± 3 min)`."""
-    if not isfinite(effect.difference):
-        return "can't be told"
-    if effect.difference == effect.low == effect.high == 0:
-        return "no change"
-    way = "earlier" if effect.difference < 0 else "later"
-    return f"{_duration(effect.difference)} {way} {_sureness(effect, _duration)}"
-
-
-def number_effect(effect: Effect) -> str:
-    """`+143 (± 12)`."""
-    if effect.difference == effect.low == effect.high == 0:
-        return "no change"
-    sign = "+" if effect.difference >= 0 else "–"
-    return f"{sign}{_number(effect.difference)} {_sureness(effect, _number)}"
-
-
-def _sureness(effect: Effect, text: Callable[[float], str]) -> str:
-    margin = (effect.high - effect.low) / 2
-    known = f"± {text(margin)}" if isfinite(margin) else "± ?"
-    return f"({known})" if effect.real else f"({known}, may be chance)"
-
-
-def _duration(seconds: float) -> str:
-    """To the second, from ten minutes on to the minute."""
-    unit = 60 if abs(seconds) >= 600 else 1
-    return duration_text(1000 * unit * round(abs(seconds) / unit))
-
-
-def _number(value: float) -> str:
-    size = abs(value)
-    return f"{size:,.0f}" if size >= 10 else f"{size:.1f}"
-
-
-def spread(what_if: WhatIf) -> str:
-    """From when to when the runs of the scenario as it is were done, and whom they reached."""
-    done = [at for at in what_if.finishes if isfinite(at)]
-    never = sum(at == inf for at in what_if.finishes)
-    shares = np.array(what_if.shares) * 100
-    reached = f"{shares.min():.1f} to {shares.max():.1f} % reached"
-    if not done:
-        return f"none of {what_if.pairs} runs finished; {reached}"
-    first, last = (minute_text(round(at)) for at in (min(done), max(done)))
-    when = f"done {first}" if first == last else f"done between {first} and {last}"
-    return f"{when}, {reached}" + (f"; {never} did not finish" if never else "")
-
-
-def check_pairs(pairs: int) -> None:
-    """Raise DialsimError unless a number of pairs is 0 or gives an interval."""
-    if pairs < 0 or pairs == 1:
-        raise DialsimError("what would help is measured by 2 runs or more each, or 0 for none")

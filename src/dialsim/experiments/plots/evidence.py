@@ -56,7 +56,7 @@ def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
     if kind is Kind.INSTANT:
         instant_axis(ax.xaxis)
     unit = " (h)" if kind is Kind.DURATION else ""
-    dress(ax, f"What was tried: {wanted.text}", f"{along}{unit}", said)
+    dress(ax, wanted.asked, f"{along}{unit}", said)
     key(ax, 3)
     return ax
 

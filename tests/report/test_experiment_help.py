@@ -1,0 +1,263 @@
+"""What holds back and what would help on the pages of sweeps and plans: by hand, too."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import ceil
+from pathlib import Path
+
+import pytest
+
+import dialsim
+from dialsim.experiments.plan import Plan, plan
+from dialsim.experiments.run_figures import figures_of
+from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.variants import Change, Variant
+from dialsim.report import what_if
+from dialsim.report.experiment_reports import plan_report, sweep_report
+from dialsim.report.goal_help import Toward, asked_of, goal_effects, goal_fact, goal_table, toward
+from dialsim.report.what_if import FurtherRuns, Place, what_would_help
+from dialsim.results.summary import Summary
+from dialsim.results.thai_time import THAI
+from dialsim.scenario.models import Scenario
+from report.pages import SCENARIO, Reader
+
+LINES = "organizations.Acme.maxConcurrentCalls"
+PAIRS = 3
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Scenario:
+    return dialsim.loads(SCENARIO)
+
+
+@pytest.fixture(scope="module")
+def swept(scenario: Scenario) -> Sweep:
+    return sweep(scenario, {LINES: [4, 8]}, 4, jobs=1)
+
+
+def planned(scenario: Scenario, goal: str, between: tuple[int, int] = (2, 5)) -> Plan:
+    return plan(scenario, LINES, between, goal, replications=4, max_replications=4, jobs=1)
+
+
+def helped(answer: Plan, scenario: Scenario, pairs: int = PAIRS) -> Toward:
+    value = Variant("it", (Change(answer.path, str(answer.evidence.value)),))
+    place = Place(value, answer.evidence.runs, asked_of(answer)[0])
+    (found,) = what_would_help(scenario, None, [place], FurtherRuns(pairs))
+    assert found is not None
+    return toward(answer, found)
+
+
+def by_hand(*overrides: str) -> list[Summary]:
+    varied = dialsim.loads(SCENARIO, overrides=overrides)
+    return [dialsim.run(varied, replication=number).summary for number in range(PAIRS)]
+
+
+def finishes(runs: list[Summary]) -> list[float]:
+    return [run.finish.timestamp() for run in runs if run.finish is not None]
+
+
+def page_of(found: Sweep, further: FurtherRuns, baseline: str = "maxConcurrentCalls=4") -> Reader:
+    return Reader(sweep_report(found, found.differences(baseline), baseline, None, further))
+
+
+def test_a_sweep_s_levers_come_to_what_their_runs_by_hand_come_to(
+    scenario: Scenario, swept: Sweep
+) -> None:
+    places = [Place(variant, runs)
+              for variant, runs in zip(swept.variants, swept.figures, strict=True)]  # fmt: skip
+    four, eight = what_would_help(scenario, None, places, FurtherRuns(PAIRS))
+    assert four is not None
+    assert eight is not None
+    for found, lines in ((four, 4), (eight, 8)):
+        names = [lever.name for lever in found.levers]
+        assert names[0] == f"2 lines more ({lines + 2})"
+        attempts = found.levers[names.index("one attempt more")]
+        base = by_hand(f"{LINES}={lines}")
+        for lever, overrides in (
+            (found.levers[0], [f"{LINES}={lines + 2}"]),
+            (
+                attempts,
+                [
+                    f"{LINES}={lines}",
+                    "organizations.0.campaigns.0.schedule.maxAttempts=3",
+                    "organizations.0.campaigns.1.schedule.maxAttempts=2",
+                    "organizations.0.campaigns.1.schedule.retryInterval=3600000",
+                ],
+            ),
+        ):
+            runs = by_hand(*overrides)
+            earlier = [a - b for a, b in zip(finishes(runs), finishes(base), strict=True)]
+            more = [a.people_reached - b.people_reached for a, b in zip(runs, base, strict=True)]
+            assert lever.finish.difference == pytest.approx(sum(earlier) / PAIRS)
+            assert lever.reached.difference == pytest.approx(sum(more) / PAIRS)
+
+
+def test_the_page_of_a_sweep_helps_the_baseline_and_the_first_to_finish(swept: Sweep) -> None:
+    page = page_of(swept, FurtherRuns(2))
+    for name in ("maxConcurrentCalls=4, the baseline", "maxConcurrentCalls=8"):
+        assert f"What holds it back: {name}?" in page.words
+        assert f"What would help most: {name}?" in page.words
+    assert "maxConcurrentCalls=4 (baseline), changed by finish people reached" in page.words
+    assert "maxConcurrentCalls=8, changed by finish people reached" in page.words
+    assert "in 2 pairs of runs that meet the same chance (20 runs in all)" in page.words
+
+
+def test_a_baseline_that_is_done_first_is_helped_once(swept: Sweep) -> None:
+    words = page_of(swept, FurtherRuns(2), "maxConcurrentCalls=8").words
+    assert words.count("What would help most:") == 1
+    assert "(10 runs in all)" in words
+
+
+def test_every_variant_of_a_sweep_is_named_with_what_holds_it_back(swept: Sweep) -> None:
+    page = page_of(swept, FurtherRuns(0))
+    assert "What holds each variant back" in [text for _, text in page.headings]
+    for variant, runs in zip(swept.variants, swept.figures, strict=True):
+        held = dialsim.run(variant.of(swept.scenario), replication=0).summary.held_back
+        assert held is not None
+        assert runs[0].scopes[0].held_back == held
+        assert held.sentence.partition(": ")[2] in page.words
+    assert "What would help" not in page.words
+
+
+def test_variants_that_are_alike_in_a_figure_have_no_best(scenario: Scenario) -> None:
+    same = sweep(scenario, {"organizations.Acme.name": ["Acme", "Zenith"]}, 2, jobs=1)
+    page = page_of(same, FurtherRuns(0), "name=Acme")
+    assert "What finishes first? All are alike" in page.words
+    assert page.headings[1][1].startswith("2 variants")
+
+
+def test_figures_kept_as_text_come_back_with_what_held_the_run_back(scenario: Scenario) -> None:
+    figures = figures_of(dialsim.run(scenario))
+    assert figures.scopes[0].held_back is not None
+    assert type(figures).from_text(figures.to_text()) == figures
+
+
+def test_a_plan_s_levers_are_set_against_the_goal_as_their_runs_by_hand_are(
+    scenario: Scenario,
+) -> None:
+    answer = planned(scenario, "p95(finish) <= 2026-01-05T03:18:00Z")
+    assert (answer.met, answer.evidence.value) == (False, 5)
+    found = helped(answer, scenario)
+    lines = next(pull for pull in found.pulls if pull.name == "2 lines more (7)")
+    base, more = finishes(by_hand(f"{LINES}=5")), finishes(by_hand(f"{LINES}=7"))
+    rank = ceil(0.95 * PAIRS) - 1
+    for evidence, runs in ((found.base, base), (lines.evidence, more)):
+        assert evidence.findings[0].estimate == pytest.approx(1000 * sorted(runs)[rank])
+    assert (found.base.met, lines.evidence.met) == (False, True)
+    earlier = sum(a - b for a, b in zip(more, base, strict=True)) / PAIRS
+    assert lines.effects[0].difference == pytest.approx(earlier)
+    fact = goal_fact(found)
+    assert fact.question == "What would help to meet it?"
+    assert fact.answer == "Retries after 30 min or 2 lines more (7)"
+    sooner = "organizations.0.campaigns.0.schedule.retryInterval=1800000"
+    latest = max(finishes(by_hand(f"{LINES}=5", sooner)))
+    when = datetime.fromtimestamp(latest, THAI).strftime("%H:%M")
+    assert fact.detail == (
+        f"With retries after 30 min, p95(finish) is Mon 5 Jan {when} instead of Mon 5 Jan 10:22, "
+        "in 3 runs each."
+    )
+    table = goal_table(found, "maxConcurrentCalls = 5")
+    assert table.columns == ("p95(finish)", "meets it")
+    assert table.rows[0] == ("the goal", "≤ Mon 5 Jan 10:18", "")
+    assert table.rows[1][:2] == ("maxConcurrentCalls = 5, as it is", "Mon 5 Jan 10:22")
+    assert table.rows[1][2].startswith("no")
+    assert table.rows[2][2].startswith("yes")
+
+
+def test_the_page_of_a_plan_that_nothing_meets_says_what_would_help_at_the_closest(
+    scenario: Scenario,
+) -> None:
+    answer = planned(scenario, "p95(finish) <= 2026-01-05T03:18:00Z")
+    page = Reader(plan_report(answer, scenario, None, FurtherRuns(PAIRS)))
+    assert page.headings[1][1] == "No value meets the goal"
+    held = dialsim.run(dialsim.loads(SCENARIO)).summary.held_back
+    assert held is not None
+    reason, _, said = held.sentence.partition(": ")
+    assert (
+        f"What holds it back with maxConcurrentCalls = 5? {reason} ({held.campaign}) In all 4 "
+        f"runs; in the first of them {said}"
+    ) in page.words
+    assert "What would help to meet it? Retries after 30 min or 2 lines more (7)" in page.words
+    assert "What would help to meet the goal" in [text for _, text in page.headings]
+
+
+def test_where_no_lever_meets_the_goal_the_closest_is_named(scenario: Scenario) -> None:
+    answer = planned(scenario, "mean(finish) <= 2026-01-05T02:10:00Z", (2, 4))
+    fact = goal_fact(helped(answer, scenario))
+    assert fact.answer == "No small change alone"
+    assert fact.detail.startswith("Closest comes retries after 30 min, mean(finish) is ")
+
+
+def test_the_page_of_a_plan_that_is_met_says_what_else_would_help(scenario: Scenario) -> None:
+    answer = planned(scenario, "p95(finish) <= 2026-01-05T03:24:00Z", (2, 9))
+    assert answer.met
+    page = Reader(plan_report(answer, scenario, None, FurtherRuns(PAIRS)))
+    assert "What else would help" in [text for _, text in page.headings]
+    assert f"maxConcurrentCalls = {answer.value}, as it is" in page.words
+
+
+def test_figures_of_the_goal_that_no_table_of_effects_has_get_their_own(
+    scenario: Scenario,
+) -> None:
+    goal = "mean(reach_share) >= 99% and mean(dials) <= 10000"
+    found = helped(planned(scenario, goal, (4, 4)), scenario)
+    table = goal_effects(found)
+    assert table is not None
+    assert table.columns == ("reach_share", "dials")
+    rows = dict(zip((row[0] for row in table.rows), table.rows, strict=True))
+    assert " points " in rows["one attempt more"][1]
+    assert goal_fact(found).answer == "No small change alone"
+    assert goal_effects(helped(planned(scenario, "mean(cost) <= 1", (4, 4)), scenario)) is None
+
+
+def test_a_goal_about_one_organization_is_helped_there() -> None:
+    second = """
+  - name: Beta
+    maxConcurrentCalls: 1
+    agents: [{name: A}]
+    campaigns:
+      - name: Slow
+        agent: A
+        recipients: {count: 100}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
+costs:"""
+    scenario = dialsim.loads(SCENARIO.replace("\ncosts:", second))
+    answer = planned(scenario, "p95(Second.finish) <= 2026-01-05T03:05:00Z", (4, 4))
+    assert asked_of(answer) == ("Acme", "Second")
+    page = Reader(plan_report(answer, scenario, None, FurtherRuns(2)))
+    assert "2 lines more (6)" in page.words
+    assert "What holds it back with maxConcurrentCalls = 4? " in page.words
+    assert "(Acme/Second)" in page.words
+    two = "p95(Second.finish) <= 5d and p95(Acme.finish) <= 5d"
+    assert asked_of(planned(scenario, two, (4, 4))) == ("Acme", None)
+    three = "p95(Second.finish) <= 5d and p95(Slow.finish) <= 5d"
+    assert asked_of(planned(scenario, three, (4, 4))) == (None, None)
+
+
+def test_pages_are_the_same_for_any_number_of_processes(scenario: Scenario, swept: Sweep) -> None:
+    one, two = (
+        sweep_report(swept, swept.differences(), swept.variants[0].name, None,
+                     FurtherRuns(2, jobs=jobs))
+        for jobs in (1, 2)
+    )  # fmt: skip
+    assert one == two
+
+
+def test_runs_in_the_store_are_not_made_again(swept: Sweep, tmp_path: Path) -> None:
+    done: list[int] = []
+    further = FurtherRuns(2, jobs=1, store=tmp_path, progress=lambda at, _: done.append(at))
+    first = page_of(swept, further)
+    assert len(done) == 20
+    again = page_of(swept, further)
+    assert len(done) == 20
+    assert again.words == first.words
+
+
+def test_an_experiment_of_many_people_is_not_helped_without_being_asked(
+    swept: Sweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(what_if, "_BUDGET", 3000)
+    assert "What would help" not in page_of(swept, FurtherRuns()).words
+    monkeypatch.setattr(what_if, "_BUDGET", 3200)
+    assert "(20 runs in all)" in page_of(swept, FurtherRuns()).words
