@@ -5,8 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
+import shutil
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -44,3 +47,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = [item for item in slow if item.nodeid not in kept]
     items[:] = [item for item in items if item not in dropped]
     config.hook.pytest_deselected(items=dropped)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's chromium, driven by playwright; an event loop runs for as long as it is open."""
+    driver = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'"
+    )
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no chromium is installed: apt-get install chromium")
+    with driver.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()

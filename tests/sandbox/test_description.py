@@ -44,11 +44,9 @@ def test_the_description_is_valid_openapi() -> None:
     assert DOCUMENT["openapi"].startswith("3.1.")
 
 
-def test_the_description_is_served_without_a_key_and_the_root_leads_to_it() -> None:
+def test_the_description_is_served_without_a_key() -> None:
     client = Client(exchange_of_the_corpus())
-    root = client.ask("GET", "/")
-    assert (root.status_code, root.headers["location"]) == (307, "/openapi.json")
-    served = client.ask("GET", root.headers["location"])
+    served = client.ask("GET", "/openapi.json")
     assert served.headers["content-type"] == "application/json"
     assert served.json() == DOCUMENT
 

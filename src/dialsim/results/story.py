@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 
-from dialsim.engine.trace import CHANGES, DIALLED, CallRows
+from dialsim.engine.trace import CHANGES, DIALLED, Trace
+from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
-from dialsim.results.campaign_life import CampaignLife
+from dialsim.results.campaign_life import CampaignLife, Position
 from dialsim.results.ledger import NEVER
 from dialsim.results.person_state import PERSON_STATES, PersonState
 from dialsim.results.reading import Reading
@@ -31,8 +33,22 @@ class Story(str):
         return f'<pre style="line-height:1.4">{escape(self)}</pre>'
 
 
+class PersonChange(NamedTuple):
+    """One row of the log of a recipient's calls; `kind` is an index into `CHANGES`.
+
+    Of a DIALLED row `number` and `voice` are indexes into `World.numbers` and `World.voice_keys`,
+    of any other row, and where no voice is known, -1.
+    """
+
+    at: int
+    call: int
+    kind: int
+    number: int = -1
+    voice: int = -1
+
+
 @dataclass(frozen=True, slots=True)
-class _Event:
+class Event:
     """Something that happened; `since` is the instant of the same call's change before.
 
     Of one instant, what the campaign did comes first (0), then the calls (1), then its completion
@@ -61,9 +77,8 @@ def tell(reading: Reading, recipient: int, campaign: str | None = None) -> Story
             f"campaign {life.full_name} has {life.people} recipients, counted from 0; "
             f"there is no recipient {recipient}"
         )
-    events = sorted(
-        [*_calls(reading, life, recipient), *_campaign(reading, life)],
-        key=lambda event: (event.at, event.turn),
+    events = in_order(
+        [*_calls(reading, life, recipient), *campaign_events(reading.trace, life.position)]
     )
     lines = [
         *_heading(reading, life, recipient),
@@ -72,6 +87,11 @@ def tell(reading: Reading, recipient: int, campaign: str | None = None) -> Story
         _end(reading, life, recipient),
     ]
     return Story("\n".join(lines))
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Events of calls and of their campaign as they happened."""
+    return sorted(events, key=lambda event: (event.at, event.turn))
 
 
 def _heading(reading: Reading, life: CampaignLife, recipient: int) -> list[str]:
@@ -100,7 +120,7 @@ def _attempts(count: int) -> str:
     return "1 attempt" if count == 1 else f"{count} attempts"
 
 
-def _days(events: list[_Event]) -> Iterator[str]:
+def _days(events: list[Event]) -> Iterator[str]:
     """The events under a heading per Thai date, with the time since the call's change before."""
     day = ""
     for event in events:
@@ -113,22 +133,40 @@ def _days(events: list[_Event]) -> Iterator[str]:
         yield f"  {time_text(event.at):<12}  {event.text}{later}"
 
 
-def _calls(reading: Reading, life: CampaignLife, recipient: int) -> Iterator[_Event]:
+def _calls(reading: Reading, life: CampaignLife, recipient: int) -> Iterator[Event]:
     ledger = reading.ledgers[life.position]
-    rows, attempts = ledger.rows, int(ledger.past_attempts[recipient])
-    before = dict[int, int]()
-    for row in np.flatnonzero(rows.recipient == recipient):
+    log = reading.trace.calls[life.position[0]][life.position[1]]
+    rows, changes = ledger.rows, []
+    for row in np.flatnonzero(rows.recipient == recipient).tolist():
+        number = voice = -1
+        if rows.kind[row] == DIALLED:
+            dial = int(np.count_nonzero(rows.kind[:row] == DIALLED))
+            number, voice = log.dial_numbers[dial], log.dial_voices[dial]
         at, call, kind = int(rows.at[row]), int(rows.call[row]), int(rows.kind[row])
+        changes.append(PersonChange(at, call, kind, number, voice))
+    return call_events(reading.world, changes, int(ledger.past_attempts[recipient]))
+
+
+def call_events(
+    world: World, changes: Iterable[PersonChange], attempts: int = 0
+) -> Iterator[Event]:
+    """What the changes of one recipient's calls say, in their order.
+
+    `attempts` is how many were counted before the scenario begins (P5).
+    """
+    before = dict[int, int]()
+    for at, call, kind, number, voice in changes:
         change = CHANGES[kind]
         if kind == DIALLED:
-            text = f"attempt {attempts + 1}: dialled {_dialled_with(reading, life, rows, int(row))}"
+            spoken = f", voice {world.voice_keys[voice]}" if voice >= 0 else ""
+            text = f"attempt {attempts + 1}: dialled from {world.numbers[number]}{spoken}"
         elif change.cause == "ended":
             attempts += 1
             text = f"the call ends: {change.to_status}"
         else:
             text = _WORDS[change.cause].format(call=call)
         since = before.get(call - 1 if change.cause == "retry" else call)
-        yield _Event(at, 1, text, since)
+        yield Event(at, 1, text, since)
         before[call] = at
 
 
@@ -149,21 +187,13 @@ _WORDS = {
 }
 
 
-def _dialled_with(reading: Reading, life: CampaignLife, rows: CallRows, row: int) -> str:
-    """The caller ID and the voice of the dial in a row of the log."""
-    log = reading.trace.calls[life.position[0]][life.position[1]]
-    dial = int(np.count_nonzero(rows.kind[:row] == DIALLED))
-    voice = log.dial_voices[dial]
-    number = reading.world.numbers[log.dial_numbers[dial]]
-    return f"from {number}" + (f", voice {reading.world.voice_keys[voice]}" if voice >= 0 else "")
-
-
-def _campaign(reading: Reading, life: CampaignLife) -> Iterator[_Event]:
-    for change in reading.trace.campaigns:
-        if (change.organization, change.campaign) == life.position:
+def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
+    """The changes of a campaign's status, in their order."""
+    for change in trace.campaigns:
+        if (change.organization, change.campaign) == position:
             cause = change.cause.replace("_", " ")
             turn = 2 if change.cause == "all_final" else 0
-            yield _Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
+            yield Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
 
 
 def _end(reading: Reading, life: CampaignLife, recipient: int) -> str:

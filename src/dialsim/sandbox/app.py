@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import Response
+from starlette.routing import Route
 
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.authentication import Authentication
@@ -21,18 +21,26 @@ from dialsim.sandbox.description.document import document
 from dialsim.sandbox.endpoints import Endpoints
 from dialsim.sandbox.envelopes import MEDIA_TYPE, failure
 from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.manual_clock import ManualClock
+from dialsim.sandbox.page.routes import Page
 from dialsim.sandbox.service import Service
 
 DESCRIPTION = "/openapi.json"
 
 
 def application(exchange: Exchange, token: ControlToken | None = None) -> Starlette:
-    """Serve interface, control plane and description; errors are answered in the error envelope."""
+    """Serve interface, control plane, page and description; errors are in the error envelope.
+
+    Before the server waits for connections to end, it calls `app.state.streams.end()`.
+    """
+    clock = ManualClock(exchange.simulation)
+    page = Page(exchange, clock)
     app = Starlette(
         routes=[
             *Endpoints(Service(exchange)).routes(),
-            *control_routes(exchange),
-            *_description_routes(),
+            *control_routes(exchange, clock),
+            *page.routes(),
+            Route(DESCRIPTION, _describe),
         ],
         middleware=[
             Middleware(ControlGuard, token=token),
@@ -46,15 +54,8 @@ def application(exchange: Exchange, token: ControlToken | None = None) -> Starle
         },
     )
     app.router.redirect_slashes = False
+    app.state.streams = page.streams
     return app
-
-
-def _description_routes() -> list[BaseRoute]:
-    return [Route("/", _to_the_description), Route(DESCRIPTION, _describe)]
-
-
-async def _to_the_description(_request: Request) -> Response:
-    return RedirectResponse(DESCRIPTION)
 
 
 async def _describe(_request: Request) -> Response:

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.trace import ANSWERED, DIALLED, CallLog, CallRows
-from dialsim.results.ledger import CREATES, ENDS, NEVER, TIMES_OUT
+from dialsim.results.ledger import CREATES, ENDS, NEVER, TIMES_OUT, TO_STATUS
 from dialsim.results.stream.flaws import Conversations, said
 from dialsim.scenario.people import People
 
 NONE = -1
 
 _GROUP_BITS = 6  # recipients whose changes are counted together
+_MOST_RECENT = 4_096  # changes that are kept for `latest`, several times what is ever shown
 
 _CALL = np.dtype(
     [
@@ -68,6 +69,7 @@ class CallBook:
         self._count = 0
         self._talked: list[NDArray[np.int64]] = []
         self._touched = np.zeros((people.count >> _GROUP_BITS) + 1, dtype=np.int64)
+        self._recent = np.empty(0, dtype=np.int64)  # the calls of the last changes, newest last
         self.newest = np.full(people.count, NONE, dtype=np.int32)
         self.attempts = np.zeros(people.count, dtype=np.int32)
         for recipient, past in people.history.items():
@@ -98,6 +100,7 @@ class CallBook:
         self._touched[rows.recipient >> _GROUP_BITS] = self._rows_read
         calls = self._positions(rows)
         table, at, kind = self._calls, rows.at, rows.kind
+        self._recent = np.concatenate([self._recent, calls[-_MOST_RECENT:]])[-_MOST_RECENT:]
         table["changed_at"][calls] = at  # numpy keeps the last of several
         table["kind"][calls] = kind
         for field, chosen in (
@@ -111,6 +114,22 @@ class CallBook:
         table["behaviour"][dialled] = np.array(behaviours, dtype=np.int16)
         self._dials_read += len(dialled)
         self._count_attempts(calls[ENDS[kind]])
+
+    def of_recipient(self, recipient: int) -> NDArray[np.int64]:
+        """The calls of one recipient, in the order of their creation."""
+        return np.flatnonzero(self._calls["recipient"][: self._count] == recipient)
+
+    def latest(self, most: int, status: int | None = None) -> NDArray[np.int64]:
+        """The calls that changed last, newest first; `status` is an index into `CALL_STATUSES`.
+
+        The last changes are kept at hand; all calls are looked at only for a status that is rare
+        among them. Analyses, which the engine knows nothing of, are no changes here.
+        """
+        calls = _newest_first(self._recent, self._calls["kind"], status)
+        if len(calls) < most and len(self._recent) == _MOST_RECENT:
+            order = np.argsort(self._calls["changed_at"][: self._count], kind="stable")
+            calls = _newest_first(order, self._calls["kind"], status)
+        return calls[:most]
 
     def new_conversations(self) -> Conversations:
         """The conversations that have ended since this was last asked, in that order."""
@@ -168,3 +187,12 @@ class CallBook:
         talked = ended[self._calls["started_at"][ended] != NEVER]
         if len(talked):
             self._talked.append(talked)
+
+
+def _newest_first(
+    changes: NDArray[np.int64], kinds: NDArray[np.uint8], status: int | None
+) -> NDArray[np.int64]:
+    """The different calls of some changes, those of one status if it is given, last one first."""
+    calls, places = np.unique(changes[::-1], return_index=True)
+    calls = calls[np.argsort(places)]
+    return calls if status is None else calls[TO_STATUS[kinds[calls]] == status]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import Trace
+from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Trace
 from dialsim.engine.world import CampaignBlock
 from dialsim.interface.status import AgentStatus, CallStatus
 from dialsim.results.ledger import CALL_STATUSES, NEVER, TO_STATUS, Ledger, read_ledger
@@ -105,6 +105,15 @@ class CallResults:
             ahead = self._again.ready_at[self._again.ready_at > at]
             later = np.minimum(later, ahead.min(initial=FOREVER))
         return later
+
+    def mishaps(self, call: int, at: int) -> list[tuple[int, int]]:
+        """What a failed analysis has changed up to an instant: when (ms), and to what kind (A4)."""
+        row = self._table[call]
+        failed_at, ready_at = int(row["failed_at"]), int(row["ready_at"])
+        if failed_at == NEVER:
+            return []
+        changes = [(failed_at, ANALYSIS_FAILED), (ready_at, LATE_RESULT)]
+        return [(since, kind) for since, kind in changes if NEVER < since <= at]
 
     def agent_status(self, call: int, entry: CallEntry) -> str:
         """How the agent fared in a call (F2)."""

@@ -14,6 +14,7 @@ from dialsim.engine.identity import call_ids, recipient_ids, session_ids
 from dialsim.engine.trace import Trace
 from dialsim.interface.instants import format_instant
 from dialsim.interface.payload import data_expired
+from dialsim.interface.status import CallStatus
 from dialsim.results.ledger import CALL_STATUSES, NEVER
 from dialsim.results.stream import wire_text
 from dialsim.results.stream.notices import FOREVER
@@ -238,6 +239,29 @@ class CampaignDesk:
             _instant(changed_at),
             _FLAGS[flags[0]],
         )
+
+    def latest_calls(self, most: int, status: CallStatus | None = None) -> list[tuple[int, int]]:
+        """The calls that changed last, newest first: the instant (ms) of the change, the call.
+
+        `status` is the engine's: an analysis that failed leaves a call among the COMPLETED.
+        """
+        code = None if status is None else CALL_STATUSES.index(status)
+        calls = self._book.latest(most, code)
+        at = self._book.column("changed_at", calls)
+        return [*zip(at.tolist(), calls.tolist(), strict=True)]
+
+    def calls_of(self, recipient: int) -> list[int]:
+        """The calls of a recipient, the oldest first."""
+        calls: list[int] = self._book.of_recipient(recipient).tolist()
+        return calls
+
+    def mishaps(self, call: int, at: int) -> list[tuple[int, int]]:
+        """What a failed analysis has changed of a call: when (ms), and to what kind (A4)."""
+        return self._results.mishaps(call, at)
+
+    def entry(self, call: int) -> CallEntry:
+        """A call as the engine left it."""
+        return self._book[call]
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from dialsim.interface.errors import DialsimError
 
-PACKAGES = ("starlette", "uvicorn", "httpx")
+PACKAGES = ("starlette", "uvicorn", "httpx", "jinja2")
 
 
 def require_extra(what: str) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from dialsim.interface.errors import DialsimError
@@ -15,6 +17,7 @@ from dialsim.sandbox.app import application
 from dialsim.sandbox.connection import Connection
 from dialsim.sandbox.control_token import ControlToken
 from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.page.live import LiveStreams
 
 BACKLOG = 2_048
 
@@ -28,8 +31,19 @@ def serve(exchange: Exchange, host: str, port: int, token: ControlToken | None =
     with listening(host, port, token) as listener:
         print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
         with suppress(KeyboardInterrupt):  # the usual way to stop it
-            server = uvicorn.Server(configuration(application(exchange, token)))
-            server.run(sockets=[listener])
+            _Server(application(exchange, token)).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams to open pages when it is to stop; it would wait for them otherwise."""
+
+    def __init__(self, app: Starlette) -> None:
+        super().__init__(configuration(app))
+        self._streams: LiveStreams = app.state.streams
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._streams.end()
+        super().handle_exit(sig, frame)
 
 
 def configuration(

@@ -14,9 +14,9 @@ from dialsim.interface.wire import WireModel
 from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.envelopes import bare
-from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.request_body import read_json
+from dialsim.sandbox.running import Running
 from dialsim.sandbox.shapes import read_shape
 from dialsim.scenario.fields import broken
 from dialsim.scenario.units import Duration, Instant
@@ -30,6 +30,16 @@ class ClockState(WireModel):
     speed: None = None
     next_event_at: str | None = Field(description="null when nothing is left to happen.")
     status: Literal["ready", "advancing"]
+
+    @classmethod
+    def of(cls, simulation: Running, clock: ManualClock) -> ClockState:
+        """The state of the clock of a simulation."""
+        ahead = simulation.next_instant()
+        return cls(
+            now=format_instant(simulation.at),
+            next_event_at=None if ahead is None else format_instant(ahead),
+            status="advancing" if clock.advancing else "ready",
+        )
 
 
 class Move(WireModel):
@@ -45,13 +55,24 @@ class Move(WireModel):
             raise broken("one of to, by and until must be given")
         return self
 
+    async def carry_out(self, clock: ManualClock) -> None:
+        """Move the clock; returns when everything up to there has happened."""
+        if self.to is not None:
+            await clock.advance_to(self.to)
+        elif self.by is not None:
+            await clock.advance_by(self.by)
+        elif self.until == "nextEvent":
+            await clock.advance_to_next_event()
+        else:
+            await clock.advance_to_idle()
+
 
 class ClockEndpoints:
     """Reads and moves the clock."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._simulation = exchange.simulation
-        self._clock = ManualClock(exchange.simulation)
+    def __init__(self, simulation: Running, clock: ManualClock) -> None:
+        self._simulation = simulation
+        self._clock = clock
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
@@ -61,23 +82,8 @@ class ClockEndpoints:
         ]
 
     async def _show(self, _request: Request) -> Response:
-        ahead = self._simulation.next_instant()
-        return bare(
-            ClockState(
-                now=format_instant(self._simulation.at),
-                next_event_at=None if ahead is None else format_instant(ahead),
-                status="advancing" if self._clock.advancing else "ready",
-            )
-        )
+        return bare(ClockState.of(self._simulation, self._clock))
 
     async def _advance(self, request: Request) -> Response:
-        move = read_shape(Move, await read_json(request, MOST_BYTES))
-        if move.to is not None:
-            await self._clock.advance_to(move.to)
-        elif move.by is not None:
-            await self._clock.advance_by(move.by)
-        elif move.until == "nextEvent":
-            await self._clock.advance_to_next_event()
-        else:
-            await self._clock.advance_to_idle()
+        await read_shape(Move, await read_json(request, MOST_BYTES)).carry_out(self._clock)
         return await self._show(request)

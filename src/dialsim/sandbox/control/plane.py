@@ -8,12 +8,13 @@ from dialsim.sandbox.control.campaign_endpoints import CampaignEndpoints
 from dialsim.sandbox.control.clock_endpoints import ClockEndpoints
 from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
 from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.manual_clock import ManualClock
 
 
-def control_routes(exchange: Exchange) -> list[BaseRoute]:
+def control_routes(exchange: Exchange, clock: ManualClock) -> list[BaseRoute]:
     """The routes of the control plane; success is plain JSON, errors have the error envelope."""
     return [
-        *ClockEndpoints(exchange).routes(),
+        *ClockEndpoints(exchange.simulation, clock).routes(),
         *CampaignEndpoints(exchange).routes(),
         *OrganizationEndpoints(exchange).routes(),
     ]

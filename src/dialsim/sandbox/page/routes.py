@@ -1,0 +1,178 @@
+"""The routes of the page: the document, its files, its stream, and the commands of its buttons."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from urllib.parse import parse_qsl
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from dialsim.interface.errors import Refused
+from dialsim.interface.status import CallStatus
+from dialsim.sandbox.commands import CancelCampaign, PauseCampaign, ResumeCampaign
+from dialsim.sandbox.control.clock_endpoints import Move
+from dialsim.sandbox.control.routes import Handler
+from dialsim.sandbox.control_guard import PREFIX
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.manual_clock import ManualClock
+from dialsim.sandbox.page.call_lines import desk_at
+from dialsim.sandbox.page.live import LiveStreams
+from dialsim.sandbox.page.sections import Sections
+from dialsim.sandbox.page.templating import OWN, render
+from dialsim.sandbox.page.view import PATH, Place, View
+from dialsim.sandbox.request_body import read_bytes
+from dialsim.sandbox.shapes import read_shape
+
+_ASSETS = {
+    "htmx.min.js": "text/javascript",
+    "htmx-sse.min.js": "text/javascript",
+    "idiomorph.min.js": "text/javascript",
+    "page.js": "text/javascript",
+    "style.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    "LICENSES.txt": "text/plain",
+}
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        "object-src 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_MOVES = (
+    ("1 minute", "by", "1m", "Advance by 1 minute"),
+    ("1 hour", "by", "1h", "Advance by 1 hour"),
+    ("1 day", "by", "1d", "Advance by 1 day"),
+    ("Next event", "until", "nextEvent", "Advance to the next event"),
+    ("Until idle", "until", "idle", "Advance until idle"),
+)
+_LINKS = (("API description", "/openapi.json"),)
+_Steering = PauseCampaign | ResumeCampaign | CancelCampaign
+_COMMANDS: dict[str, type[_Steering]] = {
+    "pause": PauseCampaign,
+    "resume": ResumeCampaign,
+    "cancel": CancelCampaign,
+}
+_MOST_LISTED = 500  # campaigns to choose from
+
+
+class Page:
+    """Serves the page; whatever its buttons do is a command or a move of the control plane's clock.
+
+    They are answered with nothing, or with why they were refused, as HTML.
+    """
+
+    def __init__(self, exchange: Exchange, clock: ManualClock) -> None:
+        self._exchange = exchange
+        self._clock = clock
+        self._sections = Sections(exchange, clock)
+        self.streams = LiveStreams(self._sections)
+
+    def routes(self) -> list[BaseRoute]:
+        """The routes, and redirects to the page."""
+        return [
+            Route("/", _to_the_page),
+            Route(PREFIX, _to_the_page),
+            Route(PATH, self._document),
+            Route(f"{OWN}/events", self._events),
+            Route(f"{OWN}/clock", self._move, methods=["POST"]),
+            *(
+                Route(f"{OWN}/campaigns/{{id}}/{name}", self._steering(command), methods=["POST"])
+                for name, command in _COMMANDS.items()
+            ),
+            Route(f"{OWN}/calls/{{place}}", self._call),
+            Route(f"{OWN}/{{name}}", _asset),
+        ]
+
+    async def _document(self, request: Request) -> Response:
+        view = View.read(request.query_params)
+        if view.find and not view.person:
+            found = self._sections.look_up(view.find)
+            if len(found) == 1:
+                person = ".".join(map(str, found[0]))
+                return RedirectResponse(f"{view.url(find='', person=person)}#person-title", 303)
+        listed = [
+            (f"{account.block.position}.{place}", desk.campaign.block.name)
+            for account in self._exchange.accounts
+            for place, desk in enumerate(account.desks)
+        ]
+        return _html(
+            render(
+                "page",
+                title=self._exchange.scenario.name or "dialsim",
+                view=view,
+                path=PATH,
+                sections=self._sections.render(view),
+                moves=_MOVES,
+                campaigns=listed[:_MOST_LISTED],
+                statuses=[*CallStatus],
+                links=_LINKS,
+            )
+        )
+
+    async def _events(self, request: Request) -> Response:
+        events = self.streams.events(View.read(request.query_params))
+        return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+
+    async def _move(self, request: Request) -> Response:
+        form = dict(parse_qsl((await read_bytes(request)).decode("utf-8", "replace")))
+        try:
+            await read_shape(Move, form).carry_out(self._clock)
+        except Refused as refused:
+            return _said(refused)
+        return _html("")
+
+    def _steering(self, command: type[_Steering]) -> Handler:
+        """What answers a button that has a campaign carry out a command."""
+
+        async def steer(request: Request) -> Response:
+            try:
+                _, desk = self._exchange.campaign(request.path_params["id"])
+                self._exchange.carry_out(command(**desk.place))
+            except Refused as refused:
+                return _said(refused)
+            return _html("")
+
+        return steer
+
+    async def _call(self, request: Request) -> Response:
+        place = Place.read(request.path_params["place"], 3)
+        desk = None if place is None else desk_at(self._exchange, place)
+        if desk is not None:
+            desk.catch_up()
+        if place is None or desk is None or place.number >= desk.calls:
+            return _said(Refused(404, "CALL_NOT_FOUND", ["Call not found"]))
+        answer = orjson.loads(desk.call(place.number, self._exchange.simulation.at))
+        return _html(
+            render(
+                "call",
+                json=orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode(),
+                person=place._replace(number=desk.entry(place.number).recipient),
+                view=View.read(request.query_params),
+            )
+        )
+
+
+async def _to_the_page(_request: Request) -> Response:
+    return RedirectResponse(PATH)
+
+
+async def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _ASSETS:
+        raise Refused(404, "NOT_FOUND", [f"Cannot GET {request.scope['path']}"])
+    content = (files("dialsim.sandbox.page") / "assets" / name).read_bytes()
+    return Response(content, media_type=_ASSETS[name], headers=_HEADERS)
+
+
+def _said(refused: Refused) -> Response:
+    return _html(render("refused", refused=refused), refused.status)
+
+
+def _html(text: str, status: int = 200) -> Response:
+    return Response(text, status, _HEADERS, "text/html")

@@ -1,0 +1,142 @@
+"""Sections: the parts of the page that live, each as HTML."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import islice
+from time import monotonic
+from typing import TypeVar
+
+from dialsim.sandbox.control.clock_endpoints import ClockState
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.manual_clock import ManualClock
+from dialsim.sandbox.page.board import Board
+from dialsim.sandbox.page.call_lines import desk_at, latest_calls
+from dialsim.sandbox.page.cards import CampaignCard, OrganizationCard
+from dialsim.sandbox.page.person import MOST_FOUND, PersonLog, Who, find_people
+from dialsim.sandbox.page.templating import render
+from dialsim.sandbox.page.view import SPANS, Place, View, fitting_span
+
+MOST_ORGANIZATIONS = 12
+CAMPAIGNS_A_PAGE = 20
+_MOST_KEPT = 16  # views, and people, of tabs that are open at a time
+_UNTOLD = 2  # seconds within which a change shows that no row of the trace tells of
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Sections:
+    """Renders sections for views; tabs that look at the same thing share the work."""
+
+    def __init__(self, exchange: Exchange, clock: ManualClock) -> None:
+        self._exchange = exchange
+        self._clock = clock
+        self._board = Board(exchange)
+        self._people = OrderedDict[Place, PersonLog]()
+        self._found = OrderedDict[str, list[Place]]()
+        self._rendered = OrderedDict[View, tuple[object, dict[str, str]]]()
+
+    def render(self, view: View) -> dict[str, str]:
+        """All sections of a view, by their names."""
+        stamp = self._stamp()
+        known = self._rendered.get(view)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        self._board.catch_up()
+        sections = {
+            "clock": render("clock", clock=ClockState.of(self._exchange.simulation, self._clock)),
+            "news": self._news(),
+            "organizations": self._organizations(view),
+            "campaigns": self._campaigns(view),
+            "calls": render("calls", calls=latest_calls(self._exchange, view), view=view),
+            "person": self._person(view),
+        }
+        _keep(self._rendered, view, (stamp, sections))
+        return sections
+
+    def _stamp(self) -> object:
+        """Another value whenever there may be something new."""
+        simulation = self._exchange.simulation
+        size, advancing = simulation.log.size(), self._clock.advancing
+        return simulation.at, size, advancing, monotonic() // _UNTOLD
+
+    def _news(self) -> str:
+        log = self._exchange.simulation.log
+        return render("news", change=_Change.last(self._exchange) if log.campaigns else None)
+
+    def _organizations(self, view: View) -> str:
+        accounts = self._exchange.accounts
+        elapsed = self._exchange.simulation.at - self._exchange.scenario.clock.start
+        span = view.span or fitting_span(elapsed)
+        cards = [
+            OrganizationCard.of(self._exchange, self._board, account, SPANS[span])
+            for account in accounts[:MOST_ORGANIZATIONS]
+        ]
+        more = max(len(accounts) - MOST_ORGANIZATIONS, 0)
+        return render("organizations", cards=cards, more=more, span=span, spans=SPANS, view=view)
+
+    def _campaigns(self, view: View) -> str:
+        total = sum(len(account.desks) for account in self._exchange.accounts)
+        pages = max(-(-total // CAMPAIGNS_A_PAGE), 1)
+        shown = min(view.campaigns, pages)
+        every = ((account, desk) for account in self._exchange.accounts for desk in account.desks)
+        first = (shown - 1) * CAMPAIGNS_A_PAGE
+        cards = [
+            CampaignCard.of(self._board, account, desk)
+            for account, desk in islice(every, first, first + CAMPAIGNS_A_PAGE)
+        ]
+        return render("campaigns", cards=cards, pages=pages, shown=shown, view=view)
+
+    def look_up(self, text: str) -> list[Place]:
+        """The people whom somebody looks for; they are kept for the tabs that list them."""
+        found = find_people(self._exchange, text)
+        _keep(self._found, text, found)
+        return found
+
+    def _person(self, view: View) -> str:
+        place, found = Place.read(view.person, 3), list[Place]()
+        if place is None and view.find:
+            known = self._found.get(view.find)
+            found = self.look_up(view.find) if known is None else known
+        log = None if place is None else self._person_log(place)
+        listed = [
+            Who.of(self._exchange, desk, place.number)
+            for place in found
+            if (desk := desk_at(self._exchange, place)) is not None
+        ]
+        person = None if log is None else log.person()
+        return render("person", person=person, found=listed, most_found=MOST_FOUND, view=view)
+
+    def _person_log(self, place: Place) -> PersonLog | None:
+        log, desk = self._people.get(place), desk_at(self._exchange, place)
+        if log is None and desk is not None and place.number < desk.campaign.block.people.count:
+            log = PersonLog(self._exchange, desk, place.number)
+            _keep(self._people, place, log)
+        return log
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The last change of any campaign's status."""
+
+    name: str
+    status: str
+    at: int
+    cause: str
+
+    @classmethod
+    def last(cls, exchange: Exchange) -> _Change:
+        change = exchange.simulation.log.campaigns[-1]
+        block = exchange.simulation.campaign(change.organization, change.campaign).block
+        return cls(block.name, change.to_status, change.at, change.cause.replace("_", " "))
+
+
+def _keep(kept: OrderedDict[Key, Value], key: Key, value: Value) -> None:
+    """Keep a value, and give up the one that was kept longest ago where there are too many."""
+    kept.pop(key, None)
+    kept[key] = value
+    while len(kept) > _MOST_KEPT:
+        kept.popitem(last=False)

@@ -1,0 +1,269 @@
+"""The page without a browser: its parts, its routes, and what it shows of whom."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+from tests.sandbox.asking import NOW, WORLD, Client
+
+import dialsim
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.manual_clock import ManualClock
+from dialsim.sandbox.page.board import Board
+from dialsim.sandbox.page.live import LiveStreams
+from dialsim.sandbox.page.person import find_people
+from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections
+from dialsim.sandbox.page.view import Place, View
+from dialsim.testing import Sketch
+
+HOME = {"Host": "127.0.0.1:8400"}
+OWN = "/_dialsim/page"
+RUNNING = "cccccccc-0000-4000-8000-000000000003"
+NASTY = "<script>alert('x')</script>&\"'"
+
+
+def client_of(scenario: Any, to: str | None = None) -> Client:
+    exchange = Exchange(scenario)
+    if to is not None:
+        exchange.simulation.advance(to=to)
+    return Client(exchange)
+
+
+def ask(client: Client, path: str, method: str = "GET", form: str | None = None) -> httpx.Response:
+    body = None if form is None else form.encode()
+    return client.ask(method, path, HOME, body)
+
+
+@pytest.fixture
+def client() -> Client:
+    return client_of(dialsim.load(WORLD), NOW)
+
+
+def test_the_root_and_the_bare_prefix_lead_to_the_page(client: Client) -> None:
+    for path in ("/", "/_dialsim"):
+        answer = ask(client, path)
+        assert (answer.status_code, answer.headers["location"]) == (307, "/_dialsim/")
+
+
+def test_whatever_the_page_loads_comes_from_the_sandbox_under_a_strict_policy(
+    client: Client,
+) -> None:
+    page = ask(client, "/_dialsim/")
+    loaded = re.findall(r'<(?:script|link)[^>]* (?:src|href)="([^"]+)"', page.text)
+    assert len(loaded) == 6
+    for path in ["/_dialsim/", *loaded]:
+        answer = ask(client, path)
+        assert answer.status_code == 200, path
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'self';")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert not re.search(r"<style|<script>|\sstyle=|\son\w+=", page.text)
+    assert ask(client, f"{OWN}/templates").status_code == 404
+
+
+def test_texts_of_the_scenario_are_never_markup() -> None:
+    schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
+    recipients = [{"tel": "0810000001", "customerName": NASTY, "script": "answered 5s 90s"}]
+    campaign = {"name": NASTY, "agent": NASTY, "recipients": recipients, "schedule": schedule}
+    organization = {"name": NASTY, "maxConcurrentCalls": 1, "agents": [{"name": NASTY}]}
+    organizations = [organization | {"campaigns": [campaign]}]
+    clock = {"start": "2026-01-05T02:00:00Z"}
+    text = json.dumps({"name": NASTY, "clock": clock, "organizations": organizations})
+    client = client_of(dialsim.loads(text), "2026-01-05T03:00:00Z")
+    for path in ("/_dialsim/?person=0.0.0", f"/_dialsim/?find={NASTY}x", f"{OWN}/calls/0.0.0"):
+        shown = ask(client, path).text
+        assert "&lt;script&gt;" in shown
+        assert "<script>alert" not in shown
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("?span=9y", "?campaigns=0", "?campaigns=-1", "?campaigns=999999999"),
+        *("?campaign=9.9&status=X", "?person=0.0.99999", "?person=1.2", "?person=7.7.7"),
+        *("?find=%00%FF", "?find=" + "9" * 5_000),
+    ],
+)
+def test_an_address_that_makes_no_sense_shows_the_page_all_the_same(
+    client: Client, query: str
+) -> None:
+    answer = ask(client, f"/_dialsim/{query}")
+    assert answer.status_code == 200
+    assert "Latest calls" in answer.text
+
+
+# -- buttons ---------------------------------------------------------------------------------------
+
+
+def test_c4_c5_c6_buttons_are_commands_and_say_why_they_are_refused(client: Client) -> None:
+    steps = [
+        ("pause", 200, ""),
+        ("resume", 200, ""),
+        ("resume", 409, "Cannot resume a RUNNING campaign"),
+        ("cancel", 200, ""),
+        ("pause", 409, "Cannot pause a CANCELLED campaign"),
+    ]
+    for command, status, text in steps:
+        answer = ask(client, f"{OWN}/campaigns/{RUNNING}/{command}", "POST")
+        assert (answer.status_code, answer.text) == (status, text)
+        assert answer.headers["content-type"].startswith("text/html")
+    assert ask(client, f"{OWN}/campaigns/nobody/pause", "POST").text == "Campaign not found"
+
+
+def test_the_clock_is_moved_by_forms_as_it_is_by_json(client: Client) -> None:
+    start = client.exchange.simulation.at
+    assert ask(client, f"{OWN}/clock", "POST", "by=1h").status_code == 200
+    assert client.exchange.simulation.at == start + 3_600_000
+    refused = ask(client, f"{OWN}/clock", "POST", "until=%3Cb%3E")
+    assert (refused.status_code, refused.text) == (400, "until must be nextEvent or idle")
+    assert ask(client, f"{OWN}/clock", "POST", "by=60d").status_code == 400
+
+
+def test_a_page_of_another_site_can_not_press_the_buttons(client: Client) -> None:
+    elsewhere = HOME | {"Origin": "https://elsewhere.test"}
+    for path in (f"{OWN}/campaigns/{RUNNING}/cancel", f"{OWN}/clock"):
+        assert client.ask("POST", path, elsewhere, b"by=1h").status_code == 403
+    for path in ("/_dialsim/", f"{OWN}/events"):
+        assert client.ask("GET", path, {"Host": "elsewhere.test"}).status_code == 403
+
+
+def test_a_campaign_has_the_buttons_that_its_status_allows(client: Client) -> None:
+    text = ask(client, "/_dialsim/").text
+    buttons = {
+        name: re.findall(rf'aria-label="(\w+) {name}"', text)
+        for name in ("Draft", "Scheduled", "Running", "Paused", "Cancelled", "Expired", "Deleted")
+    }
+    assert buttons == {
+        "Draft": ["Steer", "Cancel"] * 3,  # of three organizations
+        "Scheduled": ["Steer", "Pause", "Cancel"],
+        "Running": ["Steer", "Pause", "Cancel"],
+        "Paused": ["Steer", "Resume", "Cancel"],
+        "Cancelled": [],
+        "Expired": [],
+        "Deleted": [],
+    }
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def test_one_person_is_found_by_number_recipient_or_call_and_their_story_told(
+    client: Client,
+) -> None:
+    _, desk = client.exchange.campaign(RUNNING)
+    desk.catch_up()
+    call = json.loads(desk.call(1, client.exchange.simulation.at))["id"]
+    for text in ("081-000 0005", "eeeeeeee-0000-4000-8000-000000000302", call):
+        answer = ask(client, f"/_dialsim/?status=BUSY&find={text}")
+        assert answer.status_code == 303, text
+        assert answer.headers["location"] == ("/_dialsim/?status=BUSY&person=0.2.1#person-title")
+    story = ask(client, "/_dialsim/?person=0.2.1").text
+    assert "attempt 1: dialled from" in story
+    assert "the call ends: NO_ANSWER" in story
+    assert "call 2 is scheduled: a retry is due" in story
+
+
+def test_a_number_of_several_people_lists_them_and_an_unknown_one_says_so(client: Client) -> None:
+    several = ask(client, "/_dialsim/?find=0830000001").text
+    assert "2 people are found" in several
+    assert re.findall(r'\?person=([\d.]+)#person-title">', several) == ["2.0.0", "2.1.0"]
+    assert "Nobody is found by “0999”" in ask(client, "/_dialsim/?find=0999").text
+
+
+def test_d1_who_is_masked_is_shown_masked_everywhere_and_not_found_by_number() -> None:
+    client = client_of(dialsim.load(WORLD), "2026-01-05T06:00:00Z")
+    for path in ("/_dialsim/?person=0.2.0", f"{OWN}/calls/0.2.0"):
+        shown = ask(client, path).text
+        assert "08xxxxxx04" in shown
+        assert "0810000004" not in shown
+        assert "สมชาย" not in shown
+    assert "personal data removed" in ask(client, "/_dialsim/?person=0.2.0").text
+    assert Place(0, 2, 0) not in find_people(client.exchange, "0810000004")
+
+
+# -- live ------------------------------------------------------------------------------------------
+
+
+def test_the_stream_sends_everything_first_then_only_what_changes_and_ends_when_told() -> None:
+    exchange = Exchange(dialsim.load(WORLD))
+    clock = ManualClock(exchange.simulation)
+    streams = LiveStreams(Sections(exchange, clock))
+
+    async def scene() -> tuple[list[str], list[str]]:
+        events = streams.events(View())
+        first = [await anext(events) for _ in range(7)]
+        await clock.advance_by(250)  # nothing happens, but it is later
+        second = [await anext(events)]
+        streams.end()
+        second += [event async for event in events]
+        return [*map(_name, first)], [*map(_name, second)]
+
+    first, second = asyncio.run(scene())
+    assert first == [
+        "retry",
+        *("clock", "news", "organizations", "campaigns", "calls", "person"),
+    ]
+    assert second == ["clock"]
+
+
+def test_an_event_of_several_lines_is_one_message() -> None:
+    exchange = Exchange(dialsim.load(WORLD))
+    sections = Sections(exchange, ManualClock(exchange.simulation))
+
+    async def first_event() -> bytes:
+        events = LiveStreams(sections).events(View())
+        await anext(events)
+        return await anext(events)
+
+    name, *lines, end, after = asyncio.run(first_event()).decode().split("\n")
+    assert (name, end, after) == ("event: clock", "", "")
+    assert all(line.startswith("data: ") for line in lines)
+    shown = "\n".join(line.removeprefix("data: ") for line in lines)
+    assert shown == sections.render(View())["clock"].rstrip("\n")
+
+
+def test_tabs_that_look_at_the_same_share_the_work_until_something_happens() -> None:
+    exchange = Exchange(dialsim.load(WORLD))
+    clock = ManualClock(exchange.simulation)
+    sections = Sections(exchange, clock)
+    before = sections.render(View())
+    assert sections.render(View()).keys() == before.keys()
+    asyncio.run(clock.advance_by(3_600_000))
+    assert sections.render(View())["calls"] != before["calls"]
+
+
+def test_many_campaigns_come_by_the_page() -> None:
+    sketch = Sketch(slots=1)
+    for number in range(CAMPAIGNS_A_PAGE + 3):
+        sketch = sketch.campaign(f"C{number}", "busy 1s")
+    client = client_of(sketch.scenario())
+    first, second = (ask(client, f"/_dialsim/?campaigns={page}").text for page in (1, 2))
+    assert first.count('<article id="campaign-') == CAMPAIGNS_A_PAGE
+    assert second.count('<article id="campaign-') == 3
+    assert 'aria-current="page">2</a>' in second
+
+
+def test_progress_adds_up_to_the_people_of_each_campaign_at_any_time() -> None:
+    exchange = Exchange(dialsim.load(WORLD))
+    board = Board(exchange)
+    for _ in range(12):
+        board.catch_up()
+        for account in exchange.accounts:
+            for desk in account.desks:
+                progress = board.progress(desk)
+                parts = (progress.reached, progress.unreached, progress.under_way, progress.waiting)
+                assert sum(parts) == progress.people == desk.total_recipients
+                assert min(*parts, progress.queued) >= 0
+        exchange.simulation.advance(hours=1)
+
+
+def _name(event: bytes) -> str:
+    return event.decode().partition("\n")[0].removeprefix("event: ").partition(":")[0]
