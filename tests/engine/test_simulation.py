@@ -279,6 +279,7 @@ def test_a_refused_command_raises_the_interfaces_text_and_changes_nothing(
     assert (caught.value.status, caught.value.code) == code
     assert str(caught.value) == caught.value.message == text
     assert tables(live.trace) == before  # nor is it listed: the caller was told
+    assert live.trace.turn == 0
     assert live.run().refused == []
 
 

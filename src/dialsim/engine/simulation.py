@@ -251,9 +251,16 @@ class Simulation:
         self._carry_out(lambda: command(target))
 
     def _carry_out(self, command: Callable[[], _T]) -> _T:
-        """Carry out a command from outside and what it brings about in this instant (T4)."""
+        """Carry out a command from outside and what it brings about in this instant (T4).
+
+        One that is refused leaves no trace.
+        """
         self._trace.begin_turn(self._clock.now)
-        outcome = command()
+        try:
+            outcome = command()
+        except DialsimError:
+            self._trace.drop_turn()
+            raise
         self._clock.work_off(self._clock.now)
         return outcome
 

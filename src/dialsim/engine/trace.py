@@ -156,6 +156,10 @@ class CallLog:
         """Note that what follows is brought about by one more command from outside."""
         self._turns.append(len(self._at))
 
+    def drop_turn(self) -> None:
+        """Take the last turn back: the command was refused, and nothing was written."""
+        self._turns.pop()
+
     def turns(self, rows: int, begun: int) -> NDArray[np.int64]:
         """The turn in which each of the first `rows` rows was written; `begun` is `Trace.turn`.
 
@@ -313,6 +317,13 @@ class Trace:
         for organization in self.calls:
             for log in organization:
                 log.begin_turn()
+
+    def drop_turn(self) -> None:
+        """Take the last turn back: the command was refused, and changed nothing."""
+        self.turns.pop()
+        for organization in self.calls:
+            for log in organization:
+                log.drop_turn()
 
     def size(self) -> int:
         """How many changes of calls, campaigns and limits, and how many refusals, there are."""

@@ -7,6 +7,7 @@ from dialsim.sandbox.account import Account
 from dialsim.sandbox.api_keys import KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import Command
+from dialsim.sandbox.journal import Entry, Journal, Kind
 from dialsim.sandbox.running import Running
 from dialsim.scenario.models import Scenario
 
@@ -24,6 +25,7 @@ class Exchange:
         self.accounts = [Account(self.simulation, block) for block in world.organizations]
         self._regenerated = [0] * len(self.accounts)
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
+        self.journal: Journal | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -33,9 +35,20 @@ class Exchange:
     def carry_out(self, command: Command) -> None:
         """Carry out a command, and what it brings about in this instant (T4).
 
-        Raises `Refused` where a rule forbids it; then nothing has changed.
+        Raises `Refused` where a rule forbids it; then nothing has changed. What was carried out is
+        in the journal, if there is one, when this returns.
         """
+        at = self.simulation.at
         self.simulation.carry_out(lambda: command.carry_out(self))
+        if self.journal is not None:
+            self.journal.keep(Entry(at, Kind.COMMAND, command.model_dump_json().encode()))
+            self.journal.commit()
+
+    def stepped(self) -> None:
+        """The clock has come to where it stands now, and everything up to there has happened."""
+        if self.journal is not None:
+            self.journal.keep_step(self.simulation.at, self.simulation.log.size())
+            self.journal.commit()
 
     def api_key(self, organization: int) -> str:
         """The key of an organization, by position."""

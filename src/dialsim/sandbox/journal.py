@@ -78,6 +78,7 @@ class Journal:
         self._count = 0
         self._sum = 0
         self._open = False  # whether something was kept and not committed
+        self._steps_from: int | None = None  # the sum before the last entry, if that is a step
 
     @classmethod
     def create(cls, path: Path, subject: Subject) -> Journal:
@@ -164,14 +165,32 @@ class Journal:
 
     def keep(self, entry: Entry) -> None:
         """Write an entry behind the others; `entries` was read to its end before."""
+        self._steps_from = None
         with _explained(self.path):
-            if not self._open:
-                self._database.execute("BEGIN")
-                self._open = True
+            self._begin()
             self._count += 1
             self._sum = _sum(self._sum, entry.at, entry.kind, entry.body)
             row = self._count, entry.at, entry.kind, entry.body, self._sum
             self._database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", row)
+
+    def keep_step(self, at: int, size: int) -> None:
+        """Write that the clock has come to an instant, and how long (see `Trace.size`) its log is.
+
+        A step behind a step takes its place: the clock has gone on, and nothing else happened.
+        """
+        if self._steps_from is not None:
+            with _explained(self.path):
+                self._begin()
+                self._database.execute("DELETE FROM entries WHERE n = ?", (self._count,))
+            self._count, self._sum = self._count - 1, self._steps_from
+        before = self._sum
+        self.keep(Entry(at, Kind.STEP, b"%d" % size))
+        self._steps_from = before
+
+    def _begin(self) -> None:
+        if not self._open:
+            self._database.execute("BEGIN")
+            self._open = True
 
     def commit(self) -> None:
         """Have everything on file that was given to `keep`."""

@@ -1,0 +1,103 @@
+"""Replay: a journal is begun for a new sandbox, and gone on with after a stop or a kill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.commands import Command
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, Subject
+from dialsim.scenario.loading import files_of, loads
+from dialsim.scenario.models import Scenario
+
+_COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
+
+
+def begin(path: Path, scenario: Scenario, seed: int | None = None) -> Exchange:
+    """A new sandbox that keeps a journal in a file, which must not be there yet."""
+    exchange = Exchange(scenario, seed)
+    exchange.journal = Journal.create(path, _subject(exchange))
+    return exchange
+
+
+def resume(path: Path) -> Exchange:
+    """The sandbox that a journal is of, as it stood when the last entry was kept.
+
+    It goes on with the journal. Raises JournalError for a journal that can't be used, among them
+    one that this version of dialsim does not replay to the state that it tells of.
+    """
+    journal = Journal.reopen(path)
+    try:
+        exchange = _replay(journal)
+    except BaseException:
+        journal.close()
+        raise
+    exchange.journal = journal
+    return exchange
+
+
+def check_same(path: Path, scenario: Scenario, seed: int | None) -> None:
+    """Raise JournalError unless the journal is of this scenario and seed."""
+    journal = Journal.reopen(path)
+    subject = journal.subject
+    journal.close()
+    wanted = scenario.seed if seed is None else seed
+    if (subject.digest, subject.seed) != (scenario.digest, wanted):
+        raise JournalError(
+            f"{path} is the journal of another scenario, {subject.name} with seed {subject.seed}; "
+            "go on with that by naming no scenario, or name a new file"
+        )
+
+
+def _subject(exchange: Exchange) -> Subject:
+    scenario = exchange.scenario
+    origin = scenario.origin
+    if origin is None:
+        raise DialsimError("only scenarios from dialsim.load or dialsim.loads can have a journal")
+    return Subject(
+        text=origin.text,
+        name=origin.name,
+        overrides=origin.overrides,
+        seed=exchange.simulation.log.world.seed,
+        digest=scenario.digest,
+        files=files_of(scenario),
+    )
+
+
+def _replay(journal: Journal) -> Exchange:
+    subject = journal.subject
+    scenario = loads(
+        subject.text, name=subject.name, overrides=subject.overrides, files=subject.files
+    )
+    if scenario.digest != subject.digest:
+        raise JournalError(f"{journal.path}: this version of dialsim reads its scenario otherwise")
+    exchange = Exchange(scenario, subject.seed)
+    for number, entry in enumerate(journal.entries(), 1):
+        try:
+            _carry_out(exchange, entry)
+        except (DialsimError, ValidationError) as error:
+            if isinstance(error, JournalError):
+                raise
+            raise _other_state(journal, number) from error
+        if entry.kind is Kind.STEP and entry.body != b"%d" % exchange.simulation.log.size():
+            raise _other_state(journal, number)
+    return exchange
+
+
+def _carry_out(exchange: Exchange, entry: Entry) -> None:
+    simulation = exchange.simulation
+    if entry.at < simulation.at:
+        raise DialsimError("an entry lies before the one before it")
+    simulation.move_to(entry.at)
+    if entry.kind is Kind.COMMAND:
+        exchange.carry_out(_COMMAND.validate_json(entry.body))
+
+
+def _other_state(journal: Journal, number: int) -> JournalError:
+    return JournalError(
+        f"{journal.path}: entry {number} doesn't lead to the state that the journal tells of; "
+        "it was made by another version of dialsim"
+    )
