@@ -7,8 +7,8 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
@@ -32,6 +32,12 @@ class Hasty(Connection):
     patience = Patience(idle=1, head=0.5, pause=0.5, body=1.5, linger=0.5, answer=1)
 
 
+class Strict(Connection):
+    """Patient with bodies, but not with those that are refused."""
+
+    patience = Patience(pause=20, body=60, linger=0.5)
+
+
 class Few(Connection):
     most = 2
 
@@ -51,12 +57,20 @@ def post(path: str, *headers: str) -> bytes:
 
 def trickle(client: socket.socket, piece: bytes = b"x") -> None:
     """Send a piece at a time until the other side hangs up."""
-    try:
-        while True:
+    with suppress(ConnectionError):
+        for _ in range(1_000):
             client.sendall(piece)
             time.sleep(0.02)
-    except OSError:
-        return
+        pytest.fail("nobody hangs up")
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Give the server its time."""
+    for _ in range(1_000):
+        if holds():
+            return
+        time.sleep(0.02)
+    pytest.fail("it doesn't happen")
 
 
 def heard(client: socket.socket) -> bytes:
@@ -147,11 +161,23 @@ def test_a_body_that_comes_slowly_but_steadily_is_read(sandbox: Served) -> None:
     )
 
 
-def test_who_goes_on_after_being_refused_is_dropped(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def test_who_goes_on_after_being_refused_is_dropped_sooner() -> None:
+    exchange = exchange_of_the_corpus()
+    with served(exchange, connection=Strict) as sandbox, sandbox.connect() as client:
         client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 1000000000"))
         assert one_answer(client)[0] == 413
         trickle(client, b" " * 1_000)
+
+
+def test_the_time_for_a_head_begins_with_it(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        client.sendall(CATALOG)
+        assert one_answer(client)[0] == 200
+        time.sleep(0.7)
+        client.sendall(CATALOG[:20])
+        time.sleep(0.25)
+        client.sendall(CATALOG[20:])
+        assert one_answer(client)[0] == 200
 
 
 def test_a_client_that_takes_nothing_of_its_answers_is_dropped(sandbox: Served) -> None:
@@ -159,16 +185,18 @@ def test_a_client_that_takes_nothing_of_its_answers_is_dropped(sandbox: Served) 
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.setblocking(False)
         request = f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n".encode() * 400
-        try:
-            while True:
-                try:
-                    client.send(request)
-                except BlockingIOError:
-                    time.sleep(0.02)
-        except OSError:
-            pass  # hung up on
-    while sandbox.connections:
-        time.sleep(0.02)
+
+        def is_hung_up() -> bool:
+            try:
+                client.send(request)
+            except BlockingIOError:
+                return False
+            except ConnectionError:
+                return True
+            return False
+
+        wait_until(is_hung_up)
+    wait_until(lambda: sandbox.connections == 0)
 
 
 def test_a_client_that_takes_its_answers_slowly_gets_them_all(sandbox: Served) -> None:
@@ -262,13 +290,27 @@ def test_a_body_that_stops_making_sense_is_refused_and_is_no_fault_of_ours(
     assert {record.levelno for record in caplog.records} <= {logging.WARNING}
 
 
+def test_nonsense_after_a_question_is_no_fault_of_ours(
+    sandbox: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    chunked = f"{HOST}Transfer-Encoding: chunked\r\n\r\n"
+    with sandbox.connect() as client:
+        client.sendall(f"GET /voice-demo/catalog HTTP/1.1\r\n{chunked}nonsense\r\n".encode())
+        assert refusal(heard(client)) == (400, "BAD_REQUEST")
+    with sandbox.connect() as client:
+        client.sendall(f"POST {CAMPAIGN}/schedule HTTP/1.1\r\n{chunked}2\r\n{{}}\r\n".encode())
+        assert one_answer(client)[0] == 401  # before its body has ended
+        client.sendall(b"nonsense\r\n")
+        assert heard(client) == b""
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
 def test_connections_beyond_the_most_there_may_be_are_refused() -> None:
     with ExitStack() as open_clients, served(exchange_of_the_corpus(), connection=Few) as sandbox:
         clients = []
         for connected in range(1, 5):
             clients.append(open_clients.enter_context(sandbox.connect()))
-            while sandbox.connections < connected:
-                time.sleep(0.02)
+            wait_until(lambda connected=connected: sandbox.connections == connected)
         first, _, third, fourth = clients
         with sandbox.connect() as far_too_many:
             assert heard(far_too_many) == b""
@@ -277,11 +319,9 @@ def test_connections_beyond_the_most_there_may_be_are_refused() -> None:
         first.sendall(CATALOG)
         assert one_answer(first)[0] == 200
         fourth.close()
-        while sandbox.connections > 2:
-            time.sleep(0.02)
+        wait_until(lambda: sandbox.connections == 2)
         first.close()
-        while sandbox.connections > 1:
-            time.sleep(0.02)
+        wait_until(lambda: sandbox.connections == 1)
         with sandbox.connect() as again:
             again.sendall(CATALOG)
             assert one_answer(again)[0] == 200
