@@ -15,7 +15,7 @@ from testing.mutants import MUTANTS
 
 TESTS = Path(__file__).parents[1]
 SHOWN_BY_THE_CHECKER = set(MUTANTS) - {"C5", "P5", "Q3", "T4"}
-"""Whose turn it is, and in which step, a trace alone does not say; P5 shows as C3 or R1."""
+"""Which campaign's turn it is, and in which step, a trace doesn't say; P5 shows as C3 or R1."""
 
 
 def failures(rule: str | None) -> list[str]:

@@ -328,6 +328,44 @@ def commanded(seed: int) -> Simulation:
     return live
 
 
+ORDERS = ("due", "freshFirst", "retriesFirst")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("stated", ORDERS)
+def test_q3_releases_in_another_order_than_the_stated_one_are_noticed(
+    order: str, stated: str
+) -> None:
+    # One slot. Of 100 people every tenth talks, and who is in the queue meanwhile comes again, not
+    # called yet (Q5): in the end they wait side by side with the retries of the others.
+    people = [*["busy 3s"] * 9, "answered 0s 60s"] * 10
+    a = campaign("A", *people, maxAttempts=3, retryInterval=300_000)
+    trace = run(scenario(a, order=order, queue_limit=1, queue_timeout="8s"))
+    ran = trace.world.scenario
+    engine = ran.engine.model_copy(update={"order": stated})
+    trace.world.scenario = ran.model_copy(update={"engine": engine})
+    assert ("Q3" in rules(trace)) == (order != stated)
+
+
+def test_q3_a_call_released_before_its_turn_is_noticed() -> None:
+    a = campaign("A", "busy 3s", "busy 3s", "busy 3s")
+    trace = run(scenario(a, queue_limit=1))
+    swapped = {1: 2, 2: 1}
+    rewritten(trace, lambda e: [e[0], swapped.get(e[1], e[1]), *e[2:]])
+    (found,) = [violation for violation in violations(trace) if violation.rule == "Q3"]
+    assert (found.recipient, found.call, found.at) == (2, 1, ZERO)
+    assert found.text == "released while recipient 1 waits, who goes first"
+
+
+def test_q3_people_go_on_from_their_history_in_their_turn() -> None:
+    past = {"callAttempt": 1, "latestCallStatus": "BUSY", "lastEndedAt": at(-400)}
+    people = [{"tel": f"08123456{n}", "script": "busy 3s"} for n in (70, 71, 72)]
+    people[1]["history"] = past
+    for order in ORDERS:
+        a = campaign("A", *people, **RETRY)
+        assert "Q3" not in rules(run(scenario(a, order=order, queue_limit=1)))
+
+
 def test_a_simulation_may_be_checked_wherever_it_stands() -> None:
     for seed in range(120):
         live = commanded(seed)

@@ -40,8 +40,9 @@ class Violation:
 def violations(run: Traced) -> list[Violation]:
     """Every breach of a rule that a run shows, in order of time; empty for a sound one.
 
-    Checked are T3, T5, C1 to C8, Q1, Q2, Q4 to Q6, P1 to P5, R1 to R3 and D3, each as far as
-    a trace alone can show it. The time it takes is linear in the size of the trace.
+    Checked are T3, T5, C1 to C8, Q1 to Q6, P1 to P5, R1 to R3 and D3, each as far as a trace alone
+    can show it: of Q3 the order inside a campaign. The time it takes is linear in the size of the
+    trace.
 
     A result is checked as a run of its file from start to end. A `Simulation` may stand anywhere,
     and may have been given commands: what held in an instant before a command counts as well.
@@ -62,7 +63,7 @@ def assert_no_violations(run: Traced) -> None:
 
 def _found(run: Traced) -> Iterator[Violation]:
     from dialsim.engine.simulation import Simulation
-    from dialsim.testing.checks import calls, campaigns, numbers, retries, slots
+    from dialsim.testing.checks import calls, campaigns, numbers, order, retries, slots
     from dialsim.testing.checks.record import Run
 
     live = isinstance(run, Simulation)
@@ -72,4 +73,5 @@ def _found(run: Traced) -> Iterator[Violation]:
             yield from calls.violations(campaign)
             yield from retries.violations(campaign)
             yield from numbers.violations(campaign)
+            yield from order.violations(campaign)
         yield from slots.violations(organization)
