@@ -8,6 +8,7 @@ change. The kinds are few and legal (`CHANGES`); a change that is not among them
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -168,10 +169,15 @@ class CallLog:
         before = begun - len(self._turns)
         return before + np.searchsorted(self._turns, np.arange(rows), side="right")
 
-    def rows(self, since: int = 0) -> CallRows:
-        """The rows from index `since` on, as columns (copies; the log may go on)."""
-        at = np.array(self._at[since:] if since else self._at, dtype=np.int64)
-        keys = np.array(self._keys[since:] if since else self._keys, dtype=np.int64)
+    def count_until(self, at: int) -> int:
+        """How many rows there are up to an instant, itself included."""
+        return bisect_right(self._at, at)
+
+    def rows(self, since: int = 0, until: int | None = None) -> CallRows:
+        """The rows from index `since` on, up to `until`, as columns (copies; the log may go on)."""
+        whole = not since and until is None
+        at = np.array(self._at if whole else self._at[since:until], dtype=np.int64)
+        keys = np.array(self._keys if whole else self._keys[since:until], dtype=np.int64)
         return CallRows(
             at=at,
             recipient=(keys >> RECIPIENT_SHIFT).astype(np.int32),
@@ -188,6 +194,12 @@ class CallRows:
     recipient: NDArray[np.int32]
     call: NDArray[np.int32]
     kind: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __getitem__(self, rows: slice | NDArray[np.bool_]) -> CallRows:
+        return CallRows(self.at[rows], self.recipient[rows], self.call[rows], self.kind[rows])
 
 
 class CampaignChange(NamedTuple):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dialsim.results.ledger import Ledger
 from dialsim.results.reading import Reading
+from dialsim.scenario.service import Costs
 
 
 def billed(ledger: Ledger, increment_ms: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -26,9 +27,15 @@ def call_costs(reading: Reading, ledgers: Sequence[Ledger]) -> NDArray[np.float6
     total = sum(len(ledger.recipient) for ledger in ledgers)
     if costs is None:
         return np.full(total, np.nan)
+    parts = [price(costs, ledger.attempt > 0, ledger.talk_ms) for ledger in ledgers]
+    return np.concatenate(parts or [np.empty(0)])
+
+
+def price(
+    costs: Costs, dialled: NDArray[np.bool_], talk_ms: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """What calls cost by whether they were dialled, and the length of their conversations."""
     per_increment = costs.per_minute * costs.billing_increment / 60_000
-    parts = [billed(ledger, costs.billing_increment) for ledger in ledgers]
-    return np.concatenate(
-        [dials * costs.per_dial + increments * per_increment for dials, increments in parts]
-        or [np.empty(0)]
-    )
+    increments = -(-talk_ms // costs.billing_increment)
+    cost: NDArray[np.float64] = dialled * costs.per_dial + increments * per_increment
+    return cost

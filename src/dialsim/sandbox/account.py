@@ -65,14 +65,16 @@ class Account:
 
     def recipient(self, identifier: str) -> tuple[CampaignDesk, int] | None:
         """The campaign and number of a recipient; None for one not listed any more (C8, D3)."""
+        found = self.uploaded(identifier)
+        if found is None or found[0].campaign.deleted or not found[0].is_listed(found[1]):
+            return None
+        return found
+
+    def uploaded(self, identifier: str) -> tuple[CampaignDesk, int] | None:
+        """The campaign and number of whoever was uploaded at any time."""
         self._list_recipients()
         place = self._recipients.find(identifier)
-        if place is None:
-            return None
-        desk, recipient = self._at(place)
-        return (
-            (desk, recipient) if not desk.campaign.deleted and desk.is_listed(recipient) else None
-        )
+        return None if place is None else self._at(place)
 
     def call(self, identifier: str) -> tuple[CampaignDesk, int] | None:
         """The campaign and position of a call, of a deleted campaign too (C8)."""

@@ -7,8 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import ANSWERED, DIALLED, CallLog, CallRows
-from dialsim.results.ledger import CREATES, ENDS, NEVER, TIMES_OUT, TO_STATUS
+from dialsim.engine.trace import ANSWERED, DIALLED, RINGING, CallLog, CallRows
+from dialsim.results.ledger import (
+    CREATES,
+    ENDS,
+    NEVER,
+    RELEASES,
+    TIMES_OUT,
+    TO_STATUS,
+    WITHDRAWS,
+)
 from dialsim.results.stream.flaws import Conversations, said
 from dialsim.scenario.people import People
 
@@ -28,9 +36,14 @@ _CALL = np.dtype(
         ("started_at", np.int64),
         ("ended_at", np.int64),
         ("changed_at", np.int64),
+        ("queued_at", np.int64),
+        ("initiated_at", np.int64),
+        ("ringing_at", np.int64),
+        ("caller_id", np.int32),
+        ("voice", np.int32),
     ]
 )
-_BLANK = np.array([(NONE, 0, 0, NONE, 0, NEVER, NEVER, NEVER, NEVER)], dtype=_CALL)
+_BLANK = np.array([(NONE, 0, 0, NONE, 0, *[NEVER] * 7, NONE, NONE)], dtype=_CALL)
 _HAS_END = ENDS | TIMES_OUT
 
 
@@ -39,7 +52,9 @@ class CallEntry(NamedTuple):
 
     `recipient` counts from 0, `number` from 1 (the recipient's first call); `attempt` is 0 until
     the call has ended as one; `behaviour` is an index into `World.behaviours`, -1 if never dialled;
-    `kind`, the last change, is an index into `CHANGES`.
+    `kind`, the last change, is an index into `CHANGES`. `caller_id` and `voice` are indexes into
+    `World.numbers` and `World.voice_keys`, -1 if there is none; they and `initiated_at` are those
+    of the newest dial, and say nothing where that was withdrawn (P5).
     """
 
     recipient: int
@@ -51,6 +66,11 @@ class CallEntry(NamedTuple):
     started_at: int
     ended_at: int
     changed_at: int
+    queued_at: int
+    initiated_at: int
+    ringing_at: int
+    caller_id: int
+    voice: int
 
 
 class CallBook:
@@ -107,12 +127,11 @@ class CallBook:
             ("created_at", CREATES[kind]),
             ("started_at", kind == ANSWERED),
             ("ended_at", _HAS_END[kind]),
+            ("queued_at", RELEASES[kind]),
+            ("ringing_at", kind == RINGING),
         ):
             table[field][calls[chosen]] = at[chosen]
-        dialled = calls[kind == DIALLED]
-        behaviours = self._log.dial_behaviours[self._dials_read :]
-        table["behaviour"][dialled] = np.array(behaviours, dtype=np.int16)
-        self._dials_read += len(dialled)
+        self._read_dials(calls, at, kind)
         self._count_attempts(calls[ENDS[kind]])
 
     def of_recipient(self, recipient: int) -> NDArray[np.int64]:
@@ -144,6 +163,23 @@ class CallBook:
             ended_at=table["ended_at"],
             said=said(self._log.scripted, table["recipient"], table["number"]),
         )
+
+    def _read_dials(
+        self, calls: NDArray[np.int64], at: NDArray[np.int64], kind: NDArray[np.uint8]
+    ) -> None:
+        """Take in dials, and withdrawals, which take back what a dial has left (P5)."""
+        table, log, dialled = self._calls, self._log, kind == DIALLED
+        begun = np.where(dialled, at, NEVER)
+        dials = calls[dialled]
+        for field, texts in (
+            ("behaviour", log.dial_behaviours),
+            ("caller_id", log.dial_numbers),
+            ("voice", log.dial_voices),
+        ):
+            table[field][dials] = np.array(texts[self._dials_read :])
+        self._dials_read += len(dials)
+        concerned = dialled | WITHDRAWS[kind]
+        table["initiated_at"][calls[concerned]] = begun[concerned]
 
     def _positions(self, rows: CallRows) -> NDArray[np.int64]:
         """The call of each row; calls that the rows create are put in first.

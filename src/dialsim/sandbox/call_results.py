@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from dialsim.results.stream.analyses import Analyst, conversations, talked
 from dialsim.results.stream.findings import NULL, Findings
 from dialsim.results.stream.flaws import Flaw
 from dialsim.results.stream.notices import CONTENT_OF, FOREVER, Content, Notices, Owing
+from dialsim.results.stream.verdicts import OF_CONTENT, Verdict
 from dialsim.sandbox.call_book import CallBook, CallEntry
 
 IN_PROGRESS = "IN_PROGRESS"
@@ -34,6 +36,14 @@ class Standing:
 
     status: NDArray[np.int8]
     changed_at: NDArray[np.int64]
+
+
+class AnalysisChanges(NamedTuple):
+    """Changes of calls by analyses: instants (ms), positions of calls, indexes into `CHANGES`."""
+
+    at: NDArray[np.int64]
+    call: NDArray[np.int64]
+    kind: NDArray[np.int64]
 
 
 class CallResults:
@@ -59,6 +69,7 @@ class CallResults:
             ]
         )
         self._table = np.empty(0, dtype=self._row)
+        self._changes: AnalysisChanges | None = None
         self._reanalyses = 0
         self._again: Notices | None = None
         self._again_keys = np.empty(0, dtype=np.int64)
@@ -75,6 +86,7 @@ class CallResults:
             first = self._analyst.first(new)
             for field in ("flaw", "ready_at", "failed_at", "found"):
                 self._table[field][first.call] = getattr(first, field)
+            self._changes = None
         self._analyze_again()
 
     def standing(self, calls: NDArray[np.int64], at: int) -> Standing:
@@ -129,14 +141,48 @@ class CallResults:
 
         The empty object and `NEVER` while there is none. `masked`: retention removed the output.
         """
+        newest = self._newest(call, entry, at)
+        if not len(newest):
+            return _EMPTY, NEVER
+        text = self._findings.texts(newest, np.array([masked]))[0]
+        return (_EMPTY if text == NULL else text), int(newest.ready_at[0])
+
+    def verdict(self, call: int, entry: CallEntry, at: int) -> tuple[Verdict | None, int]:
+        """What the analysis of a call has come to, and the funnel steps found, 0 for none.
+
+        None where there was no conversation, or it goes on.
+        """
+        if NEVER in (entry.started_at, entry.ended_at):
+            return None, 0
+        newest = self._newest(call, entry, at)
+        if len(newest):
+            return OF_CONTENT[Content(newest.content[0])], int(newest.found[0, 0])
+        row = self._table[call]
+        if row["flaw"] in (Flaw.AGENT_ERROR, Flaw.NOT_RECORDED):
+            return Verdict.NOT_ANALYZED, 0
+        failed = NEVER < row["failed_at"] <= at
+        return (Verdict.FAILED if failed else Verdict.PENDING), 0
+
+    def changes(self, at: int) -> AnalysisChanges:
+        """The changes of calls by their first analyses up to an instant, in that order (A4)."""
+        if self._changes is None:
+            known = self._table[: len(self._book)]
+            failed = np.flatnonzero(known["failed_at"] != NEVER)
+            late = failed[known["ready_at"][failed] != NEVER]
+            calls = np.concatenate([failed, late])
+            instants = np.concatenate([known["failed_at"][failed], known["ready_at"][late]])
+            kinds = np.repeat([ANALYSIS_FAILED, LATE_RESULT], [len(failed), len(late)])
+            order = np.argsort(instants, kind="stable")
+            self._changes = AnalysisChanges(instants[order], calls[order], kinds[order])
+        count = int(np.searchsorted(self._changes.at, at, side="right"))
+        return AnalysisChanges(*(column[:count] for column in self._changes))
+
+    def _newest(self, call: int, entry: CallEntry, at: int) -> Notices:
+        """The newest result of a call, one row, or none while there is none."""
         there = self._results(call, entry)
         rows = np.flatnonzero((there.ready_at != NEVER) & (there.ready_at <= at))
         rows = rows[there.content[rows] != Content.NOTHING]
-        if not len(rows):
-            return _EMPTY, NEVER
-        newest = rows[np.argsort(there.ready_at[rows], kind="stable")[-1:]]
-        text = self._findings.texts(there[newest], np.array([masked]))[0]
-        return (_EMPTY if text == NULL else text), int(there.ready_at[newest[0]])
+        return there[rows[np.argsort(there.ready_at[rows], kind="stable")[-1:]]]
 
     def _results(self, call: int, entry: CallEntry) -> Notices:
         """The results of one call's analyses, in the order in which they were begun."""

@@ -29,8 +29,10 @@ from dialsim.results.stream.shown import (
 )
 from dialsim.sandbox.call_book import NONE, CallBook, CallEntry
 from dialsim.sandbox.call_results import CallResults
+from dialsim.sandbox.call_table import CallTable
 from dialsim.sandbox.kept_answers import KeptAnswers, Version
 from dialsim.sandbox.recipient_pages import RecipientPages
+from dialsim.sandbox.transition_table import TransitionTable
 from dialsim.scenario.people import GeneratedPeople
 
 _STATUSES = [*map(orjson.dumps, CALL_STATUSES), b"null"]
@@ -94,6 +96,8 @@ class CampaignDesk:
         self._book = CallBook(campaign.log, block.people)
         self._results = CallResults(trace, block, self._book)
         self.pages = RecipientPages(self)
+        self.call_table = CallTable(self, trace, self._book, self._results)
+        self.transition_table = TransitionTable(campaign.log, self._book, self._results)
         self._kept_calls = KeptAnswers(_MOST_CALLS)
         self._names = lru_cache(_MOST_GROUPS)(self._make_names)
 
@@ -149,6 +153,12 @@ class CampaignDesk:
                     ids[row] = fixed.encode()
         return ids
 
+    def session_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
+        """The session ids of calls (S36)."""
+        book = self._book
+        who, number = book.column("recipient", calls), book.column("number", calls)
+        return session_ids(*self._place, who, number)
+
     # -- recipients -------------------------------------------------------------------------------
 
     @property
@@ -166,6 +176,10 @@ class CampaignDesk:
         total = self.total_recipients
         rows = np.arange(max(total - start, 0) - 1, max(total - stop, 0) - 1, -1)
         return self._kept[rows] if len(self._removed) else rows
+
+    def who_has(self, tel: str) -> NDArray[np.int64]:
+        """The recipients with a phone number as it was uploaded."""
+        return self._persons.who_has(tel)
 
     def recipients(self, who: NDArray[np.int64], at: int) -> list[bytes]:
         """Recipients as JSON (interface, section 2.4)."""

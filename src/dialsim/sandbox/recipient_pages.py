@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.sandbox.kept_answers import KeptAnswers
+from dialsim.sandbox.page_number import PAGE_SIZE
 
 if TYPE_CHECKING:
     from dialsim.sandbox.campaign_desk import CampaignDesk
-
-PAGE_SIZE = 100
 
 _MOST_PAGES = 2_048
 _AHEAD = 8  # pages rendered at once for who reads one after the other: a fifth of the work

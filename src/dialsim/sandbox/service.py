@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +15,7 @@ from dialsim.interface.voices import SAMPLE_CATEGORIES
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.recipient_pages import PAGE_SIZE
-
-_PAGE = re.compile(r"0*([1-9][0-9]*)")
-_MOST_DIGITS = 12  # a page with more is beyond any list, and may be beyond an integer of JSON
+from dialsim.sandbox.page_number import count_pages, read_page
 
 
 class Reply(NamedTuple):
@@ -66,16 +62,15 @@ class Service:
     def recipients(self, organization: int, identifier: str, page: str | None = None) -> Reply:
         """List a campaign's recipients (4.3); `page` as it stands in the query, None if absent."""
         require_uuid("id", identifier)
-        shown = _page(page)
+        shown = read_page(page)
         desk = self._campaign(organization, identifier)
         desk.catch_up()
         total = desk.total_recipients
-        number = int(shown) - 1 if len(shown) <= _MOST_DIGITS else total
         data = b'{"totalRecipients":%d,"totalPages":%d,"page":%b,"recipients":[%b]}' % (
             total,
-            -(-total // PAGE_SIZE),
-            shown.encode(),
-            desk.pages.page(number, self._simulation.at),
+            count_pages(total),
+            shown.digits.encode(),
+            desk.pages.page(shown.place, self._simulation.at),
         )
         return Reply("Get Campaign recipients successfully", data)
 
@@ -124,16 +119,6 @@ def require_uuid(parameter: str, identifier: str) -> None:
     """Refuse an identifier in a path that has not the form of a UUID (section 4)."""
     if not is_uuid(identifier):
         raise Refused(400, "INVALID_ID", [f"{parameter} must be a valid UUID"])
-
-
-def _page(text: str | None) -> str:
-    """The digits of a page's number, without leading zeros."""
-    if text is None:
-        return "1"
-    match = _PAGE.fullmatch(text)
-    if match is None:
-        raise Refused(400, "VALIDATION_FAILED", ["page must be an integer of 1 or more"])
-    return match[1]
 
 
 def _state(desk: CampaignDesk, status: CampaignStatus) -> bytes:

@@ -33,6 +33,11 @@ class Persons:
     def _names(self) -> list[str | None]:
         return self._people.customer_names()
 
+    def who_has(self, tel: str) -> NDArray[np.int64]:
+        """The recipients with a phone number, written just so; ascending."""
+        found = [person for person, known in enumerate(self._tels) if known == tel]
+        return np.array(found, dtype=np.int64)
+
     def tels(self, who: NDArray[np.int32], masked: NDArray[np.bool_]) -> list[bytes]:
         """Phone numbers."""
         texts = [self._tels[person] for person in who.tolist()]

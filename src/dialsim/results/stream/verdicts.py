@@ -33,11 +33,12 @@ class Verdict(StrEnum):
 
 
 VERDICTS = tuple(Verdict)
-_OF_CONTENT = {
+OF_CONTENT = {
     Content.SOUND: Verdict.ANALYZED,
     Content.NO_CONVERSATION: Verdict.NO_CONVERSATION,
     Content.UNAVAILABLE: Verdict.UNAVAILABLE,
 }
+"""What is known of a conversation by its newest result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def verdicts(stream: CampaignStream, until: int) -> Verdicts:
     rows = np.flatnonzero(owed.content != Content.NOTHING)
     rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
     of_content = np.zeros(len(Content), dtype=np.int8)
-    for content, verdict in _OF_CONTENT.items():
+    for content, verdict in OF_CONTENT.items():
         of_content[content] = VERDICTS.index(verdict)
     code[owed.call[rows]] = of_content[owed.content[rows]]  # numpy keeps the last of several
     found[owed.call[rows]] = owed.found[rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
+from dialsim.sandbox.control.call_endpoints import CallEndpoints
 from dialsim.sandbox.control.campaign_endpoints import CampaignEndpoints
 from dialsim.sandbox.control.clock_endpoints import ClockEndpoints
 from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
@@ -16,5 +17,6 @@ def control_routes(exchange: Exchange, clock: ManualClock) -> list[BaseRoute]:
     return [
         *ClockEndpoints(exchange.simulation, clock).routes(),
         *CampaignEndpoints(exchange).routes(),
+        *CallEndpoints(exchange).routes(),
         *OrganizationEndpoints(exchange).routes(),
     ]

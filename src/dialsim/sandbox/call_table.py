@@ -1,0 +1,161 @@
+"""A campaign's calls as rows of the calls table, any of them at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dialsim.engine.trace import Trace
+from dialsim.interface.analysis import UNKNOWN
+from dialsim.interface.instants import format_instant
+from dialsim.interface.status import AgentStatus, CallStatus
+from dialsim.interface.wire import WireModel
+from dialsim.results.cost import price
+from dialsim.results.ledger import CALL_STATUSES, NEVER
+from dialsim.results.stream.verdicts import Verdict
+from dialsim.sandbox.call_book import NONE, CallBook, CallEntry
+from dialsim.sandbox.call_results import IN_PROGRESS, CallResults
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.campaign_desk import CampaignDesk
+
+
+class CallRow(WireModel):
+    """A call as it stands: the columns of the calls table, and whom it is for."""
+
+    recipient: int = Field(description="Position in the campaign's list, from 0.")
+    recipient_id: str
+    tel: str
+    call_id: str
+    session_id: str
+    call: int = Field(description="1, 2, … of this recipient.")
+    attempt: int | None
+    status: CallStatus
+    agent_status: AgentStatus | None
+    caller_id: str | None
+    voice_key: str | None
+    segment: str | None
+    created_at: str
+    queued_at: str | None
+    initiated_at: str | None
+    ringing_at: str | None
+    call_started_at: str | None
+    call_ended_at: str | None
+    call_duration_ms: int | None
+    analysis: Verdict | None
+    funnel: str | None
+    cost: float | None
+    voice_engine: int
+
+
+class _Names(NamedTuple):
+    recipient_id: str
+    call_id: str
+    session_id: str
+
+
+class CallTable:
+    """Rows are made when they are asked for, from what is known by now of each call."""
+
+    def __init__(
+        self, desk: CampaignDesk, trace: Trace, book: CallBook, results: CallResults
+    ) -> None:
+        self._desk = desk
+        self._trace = trace
+        self._block = desk.campaign.block
+        self._book = book
+        self._results = results
+
+    def __len__(self) -> int:
+        return len(self._book)
+
+    def find(
+        self, at: int, status: CallStatus | None, recipients: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        """The calls in a status at an instant, and of some recipients; None: whichever."""
+        calls = np.arange(len(self._book), dtype=np.int64)
+        if recipients is not None:
+            calls = calls[np.isin(self._book.column("recipient", calls), recipients)]
+        if status is not None:
+            wanted = CALL_STATUSES.index(status)
+            calls = calls[self._results.standing(calls, at).status == wanted]
+        return calls
+
+    def rows(self, calls: NDArray[np.int64], at: int) -> list[CallRow]:
+        """Some calls as they stand at an instant (ms) from now on."""
+        desk, who = self._desk, self._book.column("recipient", calls)
+        names = zip(
+            desk.recipient_ids(who).tolist(),
+            desk.call_ids(calls).tolist(),
+            desk.session_ids(calls).tolist(),
+            strict=True,
+        )
+        statuses = self._results.standing(calls, at).status.tolist()
+        return [
+            self._row(call, CALL_STATUSES[status], _Names(*map(bytes.decode, ids)), at)
+            for call, status, ids in zip(calls.tolist(), statuses, names, strict=True)
+        ]
+
+    def _row(self, call: int, status: CallStatus, names: _Names, at: int) -> CallRow:
+        entry, people, world = self._book[call], self._block.people, self._trace.world
+        dialled = entry.initiated_at != NEVER
+        talked = NEVER not in (entry.started_at, entry.ended_at)
+        segment = NONE if people.segment is None else int(people.segment[entry.recipient])
+        agent_status = self._results.agent_status(call, entry)
+        verdict, steps = self._results.verdict(call, entry, at)
+        return CallRow(
+            recipient=entry.recipient,
+            recipient_id=names.recipient_id,
+            tel=people.tel(entry.recipient),
+            call_id=names.call_id,
+            session_id=names.session_id,
+            call=entry.number,
+            attempt=self._attempt(entry) if dialled else None,
+            status=status,
+            agent_status=None if agent_status == IN_PROGRESS else AgentStatus(agent_status),
+            caller_id=world.numbers[entry.caller_id] if dialled else None,
+            voice_key=world.voice_keys[entry.voice] if dialled and entry.voice != NONE else None,
+            segment=None if segment == NONE else people.segments[segment],
+            created_at=format_instant(entry.created_at),
+            queued_at=_instant(entry.queued_at),
+            initiated_at=_instant(entry.initiated_at),
+            ringing_at=_instant(entry.ringing_at),
+            call_started_at=_instant(entry.started_at),
+            call_ended_at=_instant(entry.ended_at),
+            call_duration_ms=entry.ended_at - entry.started_at if talked else None,
+            analysis=verdict,
+            funnel=self._funnel(verdict, steps),
+            cost=self._cost(dialled, entry.ended_at - entry.started_at if talked else 0),
+            voice_engine=self._engine,
+        )
+
+    def _attempt(self, entry: CallEntry) -> int:
+        """The attempt's number; one that goes on is one more than those that have ended (P5)."""
+        return entry.attempt or int(self._book.attempts[entry.recipient]) + 1
+
+    def _funnel(self, verdict: Verdict | None, steps: int) -> str | None:
+        if verdict in (Verdict.NO_CONVERSATION, Verdict.UNAVAILABLE):
+            return UNKNOWN
+        analysis = self._block.agent.analysis
+        if verdict is not Verdict.ANALYZED or analysis is None or analysis.funnel is None:
+            return None
+        return analysis.funnel[steps - 1].step if steps else UNKNOWN
+
+    def _cost(self, dialled: bool, talk_ms: int) -> float | None:
+        costs = self._trace.world.scenario.costs
+        if costs is None:
+            return None
+        return float(price(costs, np.array([dialled]), np.array([talk_ms]))[0])
+
+    @property
+    def _engine(self) -> int:
+        """The generation of the voice engine (F3)."""
+        scheduled = self._trace.requests.get((self._block.organization, self._block.position))
+        return 2 if scheduled is not None and scheduled.request.tts_voice_keys else 1
+
+
+def _instant(ms: int) -> str | None:
+    return None if ms == NEVER else format_instant(ms)
