@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Trace
 from dialsim.engine.world import CampaignBlock
+from dialsim.interface.errors import Refused
 from dialsim.interface.status import AgentStatus, CallStatus
 from dialsim.results.ledger import CALL_STATUSES, NEVER, TO_STATUS, Ledger, read_ledger
 from dialsim.results.stream.analyses import Analyst, conversations, talked
@@ -146,6 +147,21 @@ class CallResults:
             return _EMPTY, NEVER
         text = self._findings.texts(newest, np.array([masked]))[0]
         return (_EMPTY if text == NULL else text), int(newest.ready_at[0])
+
+    def require_delivered(self, call: int, at: int) -> None:
+        """Refuse a call that is not COMPLETED, or whose first POST is not out yet (A5)."""
+        status = CALL_STATUSES[self.standing(np.array([call]), at).status[0]]
+        row = self._table[call]
+        ready_at = int(row["ready_at"])
+        if status is not CallStatus.COMPLETED:
+            text = f"Cannot re-analyze a {status} call"
+        elif ready_at == row["failed_at"] == NEVER:
+            text = "Cannot re-analyze a call that is not analyzed"
+        elif ready_at == NEVER or ready_at + self._trace.world.scenario.engine.webhook_delay > at:
+            text = "Cannot re-analyze a call whose result has not been delivered yet"
+        else:
+            return
+        raise Refused(409, "INVALID_CALL_STATE", [text])
 
     def verdict(self, call: int, entry: CallEntry, at: int) -> tuple[Verdict | None, int]:
         """What the analysis of a call has come to, and the funnel steps found, 0 for none.

@@ -84,6 +84,12 @@ class CallTable:
             calls = calls[self._results.standing(calls, at).status == wanted]
         return calls
 
+    def analyzed_again(self, call: int, at: int) -> tuple[int, int]:
+        """Recipient and number of a call that may be analyzed again; refuses any other (A5)."""
+        self._results.require_delivered(call, at)
+        entry = self._book[call]
+        return entry.recipient, entry.number
+
     def rows(self, calls: NDArray[np.int64], at: int) -> list[CallRow]:
         """Some calls as they stand at an instant (ms) from now on."""
         desk, who = self._desk, self._book.column("recipient", calls)

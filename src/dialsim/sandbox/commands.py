@@ -100,6 +100,20 @@ class DeleteCampaign(_CampaignCommand):
         self.on(exchange).delete()
 
 
+class ReanalyzeCall(_CampaignCommand):
+    """Have one call analyzed again (A5); calls are numbered from 0 as they were created."""
+
+    kind: Literal["reanalyzeCall"] = "reanalyzeCall"
+    call: int
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        desk = exchange.accounts[self.organization].desks[self.campaign]
+        desk.catch_up()
+        place = desk.call_table.analyzed_again(self.call, exchange.simulation.at)
+        self.on(exchange).reanalyze_call(*place)
+
+
 class AddCampaign(_Command):
     """Add a campaign to an organization, by position (C11).
 
@@ -160,6 +174,7 @@ Command = Annotated[
     | ResumeCampaign
     | CancelCampaign
     | DeleteCampaign
+    | ReanalyzeCall
     | AddCampaign
     | ChangeOrganization,
     Field(discriminator="kind"),

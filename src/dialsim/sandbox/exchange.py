@@ -79,3 +79,10 @@ class Exchange:
                 if desk.identifier.lower() == identifier.lower():
                     return account, desk
         raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
+
+    def call(self, identifier: str) -> tuple[CampaignDesk, int]:
+        """The campaign and position of a call of any organization; 404 if there is none."""
+        for account in self.accounts:
+            if (found := account.call(identifier)) is not None:
+                return found
+        raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])

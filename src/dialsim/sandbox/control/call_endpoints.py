@@ -1,4 +1,4 @@
-"""Calls over HTTP, as the interface doesn't show them: tables of them and of their changes."""
+"""Calls over HTTP, as the interface doesn't show them: tables of them, analyses made again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dialsim.interface.wire import WireModel
 from dialsim.sandbox.account import Account
 from dialsim.sandbox.call_table import CallRow
 from dialsim.sandbox.campaign_desk import CampaignDesk
+from dialsim.sandbox.commands import ReanalyzeCall
 from dialsim.sandbox.control.routes import route
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.envelopes import bare
@@ -70,6 +71,7 @@ class CallEndpoints:
         return [
             route(f"{campaign}/calls", get=self._calls),
             route(f"{campaign}/transitions", get=self._transitions),
+            route(f"{PREFIX}/calls/{{id}}/reanalyze", post=self._reanalyze),
         ]
 
     async def _calls(self, request: Request) -> Response:
@@ -94,6 +96,14 @@ class CallEndpoints:
             found = table.find(at, wanted.status, _recipients(account, desk, wanted))
             total, rows = len(found), shown(found[page.rows])
         return bare(TransitionPage(**_head(page, total), transitions=rows))
+
+    async def _reanalyze(self, request: Request) -> Response:
+        identifier = request.path_params["id"]
+        require_uuid("id", identifier)
+        desk, call = self._exchange.call(identifier)
+        self._exchange.carry_out(ReanalyzeCall(**desk.place, call=call))
+        [row] = desk.call_table.rows(np.array([call]), self._exchange.simulation.at)
+        return bare(row)
 
     def _read(self, request: Request) -> tuple[Account, CampaignDesk, Wanted, PageNumber]:
         """The campaign, caught up with, and what is wanted of it."""
