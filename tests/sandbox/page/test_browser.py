@@ -86,7 +86,7 @@ def test_a_planner_advances_pauses_resumes_and_cancels_without_a_reload(open_tab
     tab.sees(january, "RUNNING.* of 200 done")
     tab.button("Pause January").click()
     tab.sees(january, "PAUSED")
-    tab.sees(tab.page.get_by_role("status").first, "January has become PAUSED")
+    tab.sees(tab.page.locator("#news").get_by_role("status"), "January has become PAUSED")
     before = january.locator(".progress").inner_text()
     tab.button("Advance by 1 day").click()
     tab.sees(clock, "Tue 6 Jan 2026 10:00:00")

@@ -64,7 +64,7 @@ _MOST_LISTED = 500  # campaigns to choose from
 class Page:
     """Serves the page; whatever its buttons do is a command or a move of the control plane's clock.
 
-    They are answered with nothing, or with why they were refused, as HTML.
+    They are answered with what is to be said of them, as HTML: why they were refused, say.
     """
 
     def __init__(self, exchange: Exchange, clock: ManualClock) -> None:
@@ -97,7 +97,7 @@ class Page:
                 person = ".".join(map(str, found[0]))
                 return RedirectResponse(f"{view.url(find='', person=person)}#person-title", 303)
         listed = [
-            (f"{account.block.position}.{place}", desk.campaign.block.name)
+            (f"{account.block.position}.{place}", account.block.name, desk.campaign.block.name)
             for account in self._exchange.accounts
             for place, desk in enumerate(account.desks)
         ]
@@ -125,7 +125,7 @@ class Page:
             await read_shape(Move, form).carry_out(self._clock)
         except Refused as refused:
             return _said(refused)
-        return _html("")
+        return _html(render("moved", now=self._exchange.simulation.at))
 
     def _steering(self, command: type[_Steering]) -> Handler:
         """What answers a button that has a campaign carry out a command."""

@@ -37,8 +37,9 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr } = event.detail;
   if (!(xhr?.getResponseHeader("Content-Type") || "").startsWith("application/json")) return;
   const text = document.createElement("span");
+  text.setAttribute("role", "alert");
   text.textContent = JSON.parse(xhr.responseText).message;
-  event.detail.serverResponse = text.innerHTML;
+  event.detail.serverResponse = text.outerHTML;
 });
 
 function say(text) {
