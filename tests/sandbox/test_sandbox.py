@@ -332,6 +332,17 @@ def test_it_is_stopped_while_clients_hold_connections_of_all_kinds() -> None:
     kept.close()
 
 
+def test_an_open_page_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
+    with dialsim.Sandbox(BUSY_LINE.scenario()) as sandbox:
+        page = httpx.stream("GET", f"{sandbox.url}/_dialsim/page/events", timeout=60)
+        with page as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "retry: 1000"
+            sandbox.stop()
+            assert list(lines)  # up to its end, which is no error
+    assert caplog.records == []
+
+
 def test_a_client_that_takes_no_answer_does_not_keep_it_from_stopping() -> None:
     with dialsim.Sandbox(MONTHS.scenario()) as sandbox:
         january = sandbox.campaign("January").id

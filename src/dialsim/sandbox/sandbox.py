@@ -190,6 +190,10 @@ class Sandbox:
         """Delete a campaign (C8)."""
         self._ask("DELETE", f"{_CAMPAIGNS}/{self.campaign(campaign).id}")
 
+    def reanalyze_call(self, call: str) -> None:
+        """Analyze a delivered call again, named by its id (A5)."""
+        self._ask("POST", f"/_dialsim/calls/{call}/reanalyze")
+
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization; the only one need not be named."""
         self._change(organization, {"maxConcurrentCalls": value})

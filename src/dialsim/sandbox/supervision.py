@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
+from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,7 +14,8 @@ from dialsim.sandbox.envelopes import failure
 class Supervision:
     """The application, watched: `faults` are those of ours, which were answered with 500.
 
-    Once `stopping` is set, requests that are cancelled or still come in are answered with 503.
+    Once `stopping` is set, requests that are cancelled or still come in are answered with 503, and
+    answers that are under way, such as streams, end where they are.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -40,6 +42,9 @@ class Supervision:
         except Exception as fault:
             self.faults.append(fault)
             raise
-        if not begun:
+        if begun:
+            with suppress(Exception):  # of an answer that announced its length
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
             refused = Refused(503, "STOPPED", ["The sandbox was stopped"])
             await failure(refused)(scope, receive, send)
