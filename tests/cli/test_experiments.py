@@ -140,8 +140,16 @@ BAD = {
         "Error: there is no variant seed=3; there are: seed=1; seed=2\n"
     ),
     ("sweep", "--vary", "organizations.Bolt.seats=1,2"): (
-        "Error: --set organizations.Bolt.seats=1: organizations has no item named Bolt; "
+        "Error: variant seats=1: organizations.Bolt.seats=1: organizations has no item named Bolt; "
         "there are Acme\n"
+    ),
+    ("sweep", "--vary", "seed=1,1"): "Error: the variant seed=1 is there twice\n",
+    ("plan", "--vary", "organizations.Bolt.seats=1..3", "--goal", "mean(dials) >= 1"): (
+        "Error: variant seats=1: organizations.Bolt.seats=1: organizations has no item named Bolt; "
+        "there are Acme\n"
+    ),
+    ("plan", "--vary", "seed=1..2", "--goal", "mean(finnish) >= 1"): (
+        "Error: there is no figure finnish; did you mean finish?\n"
     ),
     ("plan", "--vary", "seed=1,2", "--goal", "mean(dials) >= 1"): (
         "Error: --vary seed=1,2: write PATH=LOW..HIGH, such as "

@@ -129,13 +129,25 @@ def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)
     assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
     assert found.warnings == (
-        "20 meets the goal in 50 replications, which are too few to be sure of it: "
-        "--max-replications 800 may tell, or take a value with more to spare",
+        "20 meets the goal in 50 replications, which are too few to be sure of it, as they are "
+        "even if all are within the bound: --max-replications 800 may tell",
     )
     settled = plan(
         crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 30m", max_replications=800, jobs=1
     )
     assert (settled.evidence.sure, settled.warnings) == (True, ())
+
+
+def test_a_value_close_to_the_goal_is_told_to_need_more_runs_or_more_to_spare() -> None:
+    asked = {"replications": 10, "max_replications": 20, "jobs": 1}
+    scenario = crowd(10, **CHANCY)
+    middle = replicate(scenario, 20, jobs=1).runs["finish_seconds"].median()
+    found = plan(scenario, LIMIT, (4, 4), f"p50(finish) <= {middle + 1:.0f}s", **asked)
+    assert (found.met, found.evidence.sure) == (True, False)
+    assert found.warnings[0].endswith(
+        "too few to be sure of it: --max-replications 80 may tell, or take a value with more to "
+        "spare"
+    )
 
 
 def test_a_seed_that_varies_can_not_be_given_as_well() -> None:

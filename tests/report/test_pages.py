@@ -149,7 +149,7 @@ def test_the_page_of_replications_says_by_when_95_in_100_are_done(pages: dict[st
 
 def test_the_page_of_a_sweep_names_the_first_to_finish(pages: dict[str, str]) -> None:
     page = Reader(pages["sweep"])
-    assert page.headings[1][1] == "maxConcurrentCalls=8 is done first"
+    assert page.headings[1][1] == "Done first: maxConcurrentCalls=8"
     assert "How sure is that? 4 runs of each variant" in page.words
 
 

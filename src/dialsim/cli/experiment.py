@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,9 @@ import click
 from dialsim.cli.options import INTERRUPTED
 
 if TYPE_CHECKING:
+    from dialsim.experiments.variants import Variant
     from dialsim.report.what_if import FurtherRuns
+    from dialsim.scenario.models import Scenario
 
 
 @contextmanager
@@ -42,6 +44,19 @@ def write_page(
 
     with resumable(out), progress_bar("What would help", "runs") as progress:
         put(report(FurtherRuns(pairs, jobs, dask, out, progress)), out)
+
+
+def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
+    """Raise an error that names the first variant that a scenario can't have."""
+    from dialsim.experiments.failures import ExperimentError
+    from dialsim.scenario.problems import ScenarioError
+
+    for variant in variants:
+        try:
+            variant.of(scenario)
+        except ScenarioError as error:
+            said = str(error).removeprefix("--set ")
+            raise ExperimentError(f"variant {variant.name}: {said}") from None
 
 
 def print_json(document: object) -> None:

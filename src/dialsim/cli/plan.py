@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Find the smallest value that meets a goal.",
-    epilog="Example: dialsim plan scenarios/first-campaign.yaml "
-    "--vary organizations.Acme.maxConcurrentCalls=1..60 "
-    '--goal "p95(finish) <= 2026-01-06T05:00:00Z"',
+    epilog="""\b
+Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
+    --vary organizations.Acme.maxConcurrentCalls=1..60 \\
+    --goal "p95(finish) <= 2026-01-06T05:00:00Z"
+""",
 )
 @scenario_argument
 @click.option(
@@ -96,18 +98,19 @@ def plan(
     Prints the evidence for the value and for its neighbour. Exit status 1 if nothing meets the
     goal; what comes closest is printed then.
     """
-    from dialsim.cli.experiment import print_json, resumable, write_page
+    from dialsim.cli.experiment import check_variants, print_json, resumable, write_page
     from dialsim.cli.progress import progress_bar
     from dialsim.experiments import wording
     from dialsim.experiments.folder import ExperimentFolder
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
     from dialsim.experiments.printed import print_experiment
-    from dialsim.experiments.variants import read_span
+    from dialsim.experiments.variants import ends, read_span
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
     path, span = read_span(vary)
+    check_variants(ends(path, span), loaded)
     read_goal(goal, loaded)
     most = max(replications, max_replications)
     arguments: dict[str, object] = {

@@ -19,7 +19,7 @@ def report(folder: Path, what_if: int | None) -> None:
     """Make report.html anew in a folder that `dialsim … --out` wrote.
 
     A run is simulated again from the scenario in the folder, and must come to the same summary;
-    many runs are taken from the folder as they are.
+    many runs are taken from the folder as they are, those that measured what would help as well.
     """
     from dialsim.cli.progress import progress_bar
     from dialsim.report.rebuilding import rebuild

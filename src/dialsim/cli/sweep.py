@@ -29,8 +29,24 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 @click.command(
     short_help="Compare variants of a scenario: what would change, and is it real?",
-    epilog="Example: dialsim sweep scenarios/first-campaign.yaml "
-    "--vary organizations.Acme.maxConcurrentCalls=8..14:2",
+    epilog="""\b
+Example: dialsim sweep scenarios/first-campaign.yaml --out out/lines \\
+    --vary organizations.Acme.maxConcurrentCalls=8..14:2
+
+\b
+A file for --variants:
+    as it is: []
+    two lines more: [organizations.Acme.maxConcurrentCalls=12]
+    retries sooner:
+      - organizations.Acme.campaigns.January.schedule.retryInterval=1800000
+
+\b
+A file for --design; an empty cell leaves a value as it is:
+    variant,organizations.Acme.maxConcurrentCalls,seed
+    as it is,,
+    more lines,12,
+    another seed,,2
+""",
 )
 @scenario_argument
 @click.option(
@@ -43,13 +59,13 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--design",
     type=_FILE,
     metavar="FILE.csv",
-    help="A CSV with a path in each head cell and a variant in each row.",
+    help="A CSV with a path in each head cell and a variant in each row; see below.",
 )
 @click.option(
     "--variants",
     type=_FILE,
     metavar="FILE.yaml",
-    help="Named what-ifs: under each name a list of PATH=VALUE.",
+    help="Named what-ifs as YAML: under each name a list of PATH=VALUE; see below.",
 )
 @click.option(
     "--replications",
@@ -97,7 +113,7 @@ def sweep(
     All variants call the same people, who react alike, so that little luck is left in a
     difference: it is real where its 95 % interval excludes 0.
     """
-    from dialsim.cli.experiment import print_json, resumable, write_page
+    from dialsim.cli.experiment import check_variants, print_json, resumable, write_page
     from dialsim.cli.progress import progress_bar
     from dialsim.experiments import wording
     from dialsim.experiments.differences import check_baseline
@@ -110,8 +126,7 @@ def sweep(
     loaded = load(scenario, overrides)
     listed = _variants(vary, design, variants)
     base = check_baseline([variant.name for variant in listed], baseline)
-    for variant in listed:
-        variant.of(loaded)
+    check_variants(listed, loaded)
     arguments = {"paired": not unpaired, "what_if": what_if}
     folder = None if out is None else ExperimentFolder(out, "sweep", loaded, seed, arguments)
     if folder is not None:

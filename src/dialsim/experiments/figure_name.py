@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,7 @@ def read_figure(text: str, scenario: Scenario) -> FigureName:
             return FigureName(text.strip(), name, *_place(whose, text, scenario))
     last = plain.rpartition(".")[2]
     close = [name for name in known if len(last) > 3 and (last in name or name[:5] == last[:5])]
+    close = close or get_close_matches(last, known)
     hint = f"; did you mean {' or '.join(close[:3])}?" if close else ""
     raise ExperimentError(f"there is no figure {text.strip() or '(nothing)'}{hint}")
 

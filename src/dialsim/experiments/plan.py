@@ -19,7 +19,7 @@ from dialsim.experiments.evidence import Evidence
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.laboratory import Progress, laboratory
-from dialsim.experiments.search import Search, cheapest, closest, enough_runs, smallest
+from dialsim.experiments.search import Search, cheapest, closest, enough, enough_runs, smallest
 from dialsim.experiments.variants import check_variable
 
 if TYPE_CHECKING:
@@ -166,12 +166,18 @@ def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]
     for part in (answer.evidence, answer.neighbour):
         if part is None or part.sure:
             continue
-        shares = (finding.clause.share_to_tell for finding in part.findings if not finding.sure)
-        more = enough_runs(first, most, max(shares), confidence)
+        share = max(f.clause.share_to_tell for f in part.findings if not f.sure)
         verdict = "meets" if part.met else "misses"
         said.append(
             f"{part.value} {verdict} the goal in {part.replications} replications, which are too "
-            f"few to be sure of it: --max-replications {more} may tell, or take a value with more "
-            "to spare"
+            f"few to be sure of it{_advice(first, most, share, confidence)}"
         )
     return said
+
+
+def _advice(first: int, most: int, share: float, confidence: float) -> str:
+    """How to get rid of a doubt."""
+    more = enough_runs(first, most, share, confidence)
+    if not enough(first, most, share, confidence):
+        return f", as they are even if all are within the bound: --max-replications {more} may tell"
+    return f": --max-replications {more} may tell, or take a value with more to spare"

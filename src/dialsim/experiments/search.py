@@ -101,15 +101,18 @@ def _each(confidence: float, looks: Sequence[int]) -> float:
     return 1 - (1 - confidence) / len(looks)
 
 
-def enough_runs(first: int, most: int, share: float, confidence: float) -> int:
-    """A greater maximum of runs that can tell whether so great a share of them meets a bound.
+def enough(first: int, most: int, share: float, confidence: float) -> bool:
+    """Whether `most` runs can tell that so great a share of them meets a bound, if all do."""
+    each = _each(confidence, _looks(first, most))
+    return share_interval(most, most, each).low >= share
 
-    It is the next look or looks after `most`; fewer runs could not tell even if all met it.
-    """
-    while True:
+
+def enough_runs(first: int, most: int, share: float, confidence: float) -> int:
+    """A greater maximum of runs, which is enough: that of the next look or looks."""
+    most *= _MORE
+    while not enough(first, most, share, confidence):
         most *= _MORE
-        if share_interval(most, most, _each(confidence, _looks(first, most))).low >= share:
-            return most
+    return most
 
 
 def _looks(first: int, most: int) -> list[int]:

@@ -19,7 +19,7 @@ from dialsim.experiments.figure_table import earliest_start, figure_frame, figur
 from dialsim.experiments.laboratory import Progress, laboratory
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.subject import Subject
-from dialsim.experiments.variants import Setting, Variant, check_variable, crossed
+from dialsim.experiments.variants import Setting, Variant, check_variable, crossed, distinct
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +169,7 @@ def sweep(
     """
     if replications < 2:
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
-    variants = crossed(vary) if isinstance(vary, Mapping) else list(vary)
+    variants = crossed(vary) if isinstance(vary, Mapping) else distinct(list(vary))
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)

@@ -71,7 +71,7 @@ def crossed(values: Mapping[str, Iterable[object]]) -> list[Variant]:
     for path, listed in zip(values, choices, strict=True):
         if not listed:
             raise ExperimentError(f"{path}: there are no values to try")
-    return _labelled(product(*choices))
+    return distinct(_labelled(product(*choices)))
 
 
 def read_vary(text: str) -> tuple[str, list[str]]:
@@ -109,6 +109,14 @@ def read_span(text: str) -> tuple[str, str]:
     except ExperimentError as error:
         raise ExperimentError(f"--vary {text}: {error}") from None
     return path.strip(), span.strip()
+
+
+def ends(path: str, span: str) -> list[Variant]:
+    """The variants at both ends of a range that `read_span` has read."""
+    axis = read_range(span)
+    assert axis is not None
+    texts = dict.fromkeys((axis[0].text, axis[len(axis) - 1].text))
+    return crossed({path: [*texts]})
 
 
 _MOST = 10_000
@@ -155,7 +163,10 @@ def read_design(path: Path) -> list[Variant]:
     changes = [
         [Change(key, cell.strip()) for key, cell in row.items() if cell.strip()] for row in listed
     ]
-    return _distinct(_labelled(changes, names), path)
+    try:
+        return distinct(_labelled(changes, names))
+    except ExperimentError as error:
+        raise ExperimentError(f"{path}: {error}") from None
 
 
 def read_variants(path: Path) -> list[Variant]:
@@ -173,12 +184,18 @@ def read_variants(path: Path) -> list[Variant]:
     problems.raise_if_any()
     content = plain(tree)
     if not isinstance(content, dict) or not content:
-        raise ExperimentError(f"{path}: write a name and a list of PATH=VALUE for each variant")
+        raise ExperimentError(
+            f"{path}: write a name and a list of PATH=VALUE for each variant, such as two lines "
+            "more: [organizations.Acme.maxConcurrentCalls=12]"
+        )
     variants = []
     for name, listed in content.items():
         changes = [listed] if isinstance(listed, str) else listed or []
         if not isinstance(changes, list) or not all(_is_change(text) for text in changes):
-            raise ExperimentError(f"{path}: {name} must be a list of texts PATH=VALUE")
+            raise ExperimentError(
+                f"{path}: {name} must be a list of texts PATH=VALUE, such as "
+                "[organizations.Acme.maxConcurrentCalls=12]"
+            )
         parts = (str(text).partition("=") for text in changes)
         variants.append(
             Variant(str(name), tuple(Change(key.strip(), value.strip()) for key, _, value in parts))
@@ -207,9 +224,10 @@ def _labelled(
     ]
 
 
-def _distinct(variants: list[Variant], path: Path) -> list[Variant]:
+def distinct(variants: list[Variant]) -> list[Variant]:
+    """The variants. Raises ExperimentError if two bear the same name."""
     counts = Counter(variant.name for variant in variants)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
-        raise ExperimentError(f"{path}: the variant {twice[0]} is there twice")
+        raise ExperimentError(f"the variant {twice[0]} is there twice")
     return variants

@@ -43,7 +43,7 @@ def sweep_page(
     return Page(
         title=found.scenario.name,
         lead=found.scenario.description or "",
-        answer=f"{next(iter(best.values()))} {next(iter(best)).verdict}" if best else headline,
+        answer=f"{next(iter(best)).verdict}: {next(iter(best.values()))}" if best else headline,
         facts=Facts([*_facts(found, compared, baseline, best), *_closer(found, baseline, helped)]),
         sections=[*_sections(found, compared, baseline, helped)],
         made_from=made_from(found.scenario.name, which),
@@ -61,9 +61,9 @@ class Question:
 
 
 _QUESTIONS = (
-    Question("finish_seconds", 1, "What finishes first?", "is done first"),
-    Question("people_reached", -1, "What reaches most people?", "reaches most people"),
-    Question("cost", 1, "What costs least?", "costs least"),
+    Question("finish_seconds", 1, "What finishes first?", "Done first"),
+    Question("people_reached", -1, "What reaches most people?", "Most people reached"),
+    Question("cost", 1, "What costs least?", "Lowest cost"),
 )
 
 

@@ -166,15 +166,19 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
 def _name_points(
     ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64], names: Sequence[object]
 ) -> None:
+    """Write a name above each point; above one that several share, all of theirs."""
+    places: dict[tuple[float, float], list[str]] = {}
     for k, name in enumerate(names):
         if np.isfinite(x[k]):
-            ax.annotate(
-                str(name),
-                (float(x[k]), float(y[k])),
-                xytext=(0, 8),
-                textcoords="offset points",
-                ha="center",
-                family=list(families()),
-                fontsize=8,
-                color=TEXT,
-            )
+            places.setdefault((float(x[k]), float(y[k])), []).append(str(name))
+    for place, shared in places.items():
+        ax.annotate(
+            ",\n".join(shared),
+            place,
+            xytext=(0, 8),
+            textcoords="offset points",
+            ha="center",
+            family=list(families()),
+            fontsize=8,
+            color=TEXT,
+        )
