@@ -59,15 +59,18 @@ def serve(
 
     loaded = load(scenario, overrides)
     require_extra("serve")
+    from dialsim.sandbox.addresses import with_public_url
     from dialsim.sandbox.api_keys import derived_key
     from dialsim.sandbox.control_token import ControlToken
     from dialsim.sandbox.exchange import Exchange
+    from dialsim.sandbox.server import address, listening
     from dialsim.sandbox.server import serve as serve_http
 
     token = None if control_token is None else ControlToken(control_token)
-    exchange = Exchange(loaded, seed)
-    world = exchange.simulation.log.world
-    for block in world.organizations:
-        if block.settings.api_key is None:
-            click.echo(f"API key of {block.name}: {derived_key(world.seed, block.name)}")
-    serve_http(exchange, host, port, token)
+    with listening(host, port, token) as listener:
+        exchange = Exchange(with_public_url(loaded, address(listener)), seed)
+        world = exchange.simulation.log.world
+        for block in world.organizations:
+            if block.settings.api_key is None:
+                click.echo(f"API key of {block.name}: {derived_key(world.seed, block.name)}")
+        serve_http(exchange, listener, token)

@@ -1,4 +1,4 @@
-"""Links to recordings and transcripts: signed-looking, and good for an hour (section 6.4)."""
+"""Links to recordings and transcripts: signed, and good for an hour (section 6.4)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 VALID_SECONDS = 3_600
 
+FileKind = Literal["recordings", "transcripts"]
+
 _ENDINGS = {"recordings": ".wav", "transcripts": ".json"}
 _URL_MARKS = "/:?#[]@!$&'()*+,;=%-._~"
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
@@ -19,7 +21,7 @@ _MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB))
 
 def links(
     public_url: str,
-    kind: Literal["recordings", "transcripts"],
+    kind: FileKind,
     call_ids: NDArray[np.bytes_],
     sent_at: NDArray[np.int64],
     seed: int,
@@ -42,6 +44,12 @@ def links(
     ]
     text = np.concatenate(columns, axis=1)
     return text.view(f"S{text.shape[1]}").ravel()
+
+
+def signature(kind: FileKind, call_id: str, expires: int, seed: int) -> str:
+    """The signature in links to a file of a call that expire at a second since 1970."""
+    ids = np.array([call_id.encode()], dtype="S36")
+    return f"{int(_signatures(ids, np.array([expires]), seed ^ len(kind))[0]):016x}"
 
 
 def _constant(text: str, rows: int) -> NDArray[np.uint8]:

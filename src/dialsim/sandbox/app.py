@@ -21,6 +21,7 @@ from dialsim.sandbox.description.document import document
 from dialsim.sandbox.endpoints import Endpoints
 from dialsim.sandbox.envelopes import MEDIA_TYPE, failure
 from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.file_endpoints import FileEndpoints
 from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.routes import Page
 from dialsim.sandbox.service import Service
@@ -38,6 +39,7 @@ def application(exchange: Exchange, token: ControlToken | None = None) -> Starle
     app = Starlette(
         routes=[
             *Endpoints(Service(exchange)).routes(),
+            *FileEndpoints(exchange).routes(),
             *control_routes(exchange, clock),
             *page.routes(),
             Route(DESCRIPTION, _describe),

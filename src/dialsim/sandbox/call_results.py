@@ -128,6 +128,10 @@ class CallResults:
         changes = [(failed_at, ANALYSIS_FAILED), (ready_at, LATE_RESULT)]
         return [(since, kind) for since, kind in changes if NEVER < since <= at]
 
+    def flaw(self, call: int) -> Flaw:
+        """What is wrong with a conversation that has ended, or with its analysis."""
+        return Flaw(self._table["flaw"][call])
+
     def agent_status(self, call: int, entry: CallEntry) -> str:
         """How the agent fared in a call (F2)."""
         if entry.started_at == NEVER:

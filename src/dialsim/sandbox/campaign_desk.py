@@ -17,6 +17,7 @@ from dialsim.interface.payload import data_expired
 from dialsim.interface.status import CallStatus
 from dialsim.results.ledger import CALL_STATUSES, NEVER
 from dialsim.results.stream import wire_text
+from dialsim.results.stream.flaws import Flaw
 from dialsim.results.stream.notices import FOREVER
 from dialsim.results.stream.persons import Persons
 from dialsim.results.stream.shown import (
@@ -276,6 +277,14 @@ class CampaignDesk:
     def entry(self, call: int) -> CallEntry:
         """A call as the engine left it."""
         return self._book[call]
+
+    def flaw(self, call: int) -> Flaw:
+        """What is wrong with a conversation that has ended, or with its analysis."""
+        return self._results.flaw(call)
+
+    def expired(self, call: int, at: int) -> int:
+        """What retention, or a deletion, has removed of a call by an instant, as bits."""
+        return int(self._expired(np.array([self._book[call].ended_at]), at)[0])
 
     # -- the rest ---------------------------------------------------------------------------------
 

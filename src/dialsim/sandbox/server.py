@@ -22,16 +22,11 @@ from dialsim.sandbox.page.live import LiveStreams
 BACKLOG = 2_048
 
 
-def serve(exchange: Exchange, host: str, port: int, token: ControlToken | None = None) -> None:
-    """Serve until interrupted, and print where; port 0 takes a free one.
-
-    Raises DialsimError where `host` is reached from elsewhere and there is no token, or the port
-    can't be had.
-    """
-    with listening(host, port, token) as listener:
-        print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
-        with suppress(KeyboardInterrupt):  # the usual way to stop it
-            _Server(application(exchange, token)).run(sockets=[listener])
+def serve(exchange: Exchange, listener: socket.socket, token: ControlToken | None = None) -> None:
+    """Serve on a listening socket until interrupted, and print where."""
+    print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
+    with suppress(KeyboardInterrupt):  # the usual way to stop it
+        _Server(application(exchange, token)).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
@@ -65,7 +60,8 @@ def configuration(
 def listening(host: str, port: int, token: ControlToken | None = None) -> socket.socket:
     """A socket that listens on an address of this machine: from now on clients may connect.
 
-    Raises DialsimError where other machines reach the address and there is no control token.
+    Port 0 takes a free one. Raises DialsimError where other machines reach the address and there
+    is no control token, or the port can't be had.
     """
     if host == "localhost":
         host = "127.0.0.1"
