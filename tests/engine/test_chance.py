@@ -43,6 +43,7 @@ def test_the_purposes_numbers_are_frozen() -> None:
         "RECIPIENT_ID": 102,
         "CAMPAIGN_ID": 103,
         "AGENT_ID": 104,
+        "ORGANIZATION_ID": 105,
     }
 
 

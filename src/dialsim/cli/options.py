@@ -13,6 +13,13 @@ scenario_argument = click.argument(
     "scenario", type=click.Path(path_type=Path, dir_okay=True), metavar="SCENARIO"
 )
 
+optional_scenario_argument = click.argument(
+    "scenario",
+    type=click.Path(path_type=Path, dir_okay=True),
+    metavar="[SCENARIO]",
+    required=False,
+)
+
 set_option = click.option(
     "--set",
     "overrides",

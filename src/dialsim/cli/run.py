@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +13,14 @@ from dialsim.cli.options import (
     force_option,
     format_option,
     jobs_option,
-    scenario_argument,
+    optional_scenario_argument,
     seed_option,
     set_option,
     what_if_option,
 )
+
+if TYPE_CHECKING:
+    from dialsim.results.result import Result
 
 
 @click.command(
@@ -24,7 +28,7 @@ from dialsim.cli.options import (
     epilog="Example: dialsim run scenarios/first-campaign.yaml --out out/first "
     "--set organizations.Acme.maxConcurrentCalls=30",
 )
-@scenario_argument
+@optional_scenario_argument
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -34,6 +38,13 @@ from dialsim.cli.options import (
     "stopped one.",
 )
 @force_option
+@click.option(
+    "--from-journal",
+    "journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Instead of simulating a SCENARIO: what happened in the sandbox that kept this journal.",
+)
 @seed_option
 @click.option(
     "--replication",
@@ -66,9 +77,10 @@ from dialsim.cli.options import (
 @set_option
 @format_option
 def run(
-    scenario: Path,
+    scenario: Path | None,
     out: Path | None,
     force: bool,
+    journal: Path | None,
     seed: int | None,
     replication: int | None,
     replications: int | None,
@@ -86,6 +98,14 @@ def run(
     --replications or --precision it is run many times, and what is printed are the means and
     quantiles of all figures, with their 95 % intervals.
     """
+    if journal is not None:
+        others = seed, replication, replications, precision, what_if, overrides or None, scenario
+        if any(other is not None for other in others):
+            raise click.UsageError("--from-journal goes with --out, --force and --format alone")
+        _from_journal(journal, out, force, form)
+        return
+    if scenario is None:
+        raise click.UsageError("Missing argument 'SCENARIO'.")
     if replications is None and precision is None:
         _once(scenario, out, force, seed, replication or 0, what_if, overrides, form)
         return
@@ -110,7 +130,6 @@ def _once(
 ) -> None:
     from dialsim.cli.progress import progress_bar
     from dialsim.results.output_folder import check_place
-    from dialsim.results.printed import print_summary
     from dialsim.results.runs import run as simulate
     from dialsim.scenario.loading import load
 
@@ -119,6 +138,25 @@ def _once(
     loaded = load(scenario, overrides)
     with progress_bar("Simulating") as progress:
         result = simulate(loaded, seed=seed, replication=replication, progress=progress)
+    _show(result, out, force, what_if, form)
+
+
+def _from_journal(journal: Path, out: Path | None, force: bool, form: str) -> None:
+    from dialsim.results.output_folder import check_place
+    from dialsim.sandbox.extra import require_extra
+
+    if out is not None:
+        check_place(out, force)
+    require_extra("run --from-journal")
+    from dialsim.sandbox.replay import read
+
+    _show(read(journal), out, force, 0, form)
+
+
+def _show(result: Result, out: Path | None, force: bool, what_if: int | None, form: str) -> None:
+    from dialsim.cli.progress import progress_bar
+    from dialsim.results.printed import print_summary
+
     if out is not None:
         from dialsim.report.run_folder import write_run
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.options import scenario_argument, seed_option, set_option
+from dialsim.cli.options import optional_scenario_argument, seed_option, set_option
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.exchange import Exchange
 
 
 @click.command(
     short_help="Serve the interface over HTTP, on a virtual clock.",
-    epilog="Example: dialsim serve scenarios/first-campaign.yaml --port 8400",
+    epilog="Examples: dialsim serve scenarios/first-campaign.yaml --port 8400; "
+    "dialsim serve scenarios/first-campaign.yaml --journal team.journal, and to go on with it, "
+    "dialsim serve --journal team.journal",
 )
-@scenario_argument
+@optional_scenario_argument
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -37,13 +43,21 @@ from dialsim.cli.options import scenario_argument, seed_option, set_option
     help="What every call under /_dialsim must then bring, as Authorization: Bearer TOKEN. At "
     "least 16 letters, digits, or . _ ~ -. Others can read the command line: prefer the variable.",
 )
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep all that happens in this file, and go on with what is in it: without a SCENARIO, "
+    "or with the same one.",
+)
 @seed_option
 @set_option
 def serve(
-    scenario: Path,
+    scenario: Path | None,
     port: int,
     host: str,
     control_token: str | None,
+    journal: Path | None,
     seed: int | None,
     overrides: tuple[str, ...],
 ) -> None:
@@ -52,25 +66,53 @@ def serve(
     The clock stands at clock.start until POST /_dialsim/clock/advance moves it. Clients use the
     API keys of the scenario; those it leaves out are printed.
 
+    With --journal all of it outlives the program: started again on the file, it goes on where it
+    was, even after a kill. dialsim run --from-journal FILE gives the run so far as tables.
+
     Not there yet: webhooks are not sent over HTTP, and the clock does not run by itself.
     """
     from dialsim.sandbox.extra import require_extra
-    from dialsim.scenario.loading import load
 
-    loaded = load(scenario, overrides)
+    if scenario is None and journal is None:
+        raise click.UsageError("name a SCENARIO, or a journal to go on with: --journal FILE")
+    if scenario is None and (seed is not None or overrides):
+        raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
     require_extra("serve")
-    from dialsim.sandbox.addresses import with_public_url
-    from dialsim.sandbox.api_keys import derived_key
     from dialsim.sandbox.control_token import ControlToken
-    from dialsim.sandbox.exchange import Exchange
     from dialsim.sandbox.server import address, listening
     from dialsim.sandbox.server import serve as serve_http
 
     token = None if control_token is None else ControlToken(control_token)
     with listening(host, port, token) as listener:
-        exchange = Exchange(with_public_url(loaded, address(listener)), seed)
-        world = exchange.simulation.log.world
-        for block in world.organizations:
-            if block.settings.api_key is None:
-                click.echo(f"API key of {block.name}: {derived_key(world.seed, block.name)}")
+        exchange = _exchange(scenario, journal, seed, overrides, address(listener))
+        for position, account in enumerate(exchange.accounts):
+            if account.block.settings.api_key is None:
+                click.echo(f"API key of {account.block.name}: {exchange.api_key(position)}")
         serve_http(exchange, listener, token)
+
+
+def _exchange(
+    scenario: Path | None,
+    journal: Path | None,
+    seed: int | None,
+    overrides: tuple[str, ...],
+    url: str,
+) -> Exchange:
+    """A new sandbox at this address, or the one that a journal tells of."""
+    from dialsim.interface.instants import format_instant
+    from dialsim.sandbox.addresses import with_public_url
+    from dialsim.sandbox.exchange import Exchange
+    from dialsim.sandbox.replay import begin, check_same, resume
+    from dialsim.scenario.loading import load
+
+    loaded = None if scenario is None else load(scenario, overrides)
+    if loaded is not None and journal is None:
+        return Exchange(with_public_url(loaded, url), seed)
+    assert journal is not None
+    if loaded is not None and not journal.exists():
+        return begin(journal, with_public_url(loaded, url), seed)
+    if loaded is not None:
+        check_same(journal, loaded, seed)
+    exchange = resume(journal)
+    click.echo(f"Going on with {journal} at {format_instant(exchange.simulation.at)}")
+    return exchange

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.interface.errors import DialsimError
+from dialsim.results.result import Result
+from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.commands import Command
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, Subject
@@ -39,13 +42,24 @@ def resume(path: Path) -> Exchange:
     return exchange
 
 
+def read(path: Path) -> Result:
+    """What has happened in the sandbox that a journal is of; the journal is left as it is."""
+    begun = time.perf_counter()
+    journal = Journal.reopen(path)
+    try:
+        trace = _replay(journal).simulation.trace
+    finally:
+        journal.close()
+    return Result(trace, wall_seconds=round(time.perf_counter() - begun, 3))
+
+
 def check_same(path: Path, scenario: Scenario, seed: int | None) -> None:
     """Raise JournalError unless the journal is of this scenario and seed."""
     journal = Journal.reopen(path)
     subject = journal.subject
     journal.close()
-    wanted = scenario.seed if seed is None else seed
-    if (subject.digest, subject.seed) != (scenario.digest, wanted):
+    served = with_public_url(scenario, _scenario(path, subject).service.public_url)
+    if (subject.digest, subject.seed) != (served.digest, scenario.seed if seed is None else seed):
         raise JournalError(
             f"{path} is the journal of another scenario, {subject.name} with seed {subject.seed}; "
             "go on with that by naming no scenario, or name a new file"
@@ -67,14 +81,18 @@ def _subject(exchange: Exchange) -> Subject:
     )
 
 
-def _replay(journal: Journal) -> Exchange:
-    subject = journal.subject
+def _scenario(path: Path, subject: Subject) -> Scenario:
     scenario = loads(
         subject.text, name=subject.name, overrides=subject.overrides, files=subject.files
     )
     if scenario.digest != subject.digest:
-        raise JournalError(f"{journal.path}: this version of dialsim reads its scenario otherwise")
-    exchange = Exchange(scenario, subject.seed)
+        raise JournalError(f"{path}: this version of dialsim reads its scenario otherwise")
+    return scenario
+
+
+def _replay(journal: Journal) -> Exchange:
+    subject = journal.subject
+    exchange = Exchange(_scenario(journal.path, subject), subject.seed)
     for number, entry in enumerate(journal.entries(), 1):
         try:
             _carry_out(exchange, entry)
