@@ -133,8 +133,9 @@ class World:
         return _index(key, self.voice_keys, self._voice_index)
 
     def snapshot(self) -> World:
-        """The world with the campaigns that it has by now."""
+        """The world with the campaigns that it has by now, and the texts that dials refer to."""
         world = copy(self)
+        world.numbers, world.voice_keys = [*self.numbers], [*self.voice_keys]
         world.organizations = [
             replace(block, campaigns=[*block.campaigns]) for block in self.organizations
         ]

@@ -7,6 +7,7 @@ from starlette.routing import BaseRoute
 from dialsim.sandbox.control.call_endpoints import CallEndpoints
 from dialsim.sandbox.control.campaign_endpoints import CampaignEndpoints
 from dialsim.sandbox.control.clock_endpoints import ClockEndpoints
+from dialsim.sandbox.control.export_endpoint import ExportEndpoint
 from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
@@ -19,4 +20,5 @@ def control_routes(exchange: Exchange, clock: ManualClock) -> list[BaseRoute]:
         *CampaignEndpoints(exchange).routes(),
         *CallEndpoints(exchange).routes(),
         *OrganizationEndpoints(exchange).routes(),
+        *ExportEndpoint(exchange).routes(),
     ]

@@ -1,0 +1,120 @@
+"""The export under /_dialsim: the folder of `dialsim run`, as a zip file."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.sandbox.asking import Client, control, exchange_of_the_corpus
+
+import dialsim
+from dialsim.report.run_folder import write_run
+from dialsim.results.result import Result
+from dialsim.sandbox import run_archive
+from dialsim.sandbox.app import application
+from dialsim.sandbox.exchange import Exchange
+from dialsim.scenario.loading import with_overrides
+from dialsim.testing import Sketch
+
+FILES = {
+    "calls.parquet",
+    "transitions.parquet",
+    "recipients.parquet",
+    "campaigns.parquet",
+    "webhooks.jsonl",
+    "summary.json",
+    "report.html",
+    "scenario.yaml",
+    "manifest.json",
+}
+JANUARY = (
+    Sketch(slots=2)
+    .having(webhook={"url": "http://127.0.0.1:9/"})
+    .campaign("January", recipients={"count": 20}, max_attempts=2, retry_interval="10m")
+)
+
+
+def unpacked(response: httpx.Response) -> dict[str, bytes]:
+    """The files of an export, which are dated by virtual time."""
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/zip"
+    assert int(response.headers["content-length"]) == len(response.content)
+    with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
+        assert archive.testzip() is None
+        assert {entry.date_time[:3] for entry in archive.infolist()} == {(2026, 1, 5)}
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("end", [None, "2026-01-05T11:00:00Z"])
+def test_the_export_of_a_finished_run_is_the_folder_that_run_writes(
+    tmp_path: Path, end: str | None
+) -> None:
+    overrides = [] if end is None else [f"clock.end={end}"]
+    scenario = with_overrides(JANUARY.scenario(), overrides)
+    client = Client(Exchange(scenario))
+    move = {"until": "idle"} if end is None else {"to": end}
+    control(client, "POST", "/clock/advance", move)
+    found = unpacked(control(client, "GET", "/export"))
+    expected = written(write_run(dialsim.run(scenario), tmp_path / "run"))
+    assert set(found) == set(expected) == FILES
+    manifests = [json.loads(files.pop("manifest.json")) for files in (found, expected)]
+    assert manifests[0] | {"wall_seconds": None} == manifests[1] | {"wall_seconds": None}
+    assert found == expected
+    assert b"what would help" in found["report.html"].lower()
+
+
+def test_a_run_that_goes_on_is_exported_as_it_stands_and_can_be_steered_before() -> None:
+    client = Client(exchange_of_the_corpus())
+    campaign = client.exchange.accounts[0].desks[2].identifier
+    control(client, "POST", f"/campaigns/{campaign}/cancel")
+    found = unpacked(control(client, "GET", "/export"))
+    result = Result(client.exchange.simulation.trace)
+    assert found["summary.json"] == result.summary.to_json()
+    lines = io.BytesIO()
+    result.write_webhooks(lines)
+    assert found["webhooks.jsonl"] == lines.getvalue()
+    # with runs of the scenario, which know nothing of the command, it can't be compared
+    assert b"What would help" not in found["report.html"]
+
+
+def test_a_run_that_has_not_begun_can_be_exported() -> None:
+    scenario = Sketch(slots=1).campaign("Draft", "busy 1s", requested=None).scenario()
+    assert set(unpacked(control(Client(Exchange(scenario)), "GET", "/export"))) == FILES
+
+
+def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = Exchange(JANUARY.scenario())
+    exchange.simulation.advance(hours=1)
+    expected = Result(exchange.simulation.trace).summary.to_json()
+    packing, moved = asyncio.Event(), asyncio.Event()
+    real = run_archive.pack
+
+    async def scene() -> httpx.Response:
+        loop = asyncio.get_running_loop()
+
+        def pack(trace: object) -> object:
+            loop.call_soon_threadsafe(packing.set)
+            asyncio.run_coroutine_threadsafe(moved.wait(), loop).result(timeout=30)
+            return real(trace)
+
+        monkeypatch.setattr(run_archive, "pack", pack)
+        transport = httpx.ASGITransport(application(exchange))
+        home = {"Host": "127.0.0.1:8400"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=home) as ask:
+            exporting = asyncio.create_task(ask.get("/_dialsim/export"))
+            await packing.wait()
+            await ask.post("/_dialsim/clock/advance", json={"by": "1h"})
+            moved.set()
+            return await exporting
+
+    assert unpacked(asyncio.run(scene()))["summary.json"] == expected
+    assert Result(exchange.simulation.trace).summary.to_json() != expected
