@@ -102,3 +102,28 @@ def test_ctrl_c_ends_at_once_and_leaves_nobody_behind(tmp_path: Path, whom: str)
     )
     wait_until(lambda: not session(program.pid))
     assert 0 < len(kept(folder)) < 60
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_what_would_help_is_measured_loses_nothing_either(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    vary = ("--vary", "organizations.Acme.maxConcurrentCalls=9,12", "--replications", "2")
+    few = ("--set", "organizations.Acme.campaigns.0.recipients.count=500")
+    asked = ("sweep", RUN[1], *few, *vary, "--what-if", "15", "--out", folder)
+    with start(*asked, "--jobs", "2") as program:
+        wait_until(writes(folder, 200_000), program)  # the 4 runs of the sweep take half of that
+        program.send_signal(signal.SIGINT)
+        _, errors = program.communicate(timeout=30)
+    assert program.returncode == 130
+    assert errors == (
+        f"Interrupted: finished replications are kept in {folder}; "
+        "the same command goes on from there.\n"
+    )
+    wait_until(lambda: not session(program.pid))
+    assert not (folder / "report.html").exists()
+    with closing(sqlite3.connect(folder / "replications.sqlite")) as store:
+        (before,) = store.execute("SELECT count(*) FROM finished").fetchone()
+    assert before > 4
+    done = dialsim(*asked, "--jobs", "2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "in 15 pairs of runs" in (folder / "report.html").read_text(encoding="utf-8")

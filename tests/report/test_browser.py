@@ -49,6 +49,45 @@ _UNSEEN = """
 """
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_sentences_stand_on_a_phone_without_scrolling(
+    browser: Any, files: dict[str, Path], kind: str
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
+    page = context.new_page()
+    page.goto(files[kind].as_uri())
+    assert page.evaluate("document.querySelectorAll('.stacks').length") > 0
+    assert page.evaluate(_CUT_OFF) == []
+    heads = page.evaluate(
+        "[...document.querySelectorAll('.stacks td')].map(cell => "
+        "getComputedStyle(cell, '::before').content.length > 2)"
+    )
+    assert all(heads)
+    context.close()
+
+
+_CUT_OFF = """
+[...document.querySelectorAll('.stacks')]
+  .filter(table => table.scrollWidth > table.clientWidth)
+  .map(table => table.getAttribute('aria-label'))
+"""
+
+
+@pytest.mark.parametrize("kind", ["sweep", "plan"])
+def test_what_would_help_is_on_the_page_of_a_sweep_and_of_a_plan(
+    browser: Any, files: dict[str, Path], kind: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 844}, offline=True)
+    page = context.new_page()
+    page.goto(files[kind].as_uri())
+    answers = page.locator(".answer dt").all_inner_texts()
+    assert any(question.startswith("What holds it back") for question in answers)
+    assert any("would help" in question or "else would" in question for question in answers)
+    assert page.get_by_role("row", name="one attempt more").first.is_visible()
+    assert page.get_by_role("columnheader", name="people reached").first.is_visible()
+    context.close()
+
+
 def test_a_page_prints_on_paper_without_cutting_pictures(
     browser: Any, files: dict[str, Path]
 ) -> None:

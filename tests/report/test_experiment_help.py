@@ -261,3 +261,11 @@ def test_an_experiment_of_many_people_is_not_helped_without_being_asked(
     assert "What would help" not in page_of(swept, FurtherRuns()).words
     monkeypatch.setattr(what_if, "_BUDGET", 3200)
     assert "(20 runs in all)" in page_of(swept, FurtherRuns()).words
+
+
+def test_where_a_plan_has_more_runs_than_pairs_the_page_says_which_are_compared(
+    scenario: Scenario,
+) -> None:
+    answer = planned(scenario, "p95(finish) <= 2026-01-05T03:24:00Z", (5, 5))
+    few = Reader(plan_report(answer, scenario, None, FurtherRuns(2))).words
+    assert "The runs of maxConcurrentCalls = 5 are the first 2 of those above." in few

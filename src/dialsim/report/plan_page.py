@@ -98,7 +98,7 @@ def _sections(answer: Plan, example: Result, helped: Toward | None) -> list[Sect
     *clauses, tried = map(Table, wording.plan_tables(answer))
     sections.append(Section("Evidence", [Pictures([*_pictures(answer)]), *clauses]))
     if helped is not None:
-        parts = _help_parts(helped, setting_text(answer), example.summary.currency)
+        parts = _help_parts(helped, answer, example.summary.currency)
         heading = "What else would help" if answer.met else "What would help to meet the goal"
         sections.append(Section(heading, parts))
     shown = run_pictures(example)
@@ -108,11 +108,13 @@ def _sections(answer: Plan, example: Result, helped: Toward | None) -> list[Sect
     return sections
 
 
-def _help_parts(helped: Toward, setting: str, currency: str | None) -> list[Part]:
+def _help_parts(helped: Toward, answer: Plan, currency: str | None) -> list[Part]:
     """The goal's figures with each lever, then what the levers do to whole runs."""
-    what_if = helped.what_if
+    what_if, setting = helped.what_if, setting_text(answer)
     tables = [goal_table(helped, setting), goal_effects(helped), effect_table(what_if, currency)]
     said = how_measured(setting, what_if.pairs, what_if.runs)
+    if what_if.pairs < answer.evidence.replications:
+        said += f" The runs of {setting} are the first {what_if.pairs} of those above."
     doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."
     return [Text(f"{said} {doubt}"), *(Table(table) for table in tables if table is not None)]
 
