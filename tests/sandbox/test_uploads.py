@@ -14,6 +14,7 @@ from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 from dialsim.sandbox.app import application
 from dialsim.sandbox.commands import AddCampaign, Command
+from dialsim.sandbox.control.routes import MOST_BYTES
 from dialsim.sandbox.exchange import Exchange
 
 START = "2026-01-05T04:00:00.000Z"
@@ -167,6 +168,19 @@ def test_what_is_no_upload_is_refused(
     headers = {"Host": "127.0.0.1:8400", "Content-Type": content_type}
     response = client.ask("POST", "/_dialsim/campaigns", headers, body)
     assert (response.status_code, response.json()["message"]) == (status, text)
+
+
+def test_an_upload_may_be_larger_than_a_request_to_the_interface_but_not_endless(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    csv = "tel,agentParams.amount\n" + "".join(f"09{n:08},1\n" for n in range(90_000))
+    query = {"organization": "Acme", "name": "New", "agent": "Reminder"}
+    assert len(csv) > 1_048_576
+    assert upload(client, csv, **query).json()["totalRecipients"] == 90_000
+    assert MOST_BYTES == 256 * 1_048_576
+    monkeypatch.setattr("dialsim.sandbox.control.upload.MOST_BYTES", len(csv) - 1)
+    response = upload(client, csv, **query | {"name": "More"})
+    assert (response.status_code, response.json()["code"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
 @pytest.mark.parametrize(
