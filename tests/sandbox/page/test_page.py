@@ -69,6 +69,14 @@ def test_whatever_the_page_loads_comes_from_the_sandbox_under_a_strict_policy(
     assert ask(client, f"{OWN}/templates").status_code == 404
 
 
+def test_the_links_at_the_foot_lead_somewhere(client: Client) -> None:
+    foot = ask(client, "/_dialsim/").text.partition("<footer>")[2]
+    addresses = re.findall('href="([^"]+)"', foot)
+    assert addresses == ["/_dialsim/export", "/openapi.json"]
+    for address in addresses:
+        assert ask(client, address).status_code == 200
+
+
 def test_texts_of_the_scenario_are_never_markup() -> None:
     schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
     recipients = [{"tel": "0810000001", "customerName": NASTY, "script": "answered 5s 90s"}]

@@ -51,7 +51,7 @@ _MOVES = (
     ("Next event", "until", "nextEvent", "Advance to the next event"),
     ("Until idle", "until", "idle", "Advance until idle"),
 )
-_LINKS = (("API description", "/openapi.json"),)
+_LINKS = (("Export the run so far", f"{PREFIX}/export"), ("API description", "/openapi.json"))
 _Steering = PauseCampaign | ResumeCampaign | CancelCampaign
 _COMMANDS: dict[str, type[_Steering]] = {
     "pause": PauseCampaign,
