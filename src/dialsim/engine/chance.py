@@ -46,6 +46,7 @@ class Purpose(IntEnum):
     CAMPAIGN_ID = 103
     AGENT_ID = 104
     ORGANIZATION_ID = 105
+    INJECTED_FAULT = 110
 
 
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:

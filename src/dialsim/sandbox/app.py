@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dialsim.interface.errors import Refused
+from dialsim.sandbox.answer_faults import AnswerFaults
 from dialsim.sandbox.authentication import Authentication
 from dialsim.sandbox.control.plane import control_routes
 from dialsim.sandbox.control_guard import ControlGuard
@@ -47,6 +48,7 @@ def application(exchange: Exchange, token: ControlToken | None = None) -> Starle
         middleware=[
             Middleware(ControlGuard, token=token),
             Middleware(Authentication, keys=exchange.keys),
+            Middleware(AnswerFaults, exchange=exchange),
         ],
         exception_handlers={
             Refused: _refused,

@@ -9,17 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
 
 from dialsim.engine.adding import add_campaign
 from dialsim.interface.schedule import read_schedule
+from dialsim.sandbox.fault_order import FaultOrder
 from dialsim.sandbox.organization_changes import OrganizationChanges
 from dialsim.sandbox.shapes import invalid, read_shape
 from dialsim.scenario.added_campaign import Surroundings, read_campaign
 from dialsim.scenario.models import Campaign as CampaignModel
 from dialsim.scenario.problems import ScenarioError
+from dialsim.scenario.scripts import parse_script
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign
@@ -32,6 +34,9 @@ class _Command(BaseModel, ABC):
     model_config = ConfigDict(
         frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"
     )
+
+    concerns_calling: ClassVar[bool] = True
+    """Whether it may bring about something in the engine, and so is a turn of its own (T4)."""
 
     @abstractmethod
     def carry_out(self, exchange: Exchange) -> None:
@@ -168,6 +173,61 @@ class ChangeOrganization(_Command):
             exchange.regenerate_key(self.organization)
 
 
+class ScriptNumber(_Command):
+    """Have the next calls to a phone number follow a script; None: they follow none (P6)."""
+
+    kind: Literal["scriptNumber"] = "scriptNumber"
+    tel: str
+    script: str | None
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        steps = None if self.script is None else parse_script(self.script)
+        exchange.simulation.give_script(self.tel, steps)
+
+
+class _FaultCommand(_Command):
+    """Something done to the faults that were asked for; the engine knows nothing of them."""
+
+    concerns_calling: ClassVar[bool] = False
+
+
+class InjectFault(_FaultCommand):
+    """Add a fault, for one organization or one campaign alone where their positions are given."""
+
+    kind: Literal["injectFault"] = "injectFault"
+    order: FaultOrder
+    organization: int | None = None
+    campaign: int | None = None
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        exchange.faults.add(self.order, self.organization, self.campaign)
+
+
+class CountFaults(_FaultCommand):
+    """Count faults, by number, that a webhook or a request met, and the one that struck it."""
+
+    kind: Literal["countFaults"] = "countFaults"
+    met: tuple[int, ...]
+    struck: int | None = None
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        exchange.faults.count(self.met, self.struck)
+
+
+class ClearFaults(_FaultCommand):
+    """Forget a fault, by number, or all of them."""
+
+    kind: Literal["clearFaults"] = "clearFaults"
+    number: int | None = None
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        exchange.faults.clear(self.number)
+
+
 Command = Annotated[
     ScheduleCampaign
     | PauseCampaign
@@ -176,7 +236,11 @@ Command = Annotated[
     | DeleteCampaign
     | ReanalyzeCall
     | AddCampaign
-    | ChangeOrganization,
+    | ChangeOrganization
+    | ScriptNumber
+    | InjectFault
+    | CountFaults
+    | ClearFaults,
     Field(discriminator="kind"),
 ]
 """Any command; pydantic reads it back from what `model_dump` wrote."""

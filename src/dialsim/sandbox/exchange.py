@@ -6,7 +6,8 @@ from dialsim.interface.errors import Refused
 from dialsim.sandbox.account import Account
 from dialsim.sandbox.api_keys import KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_desk import CampaignDesk
-from dialsim.sandbox.commands import Command
+from dialsim.sandbox.commands import Command, CountFaults
+from dialsim.sandbox.injected_faults import Encounter, InjectedFault, InjectedFaults
 from dialsim.sandbox.journal import Entry, Journal, Kind
 from dialsim.sandbox.running import Running
 from dialsim.scenario.models import Scenario
@@ -25,6 +26,7 @@ class Exchange:
         self.accounts = [Account(self.simulation, block) for block in world.organizations]
         self._regenerated = [0] * len(self.accounts)
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
+        self.faults = InjectedFaults(world.seed)
         self.journal: Journal | None = None
 
     @property
@@ -39,10 +41,21 @@ class Exchange:
         in the journal, if there is one, when this returns.
         """
         at = self.simulation.at
-        self.simulation.carry_out(lambda: command.carry_out(self))
+        if command.concerns_calling:
+            self.simulation.carry_out(lambda: command.carry_out(self))
+        else:
+            command.carry_out(self)
         if self.journal is not None:
             self.journal.keep(Entry(at, Kind.COMMAND, command.model_dump_json().encode()))
             self.journal.commit()
+
+    def face(self, encounter: Encounter) -> InjectedFault | None:
+        """Count an encounter with faults, and return the one that strikes, if any does."""
+        met, struck = encounter
+        if met:
+            number = None if struck is None else struck.number
+            self.carry_out(CountFaults(met=met, struck=number))
+        return struck
 
     def stepped(self) -> None:
         """The clock has come to where it stands now, and everything up to there has happened."""

@@ -9,6 +9,7 @@ from dialsim.engine.dialler import Dialler
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.scenario.added_campaign import Surroundings
+from dialsim.scenario.scripts import Script
 
 
 class Running(Simulation):
@@ -52,6 +53,10 @@ class Running(Simulation):
     def campaign(self, organization: int, campaign: int) -> Campaign:
         """A campaign, by the positions of its organization and its own."""
         return self._diallers[organization].campaigns[campaign]
+
+    def give_script(self, tel: str, script: Script | None) -> None:
+        """Have the next calls to a number follow a script; None: they follow none (P6)."""
+        self._scripted.set(tel, script)
 
     def carry_out(self, command: Callable[[], None]) -> None:
         """Carry out a command from outside and what it brings about in this instant (T4)."""

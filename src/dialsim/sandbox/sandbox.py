@@ -21,12 +21,14 @@ from dialsim.scenario.models import Scenario
 
 if TYPE_CHECKING:
     from dialsim.sandbox.remote_clock import RemoteClock
+    from dialsim.sandbox.remote_faults import RemoteFaults
     from dialsim.sandbox.session import Session
 
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
 """A scenario, its file, its text, or its content as a mapping."""
 
 _CAMPAIGNS = "/_dialsim/campaigns"
+_PEOPLE = "/_dialsim/people"
 
 
 class Sandbox:
@@ -132,6 +134,16 @@ class Sandbox:
         return self._running.clock
 
     @property
+    def faults(self) -> RemoteFaults:
+        """What goes wrong on purpose: `faults.strike_webhooks("timeout", 3)`, `faults.clear()`."""
+        return self._running.faults
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        """What is left of the scripts of `script`, by number, written as there."""
+        return {left["tel"]: left["script"] for left in self._ask("GET", _PEOPLE)}
+
+    @property
     def campaigns(self) -> list[CampaignRecord]:
         """Every campaign as it stands, deleted ones too, in the order of the scenario."""
         return [CampaignRecord.read(state) for state in self._ask("GET", _CAMPAIGNS)]
@@ -209,6 +221,13 @@ class Sandbox:
     def regenerate_api_key(self, organization: str | None = None) -> str:
         """Give an organization a new API key and return it; the old one is wrong at once."""
         return str(self._change(organization, {"regenerateApiKey": True})["apiKey"])
+
+    def script(self, tel: str, script: str | None) -> None:
+        """Have the next calls to a number, by whomever, do what a script says, step by step (P6).
+
+        It takes the place of what is left of an earlier one, None of all.
+        """
+        self._ask("POST", _PEOPLE, {"tel": tel, "script": script})
 
     # -- the rest ---------------------------------------------------------------------------------
 

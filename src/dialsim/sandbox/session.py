@@ -8,6 +8,7 @@ from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.control_client import ControlClient
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.remote_clock import RemoteClock
+from dialsim.sandbox.remote_faults import RemoteFaults
 from dialsim.sandbox.server import address, listening
 from dialsim.sandbox.server_thread import ServerThread
 from dialsim.scenario.models import Scenario
@@ -29,6 +30,7 @@ class Session:
             raise
         self.client = ControlClient(self.url)
         self.clock = RemoteClock(self.client)
+        self.faults = RemoteFaults(self.client)
 
     @property
     def at(self) -> int:

@@ -19,6 +19,7 @@ _KINDS = {
     "bool_type": "must be a boolean value",
     "greater_than_equal": "must not be less than {ge}",
     "less_than_equal": "must not be greater than {le}",
+    "greater_than": "must be greater than {gt:g}",
     "dict_type": "must be an object",
     "model_type": "must be an object",
 }

@@ -20,20 +20,11 @@ from dialsim.scenario.fields import (
 )
 from dialsim.scenario.history import History
 from dialsim.scenario.people_table import PeopleTable
-from dialsim.scenario.scripts import parse_script
+from dialsim.scenario.scripts import ScriptText
 from dialsim.scenario.units import Instant
 
 AgentParams = dict[Text, ParamValue]
 MOST_GENERATED = 10_000_000
-
-
-def _script(value: object) -> object:
-    if isinstance(value, str):
-        try:
-            parse_script(value)
-        except ValueError as error:
-            raise broken(str(error)) from None
-    return value
 
 
 class Recipient(Model):
@@ -55,7 +46,7 @@ class Recipient(Model):
         default=None,
         description="What happened before the scenario begins: a forecast from the middle.",
     )
-    script: Annotated[Text, BeforeValidator(_script)] | None = Field(
+    script: ScriptText | None = Field(
         default=None,
         description="How each attempt at this person ends, where that is not left to chance; the "
         "last step repeats.",

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator
 
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT
+from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, Text, broken
 from dialsim.scenario.units import format_duration, parse_duration
 
 OUTCOMES: Mapping[str, CallStatus] = {
@@ -52,6 +54,19 @@ def parse_script(text: str) -> Script:
     if len(parts) > 1 and not parts[-1].strip():
         parts.pop()
     return tuple(_step(part.split(), number) for number, part in enumerate(parts, start=1))
+
+
+def _readable(value: object) -> object:
+    if isinstance(value, str):
+        try:
+            parse_script(value)
+        except ValueError as error:
+            raise broken(str(error)) from None
+    return value
+
+
+ScriptText = Annotated[Text, BeforeValidator(_readable)]
+"""A script as it is written, which `parse_script` reads."""
 
 
 def read_number_script(tel: str, text: str | None) -> Script | None:

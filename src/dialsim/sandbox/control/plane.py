@@ -8,7 +8,9 @@ from dialsim.sandbox.control.call_endpoints import CallEndpoints
 from dialsim.sandbox.control.campaign_endpoints import CampaignEndpoints
 from dialsim.sandbox.control.clock_endpoints import ClockEndpoints
 from dialsim.sandbox.control.export_endpoint import ExportEndpoint
+from dialsim.sandbox.control.fault_endpoints import FaultEndpoints
 from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
+from dialsim.sandbox.control.people_endpoints import PeopleEndpoints
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
 
@@ -21,4 +23,6 @@ def control_routes(exchange: Exchange, clock: ManualClock) -> list[BaseRoute]:
         *CallEndpoints(exchange).routes(),
         *OrganizationEndpoints(exchange).routes(),
         *ExportEndpoint(exchange).routes(),
+        *PeopleEndpoints(exchange).routes(),
+        *FaultEndpoints(exchange).routes(),
     ]

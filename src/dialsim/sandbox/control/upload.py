@@ -11,6 +11,7 @@ from dialsim.engine.identity import agent_id
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.account import Account
 from dialsim.sandbox.commands import AddCampaign
+from dialsim.sandbox.control.references import organization_of
 from dialsim.sandbox.control.routes import MOST_BYTES
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.request_body import media_type, read_bytes, read_json
@@ -36,7 +37,7 @@ async def read_upload(request: Request, exchange: Exchange) -> AddCampaign:
         if not isinstance(body, dict):
             raise invalid("body must be an object")
         block = body
-    account = _organization(block.pop("organization", None), exchange)
+    account = organization_of(block.pop("organization", None), exchange)
     block["agent"] = _agent_name(block.get("agent"), account, exchange)
     return AddCampaign(organization=account.block.position, block=block, csv=csv)
 
@@ -52,18 +53,6 @@ def _from_query(request: Request) -> dict[str, Any]:
         except orjson.JSONDecodeError:
             raise invalid("schedule must be valid JSON") from None
     return block
-
-
-def _organization(named: object, exchange: Exchange) -> Account:
-    """Unlike in a path, an organization that isn't there is a mistake in the request."""
-    known = [account.block.name for account in exchange.accounts]
-    if not isinstance(named, str):
-        raise invalid(f"organization must be the id or the name of one: {', '.join(known)}")
-    try:
-        return exchange.organization(named)
-    except Refused:
-        text = f'organization "{named}" is not known; known here: {", ".join(known)}'
-        raise invalid(text) from None
 
 
 def _agent_name(named: object, account: Account, exchange: Exchange) -> object:

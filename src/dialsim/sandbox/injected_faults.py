@@ -1,0 +1,130 @@
+"""Injected faults: what goes wrong on purpose, how often it did, and what it strikes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dialsim.engine.chance import Purpose, generator
+from dialsim.interface.errors import Refused
+from dialsim.sandbox.fault_order import FaultOrder
+
+MOST_FAULTS = 100
+
+
+@dataclass(slots=True, eq=False)
+class InjectedFault:
+    """One fault. `organization` and `campaign`, by position, are the only ones it strikes.
+
+    `met` is how many it could have struck by now, `struck` how many of them it did.
+    """
+
+    number: int
+    order: FaultOrder
+    organization: int | None
+    campaign: int | None
+    met: int = 0
+    struck: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many it is still to strike."""
+        return self.order.next - self.struck
+
+    def may_strike_post(self, organization: int, campaign: int) -> bool:
+        """Whether it strikes webhooks, those of this campaign among them."""
+        return (
+            self.order.webhooks is not None
+            and self.organization in (None, organization)
+            and self.campaign in (None, campaign)
+        )
+
+    def may_strike_answer(self, organization: int, path: str) -> bool:
+        """Whether it strikes answers, those to this request of an organization among them."""
+        return (
+            self.order.api is not None
+            and self.organization in (None, organization)
+            and (self.order.path is None or path.startswith(self.order.path))
+        )
+
+
+class Encounter(NamedTuple):
+    """What a webhook or a request has to face: the faults it meets, and the one that strikes it."""
+
+    met: tuple[int, ...] = ()
+    struck: InjectedFault | None = None
+
+
+class InjectedFaults:
+    """All faults that were asked for and not cleared, the oldest first, spent ones too.
+
+    One that could strike meets the faults in that order, until one of them strikes. Whether a fault
+    does so is a matter of the sandbox's seed, the fault's number, and how many it has met before.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._faults: dict[int, InjectedFault] = {}
+        self._last = 0
+
+    def __iter__(self) -> Iterator[InjectedFault]:
+        return iter(self._faults.values())
+
+    def add(self, order: FaultOrder, organization: int | None, campaign: int | None) -> None:
+        """Take an order; 409 where there are too many faults already."""
+        if len(self._faults) >= MOST_FAULTS:
+            text = f"There are {MOST_FAULTS} faults already: clear some of them"
+            raise Refused(409, "TOO_MANY_FAULTS", [text])
+        self._last += 1
+        self._faults[self._last] = InjectedFault(self._last, order, organization, campaign)
+
+    def find(self, number: int) -> InjectedFault:
+        """The fault of a number, from 1 on; 404 if there is none, or it was cleared."""
+        if number not in self._faults:
+            raise Refused(404, "FAULT_NOT_FOUND", ["Fault not found"])
+        return self._faults[number]
+
+    def newest(self) -> InjectedFault:
+        """The one that was added last."""
+        return self._faults[self._last]
+
+    def clear(self, number: int | None) -> None:
+        """Forget a fault, by number, or all of them. Their numbers are not used again."""
+        if number is None:
+            self._faults.clear()
+        else:
+            del self._faults[self.find(number).number]
+
+    def for_post(self, organization: int, campaign: int) -> Encounter:
+        """What a POST of a campaign's webhook has to face; nothing is counted yet."""
+        return self._encounter(lambda fault: fault.may_strike_post(organization, campaign))
+
+    def for_answer(self, organization: int, path: str) -> Encounter:
+        """What the answer to a request of an organization has to face; nothing is counted yet."""
+        return self._encounter(lambda fault: fault.may_strike_answer(organization, path))
+
+    def count(self, met: tuple[int, ...], struck: int | None) -> None:
+        """Count an encounter, by the numbers of the faults."""
+        for number in met:
+            self._faults[number].met += 1
+        if struck is not None:
+            self._faults[struck].struck += 1
+
+    def _encounter(self, may_strike: Callable[[InjectedFault], bool]) -> Encounter:
+        met: list[int] = []
+        for fault in self:
+            if fault.left and may_strike(fault):
+                met.append(fault.number)
+                if self._strikes(fault):
+                    return Encounter(tuple(met), fault)
+        return Encounter(tuple(met))
+
+    def _strikes(self, fault: InjectedFault) -> bool:
+        if fault.order.share == 1:
+            return True
+        key = (Purpose.INJECTED_FAULT, fault.number, fault.met)
+        draw = np.random.Generator(generator(self._seed, key)).random()
+        return bool(draw < fault.order.share)
