@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 import dialsim
@@ -158,6 +159,21 @@ def test_somebody_is_found_by_number(open_tab: Any, sandbox: dialsim.Sandbox) ->
     tab.page.get_by_label("Phone number, recipient id or call id").fill("0000")
     tab.button("Find").click()
     tab.sees(tab.page.locator("#person"), "Nobody is found")
+
+
+def test_a_fault_is_added_seen_by_a_client_and_cleared(
+    open_tab: Any, sandbox: dialsim.Sandbox
+) -> None:
+    tab = open_tab()
+    faults = tab.page.locator("#faults")
+    tab.page.get_by_label("How often").fill("2")
+    tab.button("Add fault").click()
+    tab.sees(faults, "API answers are 503.*struck 0 of 2")
+    answer = httpx.get(f"{sandbox.url}/api/agent/list", headers={"X-API-Key": sandbox.api_key})
+    assert answer.status_code == 503
+    tab.sees(faults, "struck 1 of 2")
+    tab.button("Clear fault 1").click()
+    tab.sees(faults, "Nothing goes wrong on purpose")
 
 
 def test_everything_can_be_done_with_the_keyboard_and_focus_stays_through_updates(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -15,6 +16,7 @@ import dialsim
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.board import Board
+from dialsim.sandbox.page.fault_lines import KINDS, SHARES
 from dialsim.sandbox.page.live import LiveStreams
 from dialsim.sandbox.page.person import find_people
 from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections
@@ -162,6 +164,43 @@ def test_a_campaign_has_the_buttons_that_its_status_allows(client: Client) -> No
     }
 
 
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ("kind=api%3Derror%26status%3D503&next=2", "API answers are 503"),
+        ("kind=api%3Dslow%26delay%3D2s&next=2&share=0.1", "come 2s late, with a chance of 10%"),
+        ("kind=webhooks%3Dtwice&next=2&organization=Beta", "received twice, Beta alone"),
+    ],
+)
+def test_a_fault_is_asked_for_listed_counted_and_cleared(
+    client: Client, form: str, says: str
+) -> None:
+    assert "Nothing goes wrong on purpose" in ask(client, "/_dialsim/").text
+    assert ask(client, f"{OWN}/faults", "POST", form).status_code == 200
+    shown = ask(client, "/_dialsim/").text
+    assert says in shown
+    assert "struck 0 of 2" in shown
+    assert ask(client, f"{OWN}/faults/1/clear", "POST").status_code == 200
+    assert "Nothing goes wrong on purpose" in ask(client, "/_dialsim/").text
+    gone = ask(client, f"{OWN}/faults/1/clear", "POST")
+    assert (gone.status_code, _text(gone)) == (404, "Fault not found")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_the_form_offers_is_a_fault_that_can_be_had(client: Client, kind: str) -> None:
+    for share in SHARES:
+        form = urlencode({"kind": kind, "next": "3", "share": share, "organization": "Acme"})
+        assert ask(client, f"{OWN}/faults", "POST", form).status_code == 200
+    assert len([*client.exchange.faults]) == len(SHARES)
+
+
+def test_a_fault_that_makes_no_sense_is_refused_in_words(client: Client) -> None:
+    for form in ("kind=api%3Derror&next=lots", "kind=api%3Derror&next=0", "next=1", "kind=x%3D1"):
+        refused = ask(client, f"{OWN}/faults", "POST", form)
+        assert refused.status_code == 400
+        assert _text(refused)
+
+
 # -- people ----------------------------------------------------------------------------------------
 
 
@@ -209,7 +248,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes_and_ends_when_
 
     async def scene() -> tuple[list[str], list[str]]:
         events = streams.events(View())
-        first = [await anext(events) for _ in range(7)]
+        first = [await anext(events) for _ in range(8)]
         await clock.advance_by(250)  # nothing happens, but it is later
         second = [await anext(events)]
         streams.end()
@@ -219,7 +258,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes_and_ends_when_
     first, second = asyncio.run(scene())
     assert first == [
         "retry",
-        *("clock", "news", "organizations", "campaigns", "calls", "person"),
+        *("clock", "news", "organizations", "campaigns", "calls", "person", "faults"),
     ]
     assert second == ["clock"]
 

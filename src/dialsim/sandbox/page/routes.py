@@ -12,13 +12,15 @@ from starlette.routing import BaseRoute, Route
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox.commands import CancelCampaign, PauseCampaign, ResumeCampaign
+from dialsim.sandbox.commands import CancelCampaign, ClearFaults, PauseCampaign, ResumeCampaign
 from dialsim.sandbox.control.clock_endpoints import Move
+from dialsim.sandbox.control.fault_endpoints import read_fault
 from dialsim.sandbox.control.routes import Handler
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.call_lines import desk_at
+from dialsim.sandbox.page.fault_lines import KINDS, SHARES, body_of
 from dialsim.sandbox.page.live import LiveStreams
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.templating import OWN, render
@@ -86,6 +88,8 @@ class Page:
                 for name, command in _COMMANDS.items()
             ),
             Route(f"{OWN}/calls/{{place}}", self._call),
+            Route(f"{OWN}/faults", self._add_fault, methods=["POST"]),
+            Route(f"{OWN}/faults/{{number:int}}/clear", self._clear_fault, methods=["POST"]),
             Route(f"{OWN}/{{name}}", _asset),
         ]
 
@@ -111,6 +115,9 @@ class Page:
                 moves=_MOVES,
                 campaigns=listed[:_MOST_LISTED],
                 statuses=[*CallStatus],
+                organizations=[account.block.name for account in self._exchange.accounts],
+                fault_kinds=KINDS,
+                fault_shares=SHARES,
                 links=_LINKS,
             )
         )
@@ -120,12 +127,25 @@ class Page:
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
     async def _move(self, request: Request) -> Response:
-        form = dict(parse_qsl((await read_bytes(request)).decode("utf-8", "replace")))
         try:
-            await read_shape(Move, form).carry_out(self._clock)
+            await read_shape(Move, await _form(request)).carry_out(self._clock)
         except Refused as refused:
             return _said(refused)
         return _html(render("moved", now=self._exchange.simulation.at))
+
+    async def _add_fault(self, request: Request) -> Response:
+        try:
+            self._exchange.carry_out(read_fault(body_of(await _form(request)), self._exchange))
+        except Refused as refused:
+            return _said(refused)
+        return _html("")
+
+    async def _clear_fault(self, request: Request) -> Response:
+        try:
+            self._exchange.carry_out(ClearFaults(number=request.path_params["number"]))
+        except Refused as refused:
+            return _said(refused)
+        return _html("")
 
     def _steering(self, command: type[_Steering]) -> Handler:
         """What answers a button that has a campaign carry out a command."""
@@ -156,6 +176,10 @@ class Page:
                 view=View.read(request.query_params),
             )
         )
+
+
+async def _form(request: Request) -> dict[str, str]:
+    return dict(parse_qsl((await read_bytes(request)).decode("utf-8", "replace")))
 
 
 async def _to_the_page(_request: Request) -> Response:

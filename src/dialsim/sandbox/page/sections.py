@@ -14,6 +14,7 @@ from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.board import Board
 from dialsim.sandbox.page.call_lines import desk_at, latest_calls
 from dialsim.sandbox.page.cards import CampaignCard, OrganizationCard
+from dialsim.sandbox.page.fault_lines import FaultLine
 from dialsim.sandbox.page.person import MOST_FOUND, PersonLog, Who, find_people
 from dialsim.sandbox.page.templating import render
 from dialsim.sandbox.page.view import SPANS, Place, View, fitting_span
@@ -53,6 +54,7 @@ class Sections:
             "campaigns": self._campaigns(view),
             "calls": render("calls", calls=latest_calls(self._exchange, view), view=view),
             "person": self._person(view),
+            "faults": self._faults(),
         }
         _keep(self._rendered, view, (stamp, sections))
         return sections
@@ -61,7 +63,8 @@ class Sections:
         """Another value whenever there may be something new."""
         simulation = self._exchange.simulation
         size, advancing = simulation.log.size(), self._clock.advancing
-        return simulation.at, size, advancing, monotonic() // _UNTOLD
+        faults = tuple((fault.number, fault.met) for fault in self._exchange.faults)
+        return simulation.at, size, advancing, faults, monotonic() // _UNTOLD
 
     def _news(self) -> str:
         log = self._exchange.simulation.log
@@ -89,6 +92,10 @@ class Sections:
             for account, desk in islice(every, first, first + CAMPAIGNS_A_PAGE)
         ]
         return render("campaigns", cards=cards, pages=pages, shown=shown, view=view)
+
+    def _faults(self) -> str:
+        lines = [FaultLine.of(self._exchange, fault) for fault in self._exchange.faults]
+        return render("faults", faults=lines)
 
     def look_up(self, text: str) -> list[Place]:
         """The people whom somebody looks for; they are kept for the tabs that list them."""
