@@ -44,6 +44,7 @@ def test_the_purposes_numbers_are_frozen() -> None:
         "CAMPAIGN_ID": 103,
         "AGENT_ID": 104,
         "ORGANIZATION_ID": 105,
+        "INJECTED_FAULT": 110,
     }
 
 
