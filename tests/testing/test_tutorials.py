@@ -11,7 +11,11 @@ import pytest
 from testing.conftest import Inner
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [DOCS / "regression-testing.md", DOCS / "test-your-client.md"]
+PAGES = [
+    DOCS / "regression-testing.md",
+    DOCS / "test-your-client.md",
+    DOCS / "break-it-on-purpose.md",
+]
 BLOCK = re.compile(r"^```(python|yaml|console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EDIT = re.compile(r"# (\S+): (\S+) -> (\S+)\n")
 

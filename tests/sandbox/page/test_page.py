@@ -182,8 +182,9 @@ def test_a_fault_is_asked_for_listed_counted_and_cleared(
     assert "struck 0 of 2" in shown
     assert ask(client, f"{OWN}/faults/1/clear", "POST").status_code == 200
     assert "Nothing goes wrong on purpose" in ask(client, "/_dialsim/").text
-    gone = ask(client, f"{OWN}/faults/1/clear", "POST")
-    assert (gone.status_code, _text(gone)) == (404, "Fault not found")
+    for number in ("1", "x", "9" * 5000):
+        gone = ask(client, f"{OWN}/faults/{number}/clear", "POST")
+        assert (gone.status_code, _text(gone)) == (404, "Fault not found")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -62,6 +62,13 @@ def read_fault(body: object, exchange: Exchange) -> InjectFault:
     return InjectFault(order=order, organization=organization, campaign=campaign)
 
 
+def find_fault(request: Request, exchange: Exchange) -> InjectedFault:
+    """The fault whose id stands in the path; 404 if there is none."""
+    number = request.path_params["id"]
+    known = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
+    return exchange.faults.find(int(number) if known else 0)
+
+
 class FaultEndpoints:
     """Takes orders for faults, lists and clears them."""
 
@@ -84,10 +91,10 @@ class FaultEndpoints:
         return bare(FaultState.of(self._exchange.faults.newest()), 201)
 
     async def _show(self, request: Request) -> Response:
-        return bare(FaultState.of(self._find(request)))
+        return bare(FaultState.of(find_fault(request, self._exchange)))
 
     async def _clear(self, request: Request) -> Response:
-        fault = self._find(request)
+        fault = find_fault(request, self._exchange)
         self._exchange.carry_out(ClearFaults(number=fault.number))
         return bare(FaultState.of(fault))
 
@@ -95,8 +102,3 @@ class FaultEndpoints:
         cleared = [FaultState.of(fault) for fault in self._exchange.faults]
         self._exchange.carry_out(ClearFaults())
         return bare(cleared)
-
-    def _find(self, request: Request) -> InjectedFault:
-        number = request.path_params["id"]
-        known = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
-        return self._exchange.faults.find(int(number) if known else 0)

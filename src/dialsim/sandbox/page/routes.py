@@ -14,7 +14,7 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.status import CallStatus
 from dialsim.sandbox.commands import CancelCampaign, ClearFaults, PauseCampaign, ResumeCampaign
 from dialsim.sandbox.control.clock_endpoints import Move
-from dialsim.sandbox.control.fault_endpoints import read_fault
+from dialsim.sandbox.control.fault_endpoints import find_fault, read_fault
 from dialsim.sandbox.control.routes import Handler
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.exchange import Exchange
@@ -89,7 +89,7 @@ class Page:
             ),
             Route(f"{OWN}/calls/{{place}}", self._call),
             Route(f"{OWN}/faults", self._add_fault, methods=["POST"]),
-            Route(f"{OWN}/faults/{{number:int}}/clear", self._clear_fault, methods=["POST"]),
+            Route(f"{OWN}/faults/{{id}}/clear", self._clear_fault, methods=["POST"]),
             Route(f"{OWN}/{{name}}", _asset),
         ]
 
@@ -142,7 +142,8 @@ class Page:
 
     async def _clear_fault(self, request: Request) -> Response:
         try:
-            self._exchange.carry_out(ClearFaults(number=request.path_params["number"]))
+            fault = find_fault(request, self._exchange)
+            self._exchange.carry_out(ClearFaults(number=fault.number))
         except Refused as refused:
             return _said(refused)
         return _html("")
