@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
+from tests.sandbox.described import require_as_described
 
 import dialsim
 from dialsim.sandbox.app import application
@@ -56,9 +57,11 @@ class Client:
 
 
 def control(client: Client, method: str, path: str, body: object = None) -> httpx.Response:
-    """A request to the control plane, from this machine."""
-    headers = {"Host": "127.0.0.1:8400"}
-    if body is None:
-        return client.ask(method, f"/_dialsim{path}", headers)
-    headers |= {"Content-Type": "application/json"}
-    return client.ask(method, f"/_dialsim{path}", headers, json.dumps(body).encode())
+    """A request to the control plane, from this machine; its answer is as described."""
+    headers, content = {"Host": "127.0.0.1:8400"}, None
+    if body is not None:
+        headers |= {"Content-Type": "application/json"}
+        content = json.dumps(body).encode()
+    response = client.ask(method, f"/_dialsim{path}", headers, content)
+    require_as_described(method, f"/_dialsim{path}", response)
+    return response

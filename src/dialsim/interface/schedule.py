@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer
+from pydantic import ConfigDict, Field, PlainSerializer
 from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
-from pydantic_core import CoreSchema
 
 from dialsim.interface.faults import Fault, Fields, ScheduleRejected
 from dialsim.interface.identifiers import UUID_PATTERN
@@ -19,7 +18,7 @@ from dialsim.interface.windows import (
     TimeRange,
     read_time_windows,
 )
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import NullAsAbsent, WireModel
 
 __all__ = [
     "CallingAccount",
@@ -36,16 +35,6 @@ LEAST_RETRY_INTERVAL = 300_000
 DEFAULT_RETRY_INTERVAL = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class _NullAsAbsent:
-    """Lets the JSON Schema of a field with a default show that null counts as absent (C9)."""
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return {"anyOf": [handler(schema), {"type": "null"}]}
-
-
 Instant = Annotated[
     int,
     Field(strict=True),
@@ -58,7 +47,7 @@ _RetryInterval = Annotated[
     int,
     Field(strict=True, ge=0),
     WithJsonSchema({"type": "integer", "anyOf": [{"const": 0}, {"minimum": LEAST_RETRY_INTERVAL}]}),
-    _NullAsAbsent(),
+    NullAsAbsent(),
 ]
 
 
@@ -107,13 +96,13 @@ class ScheduleRequest(WireModel):
         "It must be after startDateTime.",
         examples=["2026-01-12T12:00:00Z"],
     )
-    time_windows: Annotated[tuple[DayWindows, ...], _OneOrMore, _NullAsAbsent()] = Field(
+    time_windows: Annotated[tuple[DayWindows, ...], _OneOrMore, NullAsAbsent()] = Field(
         default=DEFAULT_TIME_WINDOWS,
         description="When people may be called, by day of the week, in Thai time; not on days "
         "left out.",
         examples=[[{"dayOfWeek": 1, "time": [{"start": "09:00", "end": "12:00"}]}]],
     )
-    max_attempts: Annotated[int, Field(strict=True, ge=1), _NullAsAbsent()] = Field(
+    max_attempts: Annotated[int, Field(strict=True, ge=1), NullAsAbsent()] = Field(
         default=1,
         description="Calls per recipient, the first included: 3 means up to 2 retries.",
         examples=[3],
@@ -151,7 +140,7 @@ class ScheduleRequest(WireModel):
         "agent's voice. Naming any uses the second-generation voice engine.",
         examples=[["malee"]],
     )
-    remove_duplicates: Annotated[bool, Field(strict=True), _NullAsAbsent()] = Field(
+    remove_duplicates: Annotated[bool, Field(strict=True), NullAsAbsent()] = Field(
         default=False,
         description="Drop recipients whom this agent has already reached within the "
         "organization's duplicate-call window.",

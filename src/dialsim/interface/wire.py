@@ -2,8 +2,47 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, WithJsonSchema
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from dialsim.interface.identifiers import UUID_PATTERN
+
+UuidText = Annotated[
+    str, WithJsonSchema({"type": "string", "format": "uuid", "pattern": UUID_PATTERN})
+]
+"""A UUID as it is answered."""
+InstantText = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "date-time",
+            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+            "examples": ["2026-01-05T02:00:06.000Z"],
+        }
+    ),
+]
+"""An instant as it is answered: UTC, to the millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullAsAbsent:
+    """Lets the JSON Schema of a field with a default show that null counts as absent (C9)."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": "null"}]}
+
+
+def given(name: str) -> dict[str, Any]:
+    """The JSON Schema of an object that has a property, null counting as left out."""
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
 
 class WireModel(BaseModel):
@@ -14,5 +53,6 @@ class WireModel(BaseModel):
         extra="forbid",
         alias_generator=to_camel,
         populate_by_name=True,
+        json_schema_serialization_defaults_required=True,
         field_title_generator=lambda name, _: to_camel(name),
     )

@@ -14,12 +14,13 @@ from dialsim.sandbox.injected_faults import InjectedFault
 MARK = "X-Dialsim-Fault"
 """The header of an error that was asked for: the fault's number."""
 
-_ERRORS = {
+ERRORS = {
     500: ("INTERNAL_ERROR", "Internal server error"),
     502: ("BAD_GATEWAY", "Bad gateway"),
     503: ("SERVICE_UNAVAILABLE", "Service unavailable"),
     504: ("GATEWAY_TIMEOUT", "Gateway timeout"),
 }
+"""The errors that can be asked for: code and text by status."""
 
 
 class AnswerFaults:
@@ -40,7 +41,7 @@ class AnswerFaults:
             await self._app(scope, receive, send)
         elif fault.order.api == "error":
             status = fault.order.status or 503
-            code, text = _ERRORS[status]
+            code, text = ERRORS[status]
             refused = Refused(status, code, [text])
             await failure(refused, {MARK: str(fault.number)})(scope, receive, send)
         else:

@@ -12,7 +12,7 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.analysis import UNKNOWN
 from dialsim.interface.instants import format_instant
 from dialsim.interface.status import AgentStatus, CallStatus
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import InstantText, UuidText, WireModel
 from dialsim.results.cost import price
 from dialsim.results.ledger import CALL_STATUSES, NEVER
 from dialsim.results.stream.verdicts import Verdict
@@ -27,9 +27,9 @@ class CallRow(WireModel):
     """A call as it stands: the columns of the calls table, and whom it is for."""
 
     recipient: int = Field(description="Position in the campaign's list, from 0.")
-    recipient_id: str
+    recipient_id: UuidText
     tel: str
-    call_id: str
+    call_id: UuidText
     session_id: str
     call: int = Field(description="1, 2, … of this recipient.")
     attempt: int | None
@@ -38,12 +38,12 @@ class CallRow(WireModel):
     caller_id: str | None
     voice_key: str | None
     segment: str | None
-    created_at: str
-    queued_at: str | None
-    initiated_at: str | None
-    ringing_at: str | None
-    call_started_at: str | None
-    call_ended_at: str | None
+    created_at: InstantText
+    queued_at: InstantText | None
+    initiated_at: InstantText | None
+    ringing_at: InstantText | None
+    call_started_at: InstantText | None
+    call_ended_at: InstantText | None
     call_duration_ms: int | None
     analysis: Verdict | None
     funnel: str | None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import NullAsAbsent, WireModel, given
 from dialsim.scenario.fields import Number, Text, Whole, broken, patterned
 from dialsim.scenario.units import PositiveDuration, format_duration
 
@@ -45,6 +45,8 @@ _GOES_WITH = {
 class FaultOrder(WireModel):
     """A fault of webhooks or of API answers: how often it strikes, and whom."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [given("webhooks"), given("api")]})
+
     webhooks: WebhookFault | None = Field(
         default=None, description="What happens to POSTs of the webhook."
     )
@@ -54,7 +56,7 @@ class FaultOrder(WireModel):
     next: Annotated[Whole, Field(ge=1, le=MOST_STRIKES)] = Field(
         description="How many it strikes.", examples=[3]
     )
-    share: Annotated[Number, Field(gt=0, le=1)] = Field(
+    share: Annotated[Number, Field(gt=0, le=1), NullAsAbsent()] = Field(
         default=1, description="The chance, for each that it could strike, to be struck."
     )
     organization: Text | None = Field(

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from dialsim.engine.dialler import Dialler
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import WireModel, given
 from dialsim.scenario.fields import Limit, Switch, Url, broken
 
 
 class OrganizationChanges(WireModel):
     """What is to be changed; what is left out stays, and null is no value but for the URL."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                given("maxConcurrentCalls"),
+                given("callingAllowed"),
+                given("regenerateApiKey"),
+                {"required": ["webhookUrl"]},
+            ]
+        }
+    )
 
     max_concurrent_calls: Limit | None = Field(
         default=None, description="A lower limit hangs up nobody.", examples=[20]

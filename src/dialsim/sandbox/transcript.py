@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import UuidText, WireModel
 
 _TURN_MS = 6_000
 _MOST_TURNS = 40
@@ -26,7 +26,7 @@ class Turn(WireModel):
 class Transcript(WireModel):
     """A conversation as text; no turns where nobody spoke."""
 
-    call_id: str
+    call_id: UuidText
     session_id: str
     language: Literal["th"] = "th"
     duration_ms: int

@@ -11,7 +11,7 @@ from pydantic import Field
 from dialsim.engine.trace import CHANGES, CallLog, CallRows
 from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus, Phase
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import InstantText, WireModel
 from dialsim.results.ledger import CALL_STATUSES, TO_STATUS
 from dialsim.sandbox.call_book import CallBook
 from dialsim.sandbox.call_results import AnalysisChanges, CallResults
@@ -20,7 +20,7 @@ from dialsim.sandbox.call_results import AnalysisChanges, CallResults
 class TransitionRow(WireModel):
     """A change of a call: the columns of the transitions table."""
 
-    at: str
+    at: InstantText
     recipient: int = Field(description="Position in the campaign's list, from 0.")
     call: int = Field(description="1, 2, … of this recipient.")
     from_status: CallStatus | None

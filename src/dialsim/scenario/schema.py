@@ -24,7 +24,7 @@ def json_schema() -> dict[str, Any]:
     Each key has a description with its unit and an example. What only a look at the whole file
     can tell (references, order of instants, sums) is not in it; `load` checks that.
     """
-    schema = _tidied(Scenario.model_json_schema())
+    schema = tidied(Scenario.model_json_schema())
     # the models have both once they are read; a file may leave them out
     schema["required"].remove("clock")
     del schema["$defs"]["Clock"]["required"]
@@ -35,23 +35,23 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": DIALECT, **schema, **about}
 
 
-def _tidied(part: Any) -> Any:
+def tidied(part: Any) -> Any:
     """A part of pydantic's schema: bounds in JSON Schema's words, durations as they are written.
 
     Defaults of null, which say no more than that a key may be left out, are dropped.
     """
     if isinstance(part, list):
-        return [_tidied(item) for item in part]
+        return [tidied(item) for item in part]
     if not isinstance(part, dict):
         return part
-    tidied = {
-        _BOUNDS.get(key, key) if isinstance(below, int | float) else key: _tidied(below)
+    plain = {
+        _BOUNDS.get(key, key) if isinstance(below, int | float) else key: tidied(below)
         for key, below in part.items()
         if below is not None
     }
-    if tidied.get("pattern") == DURATION_PATTERN and isinstance(tidied.get("default"), int):
-        tidied["default"] = format_duration(tidied["default"])
-    return tidied
+    if plain.get("pattern") == DURATION_PATTERN and isinstance(plain.get("default"), int):
+        plain["default"] = format_duration(plain["default"])
+    return plain
 
 
 def known_keys(path: Path, values: object) -> list[str]:

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CampaignStatus
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import InstantText, UuidText, WireModel
 from dialsim.sandbox.account import Account
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import CancelCampaign, DeleteCampaign, ResumeCampaign
@@ -26,13 +26,13 @@ from dialsim.sandbox.service import require_uuid
 class CampaignState(WireModel):
     """A campaign as it stands."""
 
-    id: str
+    id: UuidText
     organization: str = Field(description="Its name.")
     name: str
     agent: str = Field(description="Its name.")
     status: CampaignStatus
     deleted: bool = Field(description="Whether it is missing in the interface itself.")
-    created_at: str
+    created_at: InstantText
     total_recipients: int
 
     @classmethod

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from dialsim.interface.instants import format_instant
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import InstantText, WireModel, given
 from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.envelopes import bare
@@ -25,10 +25,10 @@ from dialsim.scenario.units import Duration, Instant
 class ClockState(WireModel):
     """The clock as it stands."""
 
-    now: str = Field(description="The instant up to which everything has happened.")
+    now: InstantText = Field(description="The instant up to which everything has happened.")
     mode: Literal["manual"] = "manual"
     speed: None = None
-    next_event_at: str | None = Field(description="null when nothing is left to happen.")
+    next_event_at: InstantText | None = Field(description="null when nothing is left to happen.")
     status: Literal["ready", "advancing"]
 
     @classmethod
@@ -44,6 +44,10 @@ class ClockState(WireModel):
 
 class Move(WireModel):
     """How the clock is to be moved: one of `to`, `by` and `until`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [given("to"), given("by"), given("until")]}
+    )
 
     to: Instant | None = Field(default=None, examples=["2026-01-05T04:00:00Z"])
     by: Duration | None = Field(default=None, examples=["2h"])

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from dialsim.interface.wire import WireModel
+from dialsim.interface.wire import UuidText, WireModel
 from dialsim.sandbox.account import Account
 from dialsim.sandbox.commands import ChangeOrganization
 from dialsim.sandbox.control.routes import MOST_BYTES, route
@@ -22,7 +22,7 @@ from dialsim.sandbox.shapes import read_shape
 class OrganizationState(WireModel):
     """An organization as it stands. Its API key is not shown."""
 
-    id: str
+    id: UuidText
     name: str
     max_concurrent_calls: int
     slots_in_use: int = Field(description="Calls INITIATED: dialling, ringing or talking.")

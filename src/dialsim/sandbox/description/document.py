@@ -8,20 +8,42 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from dialsim.sandbox.description.control import CONTROL_OPERATIONS
 from dialsim.sandbox.description.failures import failures
-from dialsim.sandbox.description.operations import OPERATIONS, Operation
+from dialsim.sandbox.description.files import FILE_OPERATIONS
+from dialsim.sandbox.description.operation import JSON, Operation
+from dialsim.sandbox.description.operations import OPERATIONS
 from dialsim.sandbox.description.shapes import Failure
 from dialsim.sandbox.description.webhook import CallResult
+from dialsim.scenario.schema import tidied
 from dialsim.version import __version__
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLACE = "#/components/schemas/{model}"
 _ABOUT = (
     "Outbound calls by voice agents, simulated by dialsim on a virtual clock. What clients may "
-    "rely on is here; how the clock is moved is not part of the interface."
+    "rely on at the real service is tagged `interface`; what is tagged `sandbox` steers and shows "
+    "the simulation, and the service has nothing of it."
 )
+_TAGS = {
+    "interface": "What the service offers, and its sandbox just so.",
+    "sandbox": "What only the sandbox has: its control plane, and the files behind its links. "
+    "Successes have no envelope.",
+}
+_KEY = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "X-API-Key",
+    "description": "The one key of the organization.",
+}
+_TOKEN = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The control token, asked for only where the sandbox was started with one "
+    "(--control-token); else programs and pages of the same machine are answered without.",
+}
 
-Schemas = Mapping[Any, dict[str, Any]]
+Schemas = Mapping[tuple[Any, Any], dict[str, Any]]
 
 
 class _Untitled(GenerateJsonSchema):
@@ -32,9 +54,10 @@ class _Untitled(GenerateJsonSchema):
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI 3.1 description of the interface, as plain values."""
-    shapes = [(operation.answer, "serialization") for operation in OPERATIONS]
-    shapes += [(operation.body, "validation") for operation in OPERATIONS if operation.body]
+    """The OpenAPI 3.1 description of interface and control plane, as plain values."""
+    operations = (*OPERATIONS, *CONTROL_OPERATIONS, *FILE_OPERATIONS)
+    shapes = [(one.answer, "serialization") for one in operations if one.answer is not None]
+    shapes += [(one.body, "validation") for one in operations if one.body is not None]
     shapes += [(Failure, "serialization"), (CallResult, "serialization")]
     schemas, components = _schemas(shapes)
     return {
@@ -46,18 +69,14 @@ def document() -> dict[str, Any]:
             "description": _ABOUT,
         },
         "servers": [{"url": "/"}],
-        "paths": _paths(OPERATIONS, schemas),
-        "webhooks": {"CALL_RESULT": {"post": _webhook(schemas[CallResult])}},
+        "tags": [{"name": name, "description": about} for name, about in _TAGS.items()],
+        "paths": _paths(operations, schemas),
+        "webhooks": {
+            "CALL_RESULT": {"post": _webhook(schemas[CallResult, "serialization"])},
+        },
         "components": {
             "schemas": components,
-            "securitySchemes": {
-                "apiKey": {
-                    "type": "apiKey",
-                    "in": "header",
-                    "name": "X-API-Key",
-                    "description": "The one key of the organization.",
-                }
-            },
+            "securitySchemes": {"apiKey": _KEY, "controlToken": _TOKEN},
         },
     }
 
@@ -68,7 +87,7 @@ def _schemas(shapes: Iterable[tuple[Any, Any]]) -> tuple[Schemas, dict[str, Any]
     found, definitions = TypeAdapter.json_schemas(
         adapters, ref_template=_PLACE, schema_generator=_Untitled
     )
-    return {shape: schema for (shape, _), schema in found.items()}, definitions["$defs"]
+    return tidied(found), tidied(definitions["$defs"])
 
 
 def _paths(operations: Iterable[Operation], schemas: Schemas) -> dict[str, Any]:
@@ -84,17 +103,25 @@ def _described(operation: Operation, schemas: Schemas) -> dict[str, Any]:
         "operationId": operation.name,
         "summary": operation.summary,
         "description": operation.about,
-        "security": [{"apiKey": []}] if operation.path.startswith("/api/") else [],
+        "tags": ["interface" if operation.of_the_interface else "sandbox"],
+        "security": operation.security,
         "parameters": list(operation.parameters),
-        "responses": {"200": _success(operation, schemas[operation.answer])},
+        "responses": {str(operation.status): _success(operation, schemas)},
     }
     described["responses"] |= failures(operation.failures)
     if operation.body is not None:
-        described["requestBody"] = {"required": True, "content": _json(schemas[operation.body])}
+        content = _json(schemas[operation.body, "validation"])
+        if operation.other_media is not None:
+            content |= {operation.other_media: {"schema": {"type": "string"}}}
+        described["requestBody"] = {"required": True, "content": content}
     return described
 
 
-def _success(operation: Operation, schema: dict[str, Any]) -> dict[str, Any]:
+def _success(operation: Operation, schemas: Schemas) -> dict[str, Any]:
+    success: dict[str, Any] = {"description": "Done as asked."}
+    if operation.answer is None:
+        return success | {"content": {operation.media: {}}}
+    schema = schemas[operation.answer, "serialization"]
     if operation.messages:
         schema = {
             "type": "object",
@@ -106,7 +133,7 @@ def _success(operation: Operation, schema: dict[str, Any]) -> dict[str, Any]:
                 "data": schema,
             },
         }
-    success = {"description": "Done as asked.", "content": _json(schema)}
+    success["content"] = _json(schema)
     return success if operation.links is None else success | {"links": operation.links}
 
 
@@ -123,4 +150,4 @@ def _webhook(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"application/json": {"schema": schema}}
+    return {JSON: {"schema": schema}}

@@ -1,4 +1,4 @@
-"""How operations may fail: statuses, codes, and texts as examples of them (section 7)."""
+"""How operations may fail: statuses, codes, and texts as examples of them (section 7, and ours)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from dialsim.sandbox.answer_faults import ERRORS, MARK
+
 FAILURE = {"$ref": "#/components/schemas/Failure"}
 
 
 class FailureKind(NamedTuple):
-    """A code, the status it comes with, and one of its texts."""
+    """A code, the status it comes with, and one of its texts; `marked` if faults have it happen."""
 
     status: int
     code: str
     text: str
+    marked: bool = False
 
 
 NO_KEY = FailureKind(401, "API_KEY_REQUIRED", "API key is required")
@@ -39,6 +42,55 @@ TOO_LARGE = FailureKind(
     413, "PAYLOAD_TOO_LARGE", "The request body must not be larger than 1048576 bytes"
 )
 OUR_FAULT = FailureKind(500, "INTERNAL_ERROR", "Internal server error")
+ASKED_FOR = tuple(
+    FailureKind(status, code, text, marked=True) for status, (code, text) in ERRORS.items()
+)
+"""What operators can have happen to requests of the interface; a fault of ours is among them."""
+
+NO_TOKEN = FailureKind(401, "CONTROL_TOKEN_REQUIRED", "The control token is required")
+WRONG_TOKEN = FailureKind(401, "INVALID_CONTROL_TOKEN", "Invalid control token")
+ELSEWHERE = FailureKind(403, "FORBIDDEN", "The control plane answers this machine alone")
+TOO_LARGE_HERE = TOO_LARGE._replace(text="The request body must not be larger than 268435456 bytes")
+GUARDED = (NO_TOKEN, WRONG_TOKEN, ELSEWHERE, OUR_FAULT)
+"""How every request of the control plane may fail."""
+BODY = (*GUARDED, INVALID_BODY, TOO_LARGE_HERE)
+"""How every one with a body may fail."""
+BEFORE_NOW = FailureKind(
+    400, "VALIDATION_FAILED", "to must not be before now, 2026-01-05T02:00:00.000Z"
+)
+CLOCK_BUSY = FailureKind(409, "CLOCK_BUSY", "The clock is being moved already")
+NOT_IDLE = FailureKind(
+    409,
+    "NOT_IDLE",
+    "After a year there is still something to happen, at 2027-01-06T02:00:00.000Z",
+)
+NOT_RESUMABLE = NOT_PAUSABLE._replace(text="Cannot resume a RUNNING campaign")
+NOT_CANCELLABLE = NOT_PAUSABLE._replace(text="Cannot cancel a COMPLETED campaign")
+NOT_DELIVERED = FailureKind(
+    409,
+    "INVALID_CALL_STATE",
+    "Cannot re-analyze a call whose result has not been delivered yet",
+)
+NO_ORGANIZATION = FailureKind(404, "ORGANIZATION_NOT_FOUND", "Organization not found")
+NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
+TOO_MANY_FAULTS = FailureKind(
+    409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
+)
+UNKNOWN_MEDIA = FailureKind(
+    415, "UNSUPPORTED_MEDIA_TYPE", "Content-Type must be application/json or text/csv"
+)
+NO_FILE = FailureKind(404, "FILE_NOT_FOUND", "File not found")
+WRONG_SIGNATURE = FailureKind(403, "INVALID_SIGNATURE", "The link's signature is wrong")
+EXPIRED = FailureKind(410, "LINK_EXPIRED", "The link expired at 2026-01-05T03:00:00.000Z")
+REMOVED = FailureKind(410, "FILE_REMOVED", "The recording was removed")
+
+
+_MARKS: dict[str, Any] = {
+    MARK: {
+        "description": "The number of the fault that was asked for, where this is one.",
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+    }
+}
 
 
 def failures(kinds: Iterable[FailureKind]) -> dict[str, Any]:
@@ -53,7 +105,7 @@ def failures(kinds: Iterable[FailureKind]) -> dict[str, Any]:
 def _response(status: int, kinds: list[FailureKind]) -> dict[str, Any]:
     codes = [kind.code for kind in kinds]
     own = {"properties": {"statusCode": {"const": status}, "code": {"enum": codes}}}
-    return {
+    response = {
         "description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}",
         "content": {
             "application/json": {
@@ -62,6 +114,7 @@ def _response(status: int, kinds: list[FailureKind]) -> dict[str, Any]:
             }
         },
     }
+    return response | {"headers": _MARKS} if any(kind.marked for kind in kinds) else response
 
 
 def _envelope(kind: FailureKind) -> dict[str, Any]:

@@ -2,60 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from dialsim.interface.identifiers import UUID_PATTERN
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.sandbox.description import failures as fail
 from dialsim.sandbox.description import shapes
-from dialsim.sandbox.description.failures import FailureKind
+from dialsim.sandbox.description.operation import PAGE, Operation, identifier, link
 
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One method of one path.
-
-    `answer` is the shape of a success: of its `data` where `messages`, the texts beside it, are
-    given, else of the whole body. `links` are OpenAPI links of a success by name.
-    """
-
-    method: str
-    path: str
-    name: str
-    summary: str
-    about: str
-    answer: Any
-    messages: tuple[str, ...] = ()
-    parameters: tuple[dict[str, Any], ...] = ()
-    body: type | None = None
-    failures: tuple[FailureKind, ...] = ()
-    links: dict[str, Any] | None = None
-
-
-def _identifier(name: str, noun: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "path",
-        "required": True,
-        "description": f"The {noun}'s id.",
-        "schema": {"type": "string", "format": "uuid", "pattern": UUID_PATTERN},
-    }
-
-
-def _link(operation: str, parameter: str, place: str) -> dict[str, Any]:
-    return {"operationId": operation, "parameters": {parameter: f"$response.body#/data/{place}"}}
-
-
-_CAMPAIGN = _identifier("id", "campaign")
-_PAGE = {
-    "name": "page",
-    "in": "query",
-    "description": "The page's number, from 1; a page beyond the last is empty.",
-    "schema": {"type": "integer", "minimum": 1, "default": 1},
-    "example": 1,
-}
-_KEYED = (fail.NO_KEY, fail.WRONG_KEY, fail.OUR_FAULT)
+_CAMPAIGN = identifier("id", "campaign")
+_KEYED = (fail.NO_KEY, fail.WRONG_KEY, *fail.ASKED_FOR)
 
 OPERATIONS = (
     Operation(
@@ -98,9 +51,9 @@ OPERATIONS = (
         "Pages of 100, the newest recipient first.",
         answer=shapes.RecipientPage,
         messages=("Get Campaign recipients successfully",),
-        parameters=(_CAMPAIGN, _PAGE),
+        parameters=(_CAMPAIGN, PAGE),
         failures=(*_KEYED, fail.INVALID_ID, fail.INVALID_PAGE, fail.NO_CAMPAIGN),
-        links={"newestRecipient": _link("getRecipient", "recipientId", "recipients/0/id")},
+        links={"newestRecipient": link("getRecipient", "recipientId", "data/recipients/0/id")},
     ),
     Operation(
         "get",
@@ -110,13 +63,13 @@ OPERATIONS = (
         "One recipient, as in the list of its campaign.",
         answer=shapes.Recipient,
         messages=("Get Recipient details successfully",),
-        parameters=(_identifier("recipientId", "recipient"),),
+        parameters=(identifier("recipientId", "recipient"),),
         failures=(
             *_KEYED,
             fail.INVALID_ID._replace(text="recipientId must be a valid UUID"),
             fail.NO_RECIPIENT,
         ),
-        links={"recipientsOfItsCampaign": _link("listRecipients", "id", "campaignId")},
+        links={"recipientsOfItsCampaign": link("listRecipients", "id", "data/campaignId")},
     ),
     Operation(
         "get",
@@ -126,13 +79,13 @@ OPERATIONS = (
         "One call with its result. The webhook gives its id as payload.call.id.",
         answer=shapes.Call,
         messages=("Get Call details successfully",),
-        parameters=(_identifier("callId", "call"),),
+        parameters=(identifier("callId", "call"),),
         failures=(
             *_KEYED,
             fail.INVALID_ID._replace(text="callId must be a valid UUID"),
             fail.NO_CALL,
         ),
-        links={"itsRecipient": _link("getRecipient", "recipientId", "recipient/id")},
+        links={"itsRecipient": link("getRecipient", "recipientId", "data/recipient/id")},
     ),
     Operation(
         "post",
@@ -156,7 +109,7 @@ OPERATIONS = (
             fail.STARTED,
             fail.TOO_LARGE,
         ),
-        links={"itsRecipients": _link("listRecipients", "id", "id")},
+        links={"itsRecipients": link("listRecipients", "id", "data/id")},
     ),
     Operation(
         "get",

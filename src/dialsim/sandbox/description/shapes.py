@@ -8,25 +8,13 @@ from pydantic import Field, JsonValue, WithJsonSchema, with_config
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from dialsim.interface.identifiers import UUID_PATTERN
 from dialsim.interface.status import CallStatus
 from dialsim.interface.voices import Voice, VoiceCategory
+from dialsim.interface.wire import InstantText, UuidText
 
 closed = with_config(extra="forbid", alias_generator=to_camel)
 """Makes a shape of named fields alone, in camelCase on the wire."""
 
-Uuid = Annotated[str, WithJsonSchema({"type": "string", "format": "uuid", "pattern": UUID_PATTERN})]
-Instant = Annotated[
-    str,
-    WithJsonSchema(
-        {
-            "type": "string",
-            "format": "date-time",
-            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
-            "examples": ["2026-01-05T02:00:06.000Z"],
-        }
-    ),
-]
 Seconds = Annotated[
     str,
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+\.[0-9]{3}$", "examples": ["90.000"]}),
@@ -59,7 +47,7 @@ class AgentParameter(TypedDict):
 class Agent(TypedDict):
     """The script of a conversation, as it is published."""
 
-    id: Uuid
+    id: UuidText
     name: Annotated[str, Field(description="Its name in the dashboard.", examples=["Reminder"])]
     params_schema: Annotated[
         dict[str, AgentParameter] | None,
@@ -74,7 +62,7 @@ class Agent(TypedDict):
 class CampaignStanding(TypedDict):
     """A campaign's status after a request."""
 
-    id: Uuid
+    id: UuidText
     status: Annotated[Literal["PAUSED"], Field(description="The status after the request.")]
 
 
@@ -82,7 +70,7 @@ class CampaignStanding(TypedDict):
 class CampaignStart(TypedDict):
     """A campaign that has been started."""
 
-    id: Uuid
+    id: UuidText
     status: Annotated[Literal["SCHEDULED"], Field(description="The status after the request.")]
     removed_recipients: NotRequired[
         Annotated[
@@ -96,7 +84,7 @@ class CampaignStart(TypedDict):
 class Recipient(TypedDict):
     """A person whom a campaign calls."""
 
-    id: Uuid
+    id: UuidText
     customer_name: Annotated[
         str | None,
         Field(description="null where none was uploaded, empty where masked.", examples=["สมชาย"]),
@@ -124,9 +112,9 @@ class Recipient(TypedDict):
             examples=[{"amount": 1500}],
         ),
     ]
-    campaign_id: Uuid
-    created_at: Instant
-    updated_at: Instant
+    campaign_id: UuidText
+    created_at: InstantText
+    updated_at: InstantText
     personal_data_masked: Annotated[
         bool, Field(description="Whether retention has removed the person's data.")
     ]
@@ -205,7 +193,7 @@ class NoResult(TypedDict):
 class CalledPerson(TypedDict):
     """The recipient of a call; masked where `dataExpired.personalData` is true."""
 
-    id: Uuid
+    id: UuidText
     customer_name: str | None
     tel: str
 
@@ -223,7 +211,7 @@ class DataExpired(TypedDict):
 class Call(TypedDict):
     """One attempt to reach a recipient."""
 
-    id: Annotated[Uuid, Field(description="The webhook names it payload.call.id.")]
+    id: Annotated[UuidText, Field(description="The webhook names it payload.call.id.")]
     session_id: Annotated[str, Field(description="The attempt's session.")]
     call_status: CallStatus
     agent_status: Annotated[
@@ -235,9 +223,9 @@ class Call(TypedDict):
         ),
     ]
     call_started_at: Annotated[
-        Instant | None, Field(description="Begin of the conversation; null if never answered.")
+        InstantText | None, Field(description="Begin of the conversation; null if never answered.")
     ]
-    call_ended_at: Annotated[Instant | None, Field(description="End of the attempt.")]
+    call_ended_at: Annotated[InstantText | None, Field(description="End of the attempt.")]
     call_duration: Annotated[
         Seconds | None, Field(description="Seconds of conversation; null if never connected.")
     ]
@@ -245,8 +233,8 @@ class Call(TypedDict):
         ResultV2 | ResultV1 | NoResult, Field(description="The webhook names it callResult.")
     ]
     recipient: CalledPerson
-    created_at: Instant
-    updated_at: Instant
+    created_at: InstantText
+    updated_at: InstantText
     data_expired: DataExpired
 
 

@@ -9,14 +9,13 @@ from typing_extensions import TypedDict
 
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.interface.windows import DayWindows
+from dialsim.interface.wire import InstantText, UuidText
 from dialsim.sandbox.description.shapes import (
     Agent,
     DataExpired,
-    Instant,
     ResultV1,
     ResultV2,
     Seconds,
-    Uuid,
     closed,
 )
 
@@ -25,11 +24,13 @@ from dialsim.sandbox.description.shapes import (
 class EndedCall(TypedDict):
     """The attempt whose result is sent."""
 
-    id: Annotated[Uuid, Field(description="The same as in the call endpoint: upsert on it.")]
+    id: Annotated[UuidText, Field(description="The same as in the call endpoint: upsert on it.")]
     session_id: str
     call_status: CallStatus
-    call_started_at: Annotated[Instant | None, Field(description="null if never answered.")]
-    call_ended_at: Annotated[Instant | None, Field(description="Set for unanswered calls, too.")]
+    call_started_at: Annotated[InstantText | None, Field(description="null if never answered.")]
+    call_ended_at: Annotated[
+        InstantText | None, Field(description="Set for unanswered calls, too.")
+    ]
     call_duration: Annotated[Seconds | None, Field(description="null if never connected.")]
     error_message: Annotated[str | None, Field(description="Why the call failed, where known.")]
 
@@ -51,16 +52,16 @@ class RecipientThen(TypedDict):
 class CampaignSettings(TypedDict):
     """The campaign's settings when the result is sent."""
 
-    id: Uuid
+    id: UuidText
     name: str
     status: CampaignStatus
     max_attempts: Annotated[int, Field(ge=1)]
     max_concurrent_calls: Annotated[int, Field(ge=0, description="The organization's.")]
     retry_interval: Annotated[int, Field(ge=0, description="Milliseconds.")]
-    schedule_start_at: Instant
-    schedule_end_at: Instant | None
+    schedule_start_at: InstantText
+    schedule_end_at: InstantText | None
     schedule_date_time_window: list[DayWindows]
-    sip_account_id: Uuid | None
+    sip_account_id: UuidText | None
 
 
 @closed

@@ -1,0 +1,103 @@
+"""The control plane's operations: what they take, answer, and refuse."""
+
+from __future__ import annotations
+
+from dialsim.sandbox.control.clock_endpoints import ClockState, Move
+from dialsim.sandbox.control.organization_endpoints import ChangedOrganization, OrganizationState
+from dialsim.sandbox.description import failures as fail
+from dialsim.sandbox.description.campaigns import CALL_OPERATIONS, CAMPAIGN_OPERATIONS
+from dialsim.sandbox.description.faults import FAULT_OPERATIONS, PEOPLE_OPERATIONS
+from dialsim.sandbox.description.operation import Operation
+from dialsim.sandbox.organization_changes import OrganizationChanges
+
+_ORGANIZATION = (
+    {
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "description": "The organization's id or name; a slash in it is written %2F.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+)
+
+_CLOCK = (
+    Operation(
+        "get",
+        "/_dialsim/clock",
+        "getClock",
+        "See where the clock stands",
+        "It is answered also while the clock moves.",
+        answer=ClockState,
+        failures=fail.GUARDED,
+    ),
+    Operation(
+        "post",
+        "/_dialsim/clock/advance",
+        "advanceClock",
+        "Move the clock",
+        "Answers when everything up to there has happened, however long that takes. Until idle it "
+        "goes on for 366 days of virtual time at the most.",
+        answer=ClockState,
+        body=Move,
+        failures=(
+            *fail.GUARDED,
+            fail.BEFORE_NOW,
+            fail.TOO_LARGE_HERE,
+            fail.CLOCK_BUSY,
+            fail.NOT_IDLE,
+        ),
+    ),
+)
+_ORGANIZATIONS = (
+    Operation(
+        "get",
+        "/_dialsim/organizations",
+        "listOrganizations",
+        "List the organizations",
+        "Settings, slots in use, and calls that wait.",
+        answer=list[OrganizationState],
+        failures=fail.GUARDED,
+    ),
+    Operation(
+        "get",
+        "/_dialsim/organizations/{id}",
+        "getOrganization",
+        "Get an organization",
+        "Settings, slots in use, and calls that wait.",
+        answer=OrganizationState,
+        parameters=_ORGANIZATION,
+        failures=(*fail.GUARDED, fail.NO_ORGANIZATION),
+    ),
+    Operation(
+        "patch",
+        "/_dialsim/organizations/{id}",
+        "changeOrganization",
+        "Change an organization",
+        "All changes are made, or none.",
+        answer=ChangedOrganization,
+        parameters=_ORGANIZATION,
+        body=OrganizationChanges,
+        failures=(*fail.BODY, fail.NO_ORGANIZATION),
+    ),
+)
+_EXPORT = (
+    Operation(
+        "get",
+        "/_dialsim/export",
+        "exportRun",
+        "Export the run so far",
+        "What dialsim run --out would have written, as a zip file.",
+        media="application/zip",
+        failures=fail.GUARDED,
+    ),
+)
+
+CONTROL_OPERATIONS = (
+    *_CLOCK,
+    *CAMPAIGN_OPERATIONS,
+    *CALL_OPERATIONS,
+    *_ORGANIZATIONS,
+    *PEOPLE_OPERATIONS,
+    *FAULT_OPERATIONS,
+    *_EXPORT,
+)
