@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dialsim.testing.bench import Host, Runner, Stepper
     from dialsim.testing.golden import GoldenTraces
+    from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
     from dialsim.testing.sequence import assert_sequence
     from dialsim.testing.sketch import Sketch
     from dialsim.testing.thai_clock import at
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 
 # Names are imported when first used: pytest loads this package in every run.
 _HOMES = {
+    "Answer": "receiver",
     "GoldenTraces": "golden",
     "Host": "bench",
+    "ReceivedRequest": "receiver",
+    "Receiver": "receiver",
     "Runner": "bench",
     "Sketch": "sketch",
     "Stepper": "bench",
@@ -45,8 +49,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "Answer",
     "GoldenTraces",
     "Host",
+    "ReceivedRequest",
+    "Receiver",
     "Runner",
     "Sketch",
     "Stepper",

@@ -1,0 +1,219 @@
+"""A receiver of webhooks on a port of this machine, which keeps what it gets and answers as told.
+
+python -m dialsim.testing.receiver --port 8500    # in a process of its own
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, Self
+
+from dialsim.interface.errors import DialsimError
+
+CONTROL = "/-/"
+"""What lies below is not recorded: GET requests, PUT answers, of a receiver in another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a request is answered: with a status and a body, after a while (seconds).
+
+    `then`: "reset" breaks the connection off in the middle of the reply, "endless" sends a body
+    that doesn't end. `first` is called before anything is answered, in the receiver's thread.
+    """
+
+    status: int = 200
+    delay: float = 0.0
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    then: Literal["close", "reset", "endless"] = "close"
+    first: Callable[[ReceivedRequest], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """A request as it came in; `at` is in seconds of `time.monotonic`."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    at: float
+
+    @property
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.body)
+
+
+class Receiver:
+    """Receives from the moment it is made until `stop`, or the end of its `with` block.
+
+    Every request is answered by the next of the answers it was given, and by `otherwise` when
+    there are none left. `requests` are all that came in, in the order in which they were read.
+    """
+
+    def __init__(self, port: int = 0, otherwise: Answer | None = None) -> None:
+        """On a port of 127.0.0.1; 0 takes a free one. Raises DialsimError if it can't be had."""
+        self.otherwise = otherwise or Answer()
+        self.requests: list[ReceivedRequest] = []
+        self._answers: deque[Answer] = deque()
+        self._news = threading.Condition()
+        self._stopping = threading.Event()
+        self._port = port
+        self._server: _Server | None = None
+        self.accept()
+
+    @property
+    def url(self) -> str:
+        """The URL of a webhook that leads here."""
+        return f"http://127.0.0.1:{self._port}/webhook"
+
+    def answer(self, *answers: Answer) -> None:
+        """Answer the next requests so, in this order."""
+        self._answers.extend(answers)
+
+    def accept(self) -> None:
+        """Take connections (again)."""
+        if self._server is None:
+            try:
+                self._server = _Server(self, self._port)
+            except OSError as error:
+                text = f"port {self._port} of 127.0.0.1 can't be had: {error.strerror}"
+                raise DialsimError(text) from None
+            self._port = self._server.server_address[1]
+            threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def refuse(self) -> None:
+        """Have connections refused from now on; requests under way are still answered."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def wait_for(self, count: int, seconds: float = 10.0) -> list[ReceivedRequest]:
+        """The requests, once there are so many; raises DialsimError if that takes too long."""
+        with self._news:
+            if not self._news.wait_for(lambda: len(self.requests) >= count, seconds):
+                raise DialsimError(
+                    f"{len(self.requests)} requests came in {seconds} seconds, not {count}"
+                )
+            return self.requests[:]
+
+    def stop(self) -> None:
+        """Stop; replies under way are broken off."""
+        self._stopping.set()
+        self.refuse()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self.stop()
+
+    def _take(self, request: ReceivedRequest) -> Answer:
+        with self._news:
+            self.requests.append(request)
+            self._news.notify_all()
+            return self._answers.popleft() if self._answers else self.otherwise
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, receiver: Receiver, port: int) -> None:
+        self.receiver = receiver
+        super().__init__(("127.0.0.1", port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that hang up are no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def handle_any(self) -> None:
+        """Record a request, and answer it as the receiver was told."""
+        receiver = self.server.receiver
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path.startswith(CONTROL):
+            self._control(receiver, body)
+            return
+        headers = dict(self.headers.items())
+        request = ReceivedRequest(self.command, self.path, headers, body, time.monotonic())
+        answer = receiver._take(request)
+        if answer.first is not None:
+            answer.first(request)
+        if not receiver._stopping.wait(answer.delay):
+            self._reply(answer)
+
+    do_GET = do_POST = do_PUT = handle_any  # noqa: N815 - names that http.server calls
+
+    def log_message(self, *_arguments: object) -> None:
+        """Nothing is logged."""
+
+    def _reply(self, answer: Answer) -> None:
+        content = answer.body.encode()
+        length = len(content) + 1_000 if answer.then == "reset" else len(content)
+        self.send_response_only(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        if answer.then == "endless":
+            self.send_header("Transfer-Encoding", "chunked")
+        elif answer.status not in (204, 304):
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
+        self.wfile.write(content if answer.then != "endless" else b"")
+        self.wfile.flush()
+        if answer.then == "endless":
+            while not self.server.receiver._stopping.wait(0.001):
+                self.wfile.write(b"400\r\n" + b"x" * 1024 + b"\r\n")
+        elif answer.then == "reset":
+            no_goodbye = struct.pack("ii", 1, 0)  # closing sends a reset at once
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_goodbye)
+            self.connection.close()
+            self.close_connection = True
+
+    def _control(self, receiver: Receiver, body: bytes) -> None:
+        if self.command == "PUT":
+            receiver._answers.clear()
+            receiver.answer(*(Answer(**one) for one in json.loads(body)))
+        told = [{**asdict(request), "body": request.body.decode()} for request in receiver.requests]
+        content = json.dumps(told).encode()
+        self.send_response_only(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def main() -> None:
+    """Receive until interrupted, in a process of its own; the first line printed is the URL."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dialsim.testing.receiver",
+        description="Receive webhooks. What came in is at GET /-/requests; PUT /-/answers takes "
+        'how the next ones are answered, such as [{"status": 500}, {"delay": 11}].',
+    )
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    with Receiver(parser.parse_args().port) as receiver:
+        print(receiver.url, flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
+
+
+if __name__ == "__main__":
+    main()
