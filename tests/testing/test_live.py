@@ -1,4 +1,4 @@
-"""The fixtures that serve: `dialsim_sandbox`."""
+"""The fixtures that serve: `dialsim_sandbox` and `dialsim_receiver`."""
 
 from __future__ import annotations
 
@@ -62,6 +62,36 @@ def test_a_loaded_scenario_has_no_overrides(dialsim_sandbox):
 """
     )
     inner("--dialsim-seed", "4").assert_outcomes(passed=3)
+
+
+def test_sandboxes_send_to_the_receiver_of_a_test_that_has_one(
+    pytester: pytest.Pytester, inner: Inner
+) -> None:
+    pytester.makepyfile(
+        JANUARY
+        + """
+import pytest
+ELSEWHERE = JANUARY.having(webhook={"url": "https://elsewhere.test"})
+receivers = []
+
+def urls(sandbox):
+    return [change.url for change in sandbox.result().trace.urls]
+
+def test_with(dialsim_sandbox, dialsim_receiver):
+    receivers.append(dialsim_receiver)
+    assert urls(dialsim_sandbox(JANUARY)) == [dialsim_receiver.url]
+    assert urls(dialsim_sandbox(ELSEWHERE)) == [dialsim_receiver.url]
+    assert urls(dialsim_sandbox(JANUARY, webhook_url="http://127.0.0.1:9")) == [
+        "http://127.0.0.1:9"]
+
+def test_without(dialsim_sandbox):
+    with pytest.raises(httpx.ConnectError):
+        httpx.post(receivers[0].url)
+    assert urls(dialsim_sandbox(JANUARY)) == [None]
+    assert urls(dialsim_sandbox(ELSEWHERE)) == ["https://elsewhere.test"]
+"""
+    )
+    inner().assert_outcomes(passed=2)
 
 
 def test_a_fault_of_a_sandbox_fails_the_test_and_stops_the_others(

@@ -15,6 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from dialsim.testing.bench import Bench, Host, Runner, Stepper
     from dialsim.testing.golden import GoldenTraces, Upheld
+    from dialsim.testing.receiver import Receiver
 
 _BENCH = pytest.StashKey["Bench"]()
 _PROPERTY = "dialsim_golden"
@@ -89,11 +90,23 @@ def dialsim_simulation(request: pytest.FixtureRequest, dialsim_seed: int | None)
 
 
 @pytest.fixture
+def dialsim_receiver() -> Iterator[Receiver]:
+    """A receiver of webhooks, to which the test's sandboxes send: `requests`, `answer(…)`."""
+    from dialsim.testing.receiver import Receiver
+
+    with Receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
 def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Iterator[Host]:  # noqa: ARG001
     """A scenario served over HTTP: `dialsim_sandbox(…)`, with the arguments of `dialsim_run`."""
     from dialsim.testing.bench import Host
 
-    host = Host(_bench(request), webhook_url=None)
+    webhook_url = None
+    if "dialsim_receiver" in request.fixturenames:
+        webhook_url = request.getfixturevalue("dialsim_receiver").url
+    host = Host(_bench(request), webhook_url)
     yield host
     host.stop()
 
