@@ -1,13 +1,15 @@
 """How quickly the sandbox answers, against a bare server, and how quickly it passes a day.
 
-    python benchmarks/sandbox.py            # about three minutes
+    python benchmarks/sandbox.py            # about four minutes
     python benchmarks/sandbox.py --json     # every single measurement too
 
 Requests per second: `dialsim serve` against a bare Starlette application that answers the
 same bytes from memory, on the same server program, asked by the same client over the same number
 of connections, taking turns. The client is a process of its own; so is each server. A day:
-processor time of a server that advances through it, against that of the batch run. Exit status: 0
-all targets are met, 1 at least one is missed.
+processor time of a server that advances through it, against that of the batch run. A restart:
+processor time of `dialsim serve --journal FILE` until it serves, against that of `dialsim run` of
+the same scenario, with webhooks that were really sent and without. Exit status: 0 all targets are
+met, 1 at least one is missed.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import asyncio
 import http.client
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -29,11 +32,14 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
+from dialsim.testing.receiver import Receiver
+
 BARE = Path(__file__).with_name("bare_server.py")
 CONNECTIONS = 8
 KEY = "sim_0123456789abcdef0123456789abcdef"
 CALLS, MANY_PEOPLE, PATHS, SECONDS = 100_000, 1_000_000, 2_000, 5.0
 DAY_PEOPLE, DAY_LINES = 30_000, 26
+RESTART_PEOPLE, RESTART_LINES = 20_000, 4
 SEED = 7
 Sample = dict[str, float]
 Rates = dict[str, list[float]]
@@ -45,18 +51,22 @@ organizations:
   - name: Acme
     apiKey: {key}
     maxConcurrentCalls: {lines}
+    {webhook}
     agents: [{{name: Caller}}]
     campaigns:
       - name: Big
         agent: Caller
         recipients: {{count: {people}}}
-        schedule: {{startDateTime: 2026-01-05T08:00:00+07:00, maxAttempts: 1}}
+        schedule:
+          startDateTime: 2026-01-05T08:00:00+07:00
+          maxAttempts: 3
+          retryInterval: 3600000
 """
 
 
-def scenario_text(people: int, lines: int) -> str:
+def scenario_text(people: int, lines: int, webhook: str = "") -> str:
     """A scenario with one campaign."""
-    return SCENARIO.format(people=people, lines=lines, key=KEY, seed=SEED)
+    return SCENARIO.format(people=people, lines=lines, key=KEY, seed=SEED, webhook=webhook)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +299,33 @@ def day(rounds: int) -> dict[str, list[float]]:
     return taken
 
 
+def restart(rounds: int, receiver: Receiver | None) -> dict[str, list[float]]:
+    """Processor seconds until a journal of 30 days is served, and of the batch run, in turns."""
+    taken: dict[str, list[float]] = {"sandbox": [], "batch": []}
+    with tempfile.TemporaryDirectory() as folder:
+        scenario, journal = Path(folder) / "scenario.yaml", Path(folder) / "a.journal"
+        webhook = "" if receiver is None else f"webhook: {{url: {receiver.url}}}"
+        scenario.write_text(scenario_text(RESTART_PEOPLE, RESTART_LINES, webhook))
+        serve = "-m", "dialsim", "serve", "--port", "0", "--journal", str(journal)
+        with server(*serve, str(scenario)) as asked:
+            for _ in range(30):
+                asked.ask("POST", "/_dialsim/clock/advance", {"by": "1d"})
+        for _ in range(rounds):
+            used = children()
+            command = [sys.executable, "-m", "dialsim", "run", str(scenario)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            taken["batch"].append(children() - used)
+            with server(*serve) as asked:
+                taken["sandbox"].append(asked.processor_seconds())
+    return taken
+
+
+def children() -> float:
+    """Processor seconds of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def batch_day() -> Sample:
     """The batch run of the same day: processor seconds, and how many calls were dialled."""
     from dialsim.engine.simulation import Simulation
@@ -327,6 +364,15 @@ def findings(taken: dict[str, Any]) -> list[Finding]:
             1.5,
             False,
         ),
+        *(
+            Finding(
+                f"a restart after 30 days, {name} / batch, processor time",
+                median(taken[name]["sandbox"]) / median(taken[name]["batch"]),
+                1.3,
+                False,
+            )
+            for name in ("nothing sent", "webhooks sent")
+        ),
     ]
 
 
@@ -341,6 +387,9 @@ def main() -> int:
         return 0
     taken: dict[str, Any] = {"day": day(arguments.rounds), "calls": calls(arguments.rounds)}
     taken.update(pages(arguments.rounds))
+    taken["nothing sent"] = restart(arguments.rounds, None)
+    with Receiver() as receiver:
+        taken["webhooks sent"] = restart(arguments.rounds, receiver)
     found = findings(taken)
     if arguments.json:
         rows = [{**asdict(one), "met": one.met} for one in found]
