@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 
@@ -68,6 +69,18 @@ def test_something_can_be_done_before_the_answer() -> None:
 def test_waiting_for_what_does_not_come_says_what_came() -> None:
     with Receiver() as receiver, pytest.raises(DialsimError, match=r"0 requests came in 0\.01"):
         receiver.wait_for(1, seconds=0.01)
+
+
+def test_a_request_that_breaks_off_has_not_come_in() -> None:
+    with Receiver() as receiver:
+        port = int(receiver.url.split(":")[2].split("/")[0])
+        head = b"POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(head + b"half")
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(1) == b""
+        httpx.post(receiver.url, content=b"whole")
+        assert [request.body for request in receiver.requests] == [b"whole"]
 
 
 def test_a_port_that_is_taken_is_named() -> None:

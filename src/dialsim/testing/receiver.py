@@ -147,7 +147,11 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         """Record a request, and answer it as the receiver was told."""
         receiver = self.server.receiver
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:  # whoever sent it is gone
+            self.close_connection = True
+            return
         if self.path.startswith(CONTROL):
             self._control(receiver, body)
             return
