@@ -12,10 +12,9 @@ from tests.sandbox.asking import control as ask
 import dialsim
 from dialsim.engine.simulation import run_trace
 from dialsim.interface.errors import Refused
-from dialsim.sandbox import manual_clock
+from dialsim.sandbox import exchange as sandbox_exchange
+from dialsim.sandbox import virtual_clock
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.manual_clock import ManualClock
-from dialsim.sandbox.running import Running
 from dialsim.sandbox.service import Service
 
 HOME = {"Host": "127.0.0.1:8400"}
@@ -55,7 +54,7 @@ def test_the_clock_moves_to_an_instant_by_a_span_and_to_the_next_event(client: C
 def test_the_clock_moves_until_nothing_is_left_to_happen(client: Client) -> None:
     ask(client, "POST", f"/campaigns/{PAUSED}/cancel")
     state = ask(client, "POST", "/clock/advance", {"until": "idle"}).json()
-    assert (state["now"], state["nextEventAt"]) == ("2026-01-06T03:00:06.000Z", None)
+    assert (state["now"], state["nextEventAt"]) == ("2026-01-06T03:00:26.000Z", None)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +90,10 @@ def test_a_move_that_makes_no_sense_is_refused(
 
 def test_moving_in_strides_comes_to_the_run_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = dialsim.load(WORLD)
-    simulation = Running(scenario)
-    monkeypatch.setattr(manual_clock, "_PATIENCE", 0)
-    asyncio.run(ManualClock(simulation).advance_to(scenario.clock.end or 0))
-    whole, moved = run_trace(scenario), simulation.trace
+    exchange = Exchange(scenario)
+    monkeypatch.setattr(sandbox_exchange, "_PATIENCE", 0)
+    asyncio.run(exchange.clock.advance_to(scenario.clock.end or 0))
+    whole, moved = run_trace(scenario), exchange.simulation.trace
     assert moved.campaigns == whole.campaigns
     for ours, theirs in zip(moved.calls, whole.calls, strict=True):
         for log, other in zip(ours, theirs, strict=True):
@@ -105,9 +104,9 @@ def test_moving_in_strides_comes_to_the_run_of_the_file(monkeypatch: pytest.Monk
 def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(manual_clock, "_PATIENCE", 0)
+    monkeypatch.setattr(sandbox_exchange, "_PATIENCE", 0)
     exchange = Exchange(dialsim.load(WORLD))
-    clock = ManualClock(exchange.simulation)
+    clock = exchange.clock
     target = exchange.simulation.at + 7_200_000
     seen: list[int] = []
 
@@ -131,8 +130,8 @@ def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
 
 
 def test_waiting_for_idleness_gives_up_after_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manual_clock, "LONGEST_TO_IDLE", 60_000)
-    clock = ManualClock(Running(dialsim.load(WORLD)))
+    monkeypatch.setattr(virtual_clock, "LONGEST_TO_IDLE", 60_000)
+    clock = Exchange(dialsim.load(WORLD)).clock
     with pytest.raises(Refused) as refused:
         asyncio.run(clock.advance_to_idle())
     assert (refused.value.status, refused.value.code) == (409, "NOT_IDLE")

@@ -30,7 +30,7 @@ def test_pages_and_calls_that_are_kept_are_those_rendered_anew(seed: int) -> Non
                 fresh = b",".join(desk.recipients(who, at)) if len(who) else b""
                 assert desk.pages.page(number, at) == fresh
             for call in chance.sample(range(desk.calls), min(desk.calls, 20)):
-                entry = desk._book[call]
+                entry = desk.book[call]
                 assert desk.call(call, at) == desk._render_call(call, entry, at)
                 compared += 1
     assert compared > 1_000

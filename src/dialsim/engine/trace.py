@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 
 if TYPE_CHECKING:
+    from dialsim.engine.post_log import PostLog
     from dialsim.engine.world import World
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.scripts import Step
@@ -153,12 +154,20 @@ class CallLog:
         self._at.frombytes(np.full(len(recipients), at, dtype=np.int64).tobytes())
         self._keys.frombytes(keys.astype(np.int64, copy=False).tobytes())
 
+    def has_any(self, kinds: frozenset[int], since: int) -> bool:
+        """Whether any row from index `since` on is of some kinds of change."""
+        return any(key & 0xFF in kinds for key in self._keys[since:])
+
     def begin_turn(self) -> None:
         """Note that what follows is brought about by one more command from outside."""
         self._turns.append(len(self._at))
 
     def drop_turn(self) -> None:
         """Take the last turn back: the command was refused, and nothing was written."""
+        self._turns.pop()
+
+    def take_back_turn(self) -> None:
+        """Forget the last turn."""
         self._turns.pop()
 
     def turns(self, rows: int, begun: int) -> NDArray[np.int64]:
@@ -280,6 +289,7 @@ class Trace:
     `turns` has the instant of each command that was given from outside, in the order given: all
     work of that instant was done before, and the command's own was done after it (T4).
     `requests` has the effective schedule of each campaign that was scheduled, by its position.
+    `posts` are the POSTs that were really made; None where the receiver is the simulated one (W5).
     `stalled` holds the (organization, campaign) positions of campaigns not final for which nothing
     could ever happen again (T5); `cut` says that clock.end came before the run was over, `idle`
     that nothing is left to happen.
@@ -294,6 +304,7 @@ class Trace:
     reanalyses: list[Reanalysis] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     turns: array[int] = field(default_factory=lambda: array("q"))
+    posts: PostLog | None = None
     end: int = 0
     stalled: frozenset[tuple[int, int]] = frozenset()
     cut: bool = False
@@ -312,6 +323,7 @@ class Trace:
             reanalyses=[*self.reanalyses],
             refused=[*self.refused],
             turns=self.turns[:],
+            posts=None if self.posts is None else self.posts.copy(),
         )
 
     @property
@@ -336,6 +348,13 @@ class Trace:
         for organization in self.calls:
             for log in organization:
                 log.drop_turn()
+
+    def take_back_turn(self) -> None:
+        """Forget the last turn: its command was refused."""
+        self.turns.pop()
+        for organization in self.calls:
+            for log in organization:
+                log.take_back_turn()
 
     def size(self) -> int:
         """How many changes of calls, campaigns and limits, and how many refusals, there are."""

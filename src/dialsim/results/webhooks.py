@@ -6,30 +6,26 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dialsim.interface.delivery import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
 from dialsim.results.columns import counts, instants, names
 from dialsim.results.ledger import CALL_STATUSES, TO_STATUS
 from dialsim.results.payload_column import payload_column
 from dialsim.results.reading import Reading
-from dialsim.results.stream.deliveries import ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT
 from dialsim.results.stream.stream import Stream
 
-_RESPONSES = {
-    OK: str(OK),
-    ERROR: str(ERROR),
-    TIMED_OUT: "timeout",
-    REFUSED: "refused",
-}
+_SIMULATED = (OK, ERROR, TIMED_OUT, REFUSED)
 
 
 def webhooks_table(reading: Reading) -> pd.DataFrame:
     """One row per POST, by (at, organization, campaign, recipient, call, result, attempt).
 
     Of one instant, what a command from outside brought about comes behind the rest (T4).
-    `attempt`, `response` ("200", "500", "timeout" or "refused") and `received` are those of the
-    POST, as in `webhooks.jsonl`; a result that has no URL to go to has one row in which attempt and
-    response are null (W6). `result` is 0 for a call's first result and n for that of re-analysis
-    number n, `ready_at` is when it was there, and `call_status` is the payload's. `body` is the
-    payload, a dict that is made when it is looked at.
+    `attempt`, `response` ("200", another status, "timeout", "refused" or "broken") and `received`
+    are those of the POST, as in `webhooks.jsonl`; a result that has no URL to go to has one row in
+    which attempt and response are null (W6), and a POST under way has no response yet. `result` is
+    0 for a call's first result and n for that of re-analysis number n, `ready_at` is when it was
+    there, and `call_status` is the payload's. `body` is the payload, a dict that is made when it is
+    looked at.
     """
     stream = reading.stream
     posts = stream.posts
@@ -73,6 +69,8 @@ def _result(stream: Stream) -> dict[str, object]:
 
 
 def _responses(codes: NDArray[np.int16]) -> pd.Categorical:
-    known = [*_RESPONSES]
+    """Statuses and words; those of the simulated receiver are always among the categories."""
+    statuses = sorted({*codes[codes > 0].tolist()}.difference(_SIMULATED))
+    known = [*_SIMULATED, *statuses, *([BROKEN] if (codes == BROKEN).any() else [])]
     places = np.select([codes == code for code in known], range(len(known)), default=-1)
-    return names(places, [*_RESPONSES.values()])
+    return names(places, [WORDS.get(code, str(code)) for code in known])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
 
 import orjson
@@ -23,7 +25,6 @@ from dialsim.sandbox.endpoints import Endpoints
 from dialsim.sandbox.envelopes import MEDIA_TYPE, failure
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.file_endpoints import FileEndpoints
-from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.routes import Page
 from dialsim.sandbox.service import Service
 
@@ -35,13 +36,20 @@ def application(exchange: Exchange, token: ControlToken | None = None) -> Starle
 
     Before the server waits for connections to end, it calls `app.state.streams.end()`.
     """
-    clock = ManualClock(exchange.simulation)
-    page = Page(exchange, clock)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        exchange.open()
+        yield
+        await exchange.close()
+
+    page = Page(exchange)
     app = Starlette(
+        lifespan=lifespan,
         routes=[
             *Endpoints(Service(exchange)).routes(),
             *FileEndpoints(exchange).routes(),
-            *control_routes(exchange, clock),
+            *control_routes(exchange),
             *page.routes(),
             Route(DESCRIPTION, _describe),
         ],

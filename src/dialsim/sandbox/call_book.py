@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from dialsim.results.ledger import (
     TO_STATUS,
     WITHDRAWS,
 )
+from dialsim.results.stream.bodies import CallFacts
 from dialsim.results.stream.flaws import Conversations, said
 from dialsim.scenario.people import People
 
@@ -45,6 +47,7 @@ _CALL = np.dtype(
 )
 _BLANK = np.array([(NONE, 0, 0, NONE, 0, *[NEVER] * 7, NONE, NONE)], dtype=_CALL)
 _HAS_END = ENDS | TIMES_OUT
+_ENDINGS = frozenset(np.flatnonzero(_HAS_END).tolist())
 
 
 class CallEntry(NamedTuple):
@@ -88,6 +91,8 @@ class CallBook:
         self._calls = np.repeat(_BLANK, 16)
         self._count = 0
         self._talked: list[NDArray[np.int64]] = []
+        self._ended = array("q")
+        self._looked_at = 0  # rows of the log before this one are read, or end no call
         self._touched = np.zeros((people.count >> _GROUP_BITS) + 1, dtype=np.int64)
         self._recent = np.empty(0, dtype=np.int64)  # the calls of the last changes, newest last
         self.newest = np.full(people.count, NONE, dtype=np.int32)
@@ -106,10 +111,51 @@ class CallBook:
         values: NDArray[np.int64] = self._calls[name][calls].astype(np.int64)
         return values
 
+    def facts(self, calls: NDArray[np.int64]) -> CallFacts:
+        """What payloads say of some calls that have ended."""
+        table = self._calls[calls]
+        return CallFacts(
+            recipient=table["recipient"],
+            call=table["number"],
+            last_kind=table["kind"],
+            started_at=table["started_at"],
+            ended_at=table["ended_at"],
+        )
+
+    def find(
+        self, recipients: NDArray[np.integer], numbers: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """The positions of calls that there are, by recipient and number."""
+        table = self._calls[: self._count]
+        keys = table["recipient"].astype(np.int64) << 32 | table["number"]
+        order = np.argsort(keys)
+        wanted = recipients.astype(np.int64) << 32 | numbers
+        found: NDArray[np.int64] = order[np.searchsorted(keys, wanted, sorter=order)]
+        return found
+
     def version(self, first: int, last: int) -> int:
         """A number that grows whenever calls of these recipients, `last` included, change."""
         touched = self._touched[first >> _GROUP_BITS : (last >> _GROUP_BITS) + 1]
         return int(touched.max())
+
+    @property
+    def ends(self) -> int:
+        """How many calls have ended, or timed out in the queue, by what it has taken in."""
+        return len(self._ended)
+
+    def has_ends_ahead(self) -> bool:
+        """Whether any more have, by what it has not taken in yet."""
+        since = max(self._rows_read, self._looked_at)
+        if len(self._log) == since:
+            return False
+        found = self._log.has_any(_ENDINGS, since)
+        if not found:
+            self._looked_at = len(self._log)
+        return found
+
+    def ended(self, since: int) -> NDArray[np.int64]:
+        """The calls that ended or timed out in the queue, in that order, from number `since` on."""
+        return np.array(self._ended[since:], dtype=np.int64)
 
     def catch_up(self) -> None:
         """Take in the rows that the log has got since the last time."""
@@ -131,6 +177,7 @@ class CallBook:
             ("ringing_at", kind == RINGING),
         ):
             table[field][calls[chosen]] = at[chosen]
+        self._ended.frombytes(calls[_HAS_END[kind]].tobytes())
         self._read_dials(calls, at, kind)
         self._count_attempts(calls[ENDS[kind]])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Trace
 from dialsim.engine.world import CampaignBlock
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import AgentStatus, CallStatus
-from dialsim.results.ledger import CALL_STATUSES, NEVER, TO_STATUS, Ledger, read_ledger
+from dialsim.results.ledger import CALL_STATUSES, NEVER, TO_STATUS, read_ledger
 from dialsim.results.stream.analyses import Analyst, conversations, talked
 from dialsim.results.stream.findings import NULL, Findings
 from dialsim.results.stream.flaws import Flaw
@@ -25,7 +25,6 @@ IN_PROGRESS = "IN_PROGRESS"
 
 _FAILED = CALL_STATUSES.index(CallStatus.ANALYSIS_FAILED)
 _EMPTY = b"{}"
-_NUMBER_BITS = 24  # of a call's number, beside its recipient, in one key
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +70,9 @@ class CallResults:
         )
         self._table = np.empty(0, dtype=self._row)
         self._changes: AnalysisChanges | None = None
+        self._delay = trace.world.scenario.engine.webhook_delay
         self._reanalyses = 0
-        self._again: Notices | None = None
-        self._again_keys = np.empty(0, dtype=np.int64)
+        self._again = self.firsts(np.empty(0, dtype=np.int64))  # none, so far; by (call, result)
 
     def catch_up(self) -> None:
         """Analyze what has ended since the last time; the book comes first."""
@@ -114,9 +113,8 @@ class CallResults:
         later = np.full(len(calls), FOREVER, dtype=np.int64)
         for instants in (table["ready_at"], table["failed_at"]):
             np.minimum(later, instants, out=later, where=instants > at)
-        if self._again is not None:
-            ahead = self._again.ready_at[self._again.ready_at > at]
-            later = np.minimum(later, ahead.min(initial=FOREVER))
+        ahead = self._again.ready_at[self._again.ready_at > at]
+        np.minimum(later, ahead.min(initial=FOREVER), out=later)
         return later
 
     def mishaps(self, call: int, at: int) -> list[tuple[int, int]]:
@@ -141,12 +139,12 @@ class CallResults:
         stopped = self._table["flaw"][call] == Flaw.AGENT_ERROR
         return AgentStatus.ERROR if stopped else AgentStatus.COMPLETED
 
-    def result(self, call: int, entry: CallEntry, at: int, masked: bool) -> tuple[bytes, int]:
+    def result(self, call: int, at: int, masked: bool) -> tuple[bytes, int]:
         """The newest result of a call as JSON, and since when (ms) it is there.
 
         The empty object and `NEVER` while there is none. `masked`: retention removed the output.
         """
-        newest = self._newest(call, entry, at)
+        newest = self._newest(call, at)
         if not len(newest):
             return _EMPTY, NEVER
         text = self._findings.texts(newest, np.array([masked]))[0]
@@ -174,7 +172,7 @@ class CallResults:
         """
         if NEVER in (entry.started_at, entry.ended_at):
             return None, 0
-        newest = self._newest(call, entry, at)
+        newest = self._newest(call, at)
         if len(newest):
             return OF_CONTENT[Content(newest.content[0])], int(newest.found[0, 0])
         row = self._table[call]
@@ -197,31 +195,43 @@ class CallResults:
         count = int(np.searchsorted(self._changes.at, at, side="right"))
         return AnalysisChanges(*(column[:count] for column in self._changes))
 
-    def _newest(self, call: int, entry: CallEntry, at: int) -> Notices:
+    def _newest(self, call: int, at: int) -> Notices:
         """The newest result of a call, one row, or none while there is none."""
-        there = self._results(call, entry)
+        there = Notices.joined([self.firsts(np.array([call])), self.again(call)])
         rows = np.flatnonzero((there.ready_at != NEVER) & (there.ready_at <= at))
         rows = rows[there.content[rows] != Content.NOTHING]
         return there[rows[np.argsort(there.ready_at[rows], kind="stable")[-1:]]]
 
-    def _results(self, call: int, entry: CallEntry) -> Notices:
-        """The results of one call's analyses, in the order in which they were begun."""
-        row = self._table[call : call + 1]
-        talked_through = NEVER not in (entry.started_at, entry.ended_at)
-        first = Notices(
-            call=np.array([call]),
-            result=np.zeros(1, dtype=np.int16),
-            content=CONTENT_OF[row["flaw"]] if talked_through else np.zeros(1, dtype=np.int8),
-            found=row["found"],
-            ready_at=row["ready_at"],
-            sent_at=row["ready_at"],
-            turn=np.zeros(1, dtype=np.int32),
+    def firsts(self, calls: NDArray[np.int64]) -> Notices:
+        """The first results of some calls, at `NEVER` where there is none to come (W1)."""
+        table, book = self._table[calls], self._book
+        ended_at = book.column("ended_at", calls)
+        talked_through = (book.column("started_at", calls) != NEVER) & (ended_at != NEVER)
+        ready_at = np.where(talked_through, table["ready_at"], ended_at)
+        content = np.where(talked_through, CONTENT_OF[table["flaw"]], np.int8(Content.NOTHING))
+        return Notices(
+            call=calls,
+            result=np.zeros(len(calls), dtype=np.int16),
+            content=content,
+            found=table["found"],
+            ready_at=ready_at,
+            sent_at=np.where(ready_at == NEVER, NEVER, ready_at + self._delay),
+            turn=np.zeros(len(calls), dtype=np.int32),
         )
-        if self._again is None:
-            return first
-        key = _key(entry.recipient, entry.number)
-        start, stop = np.searchsorted(self._again_keys, [key, key + 1])
-        return Notices.joined([first, self._again[np.arange(start, stop)]])
+
+    def again(self, call: int) -> Notices:
+        """The results of one call's re-analyses, in the order in which they were begun."""
+        start, stop = np.searchsorted(self._again.call, [call, call + 1])
+        return self._again[np.arange(start, stop)]
+
+    def repeated(self, since: int) -> Notices:
+        """The results of all re-analyses but the first `since` (A5)."""
+        return self._again[self._again.result > since]
+
+    def failures(self, calls: NDArray[np.int64]) -> NDArray[np.int64]:
+        """When (ms) the first analysis of each of some calls fails (A4); else `NEVER`."""
+        failed_at: NDArray[np.int64] = self._table["failed_at"][calls]
+        return failed_at
 
     def _analyze_again(self) -> None:
         """Work out the results of re-analyses, once one more has been asked for (A5)."""
@@ -234,14 +244,6 @@ class CallResults:
         first = self._analyst.first(conversations(ledger, talked(ledger)))
         promised = Owing(self._trace, ledger, first).promised()
         again = promised[promised.result > 0]
-        self._again, self._again_keys = again, _keys(ledger, again)
-
-
-def _key(recipient: int, number: int) -> int:
-    return recipient << _NUMBER_BITS | number
-
-
-def _keys(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
-    """The key of each notice's call, ascending as the notices are."""
-    who = ledger.recipient[notices.call].astype(np.int64)
-    return who << _NUMBER_BITS | ledger.call[notices.call]
+        calls = self._book.find(ledger.recipient[again.call], ledger.call[again.call])
+        again = replace(again, call=calls)
+        self._again = again[np.lexsort((again.result, again.call))]

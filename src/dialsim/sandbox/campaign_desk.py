@@ -81,7 +81,8 @@ class _Names(NamedTuple):
 class CampaignDesk:
     """What can be read of one campaign; everything is shown as it stands at the instant `at` (ms).
 
-    `identifier` is the campaign's id, `created_at` the instant of the upload (F2).
+    `identifier` is the campaign's id, `created_at` the instant of the upload (F2). `book`,
+    `results` and `persons` are what it is read from.
     """
 
     def __init__(self, trace: Trace, campaign: Campaign) -> None:
@@ -93,12 +94,12 @@ class CampaignDesk:
         self._people = block.people
         self._retention = trace.world.organizations[block.organization].settings.retention
         self._place = trace.world.seed, block.organization, block.position
-        self._persons = Persons(block.people)
-        self._book = CallBook(campaign.log, block.people)
-        self._results = CallResults(trace, block, self._book)
+        self.persons = Persons(block.people)
+        self.book = CallBook(campaign.log, block.people)
+        self.results = CallResults(trace, block, self.book)
         self.pages = RecipientPages(self)
-        self.call_table = CallTable(self, trace, self._book, self._results)
-        self.transition_table = TransitionTable(campaign.log, self._book, self._results)
+        self.call_table = CallTable(self, trace, self.book, self.results)
+        self.transition_table = TransitionTable(campaign.log, self.book, self.results)
         self._kept_calls = KeptAnswers(_MOST_CALLS)
         self._names = lru_cache(_MOST_GROUPS)(self._make_names)
 
@@ -110,27 +111,27 @@ class CampaignDesk:
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time; everything below reads what is known."""
-        self._book.catch_up()
-        self._results.catch_up()
+        self.book.catch_up()
+        self.results.catch_up()
 
     # -- what may be kept -------------------------------------------------------------------------
 
     def version(self, who: NDArray[np.int64]) -> Version:
         """What the answers about some recipients, and about their calls, depend on but time."""
-        changed = self._book.version(int(who.min()), int(who.max()))
-        return changed, self._results.version, len(self._removed), self.campaign.deleted
+        changed = self.book.version(int(who.min()), int(who.max()))
+        return changed, self.results.version, len(self._removed), self.campaign.deleted
 
     def stand_until(self, who: NDArray[np.int64], at: int) -> NDArray[np.int64]:
         """When (ms) each of some recipients changes next by time alone; else `FOREVER`."""
-        calls = self._book.newest[who].astype(np.int64)
+        calls = self.book.newest[who].astype(np.int64)
         until = np.full(len(who), FOREVER, dtype=np.int64)
         ended_at = np.full(len(who), NEVER, dtype=np.int64)
         for row in np.flatnonzero(calls == NONE).tolist() if self._people.history else ():
             if (past := self._people.history.get(int(who[row]))) is not None:
                 ended_at[row] = past.last_ended_at
         has = np.flatnonzero(calls != NONE)
-        ended_at[has] = self._book.column("ended_at", calls[has])
-        until[has] = self._results.change_next(calls[has], at)
+        ended_at[has] = self.book.column("ended_at", calls[has])
+        until[has] = self.results.change_next(calls[has], at)
         return np.minimum(until, expire_next(self._retention, ended_at, at))
 
     # -- ids --------------------------------------------------------------------------------------
@@ -138,11 +139,11 @@ class CampaignDesk:
     @property
     def calls(self) -> int:
         """How many calls there are; they are numbered from 0 in the order of their creation."""
-        return len(self._book)
+        return len(self.book)
 
     def call_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
         """The ids of calls (S36)."""
-        book = self._book
+        book = self.book
         return call_ids(*self._place, book.column("recipient", calls), book.column("number", calls))
 
     def recipient_ids(self, who: NDArray[np.int64]) -> NDArray[np.bytes_]:
@@ -156,7 +157,7 @@ class CampaignDesk:
 
     def session_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
         """The session ids of calls (S36)."""
-        book = self._book
+        book = self.book
         who, number = book.column("recipient", calls), book.column("number", calls)
         return session_ids(*self._place, who, number)
 
@@ -180,11 +181,11 @@ class CampaignDesk:
 
     def who_has(self, tel: str) -> NDArray[np.int64]:
         """The recipients with a phone number as it was uploaded."""
-        return self._persons.who_has(tel)
+        return self.persons.who_has(tel)
 
     def recipients(self, who: NDArray[np.int64], at: int) -> list[bytes]:
         """Recipients as JSON (interface, section 2.4)."""
-        calls = self._book.newest[who].astype(np.int64)
+        calls = self.book.newest[who].astype(np.int64)
         status = np.full(len(who), _NO_STATUS)
         changed_at = np.full(len(who), self.created_at, dtype=np.int64)
         ended_at = np.full(len(who), NEVER, dtype=np.int64)
@@ -193,17 +194,17 @@ class CampaignDesk:
                 status[row] = CALL_STATUSES.index(past.latest_call_status)
                 ended_at[row] = past.last_ended_at
         has = np.flatnonzero(calls != NONE)
-        standing = self._results.standing(calls[has], at)
+        standing = self.results.standing(calls[has], at)
         status[has], changed_at[has] = standing.status, standing.changed_at
-        ended_at[has] = self._book.column("ended_at", calls[has])
-        masked = (self._expired(ended_at, at) & PERSONAL_DATA) != 0
+        ended_at[has] = self.book.column("ended_at", calls[has])
+        masked = (self.flags(ended_at, at) & PERSONAL_DATA) != 0
         rows = zip(
             wire_text.quoted(self.recipient_ids(who)),
-            self._persons.names(who.astype(np.int32), masked),
-            self._persons.tels(who.astype(np.int32), masked),
-            self._book.attempts[who].tolist(),
+            self.persons.names(who.astype(np.int32), masked),
+            self.persons.tels(who.astype(np.int32), masked),
+            self.book.attempts[who].tolist(),
             [_STATUSES[code] for code in status.tolist()],
-            self._persons.params(who.astype(np.int32), masked),
+            self.persons.params(who.astype(np.int32), masked),
             [b'"%b"' % self.identifier.encode()] * len(who),
             [_instant(self.created_at)] * len(who),
             wire_text.instants(changed_at),
@@ -216,12 +217,12 @@ class CampaignDesk:
 
     def call(self, call: int, at: int) -> bytes:
         """A call as JSON (interface, section 2.5)."""
-        entry = self._book[call]
+        entry = self.book[call]
         version = self.version(np.array([entry.recipient]))
         text = self._kept_calls.find(call, version, at)
         if text is None:
             text = self._render_call(call, entry, at)
-            until = self._results.change_next(np.array([call]), at)
+            until = self.results.change_next(np.array([call]), at)
             expiry = expire_next(self._retention, np.array([entry.ended_at]), at)
             self._kept_calls.keep(call, text, version, min(int(until[0]), int(expiry[0])))
         return text
@@ -229,11 +230,11 @@ class CampaignDesk:
     def _render_call(self, call: int, entry: CallEntry, at: int) -> bytes:
         one = np.array([call])
         who = np.array([entry.recipient], dtype=np.int32)
-        standing = self._results.standing(one, at)
-        flags = self._expired(np.array([entry.ended_at]), at)
+        standing = self.results.standing(one, at)
+        flags = self.flags(np.array([entry.ended_at]), at)
         masked = (flags & PERSONAL_DATA) != 0
         output_removed = bool(flags[0] & OUTPUT)
-        result, ready_at = self._results.result(call, entry, at, output_removed)
+        result, ready_at = self.results.result(call, at, output_removed)
         changed_at = max(int(standing.changed_at[0]), ready_at)
         talk = entry.ended_at - entry.started_at if entry.started_at != NEVER else -1
         group, place = divmod(call, _GROUP)
@@ -242,14 +243,14 @@ class CampaignDesk:
             names.call[place],
             names.session[place],
             _STATUSES[standing.status[0]],
-            self._results.agent_status(call, entry).encode(),
+            self.results.agent_status(call, entry).encode(),
             _instant(entry.started_at),
             _instant(entry.ended_at),
             *wire_text.durations(np.array([talk if entry.ended_at != NEVER else -1])),
             result,
             names.recipient[place],
-            *self._persons.names(who, masked),
-            *self._persons.tels(who, masked),
+            *self.persons.names(who, masked),
+            *self.persons.tels(who, masked),
             _instant(entry.created_at),
             _instant(changed_at),
             _FLAGS[flags[0]],
@@ -261,44 +262,44 @@ class CampaignDesk:
         `status` is the engine's: an analysis that failed leaves a call among the COMPLETED.
         """
         code = None if status is None else CALL_STATUSES.index(status)
-        calls = self._book.latest(most, code)
-        at = self._book.column("changed_at", calls)
+        calls = self.book.latest(most, code)
+        at = self.book.column("changed_at", calls)
         return [*zip(at.tolist(), calls.tolist(), strict=True)]
 
     def calls_of(self, recipient: int) -> list[int]:
         """The calls of a recipient, the oldest first."""
-        calls: list[int] = self._book.of_recipient(recipient).tolist()
+        calls: list[int] = self.book.of_recipient(recipient).tolist()
         return calls
 
     def mishaps(self, call: int, at: int) -> list[tuple[int, int]]:
         """What a failed analysis has changed of a call: when (ms), and to what kind (A4)."""
-        return self._results.mishaps(call, at)
+        return self.results.mishaps(call, at)
 
     def entry(self, call: int) -> CallEntry:
         """A call as the engine left it."""
-        return self._book[call]
+        return self.book[call]
 
     def flaw(self, call: int) -> Flaw:
         """What is wrong with a conversation that has ended, or with its analysis."""
-        return self._results.flaw(call)
+        return self.results.flaw(call)
 
     def expired(self, call: int, at: int) -> int:
         """What retention, or a deletion, has removed of a call by an instant, as bits."""
-        return int(self._expired(np.array([self._book[call].ended_at]), at)[0])
+        return int(self.flags(np.array([self.book[call].ended_at]), at)[0])
 
     # -- the rest ---------------------------------------------------------------------------------
 
     def _make_names(self, group: int, size: int) -> _Names:
         """The ids of a group's first calls; they are made many at a time, which costs no more."""
         calls = np.arange(group * _GROUP, group * _GROUP + size)
-        who, number = self._book.column("recipient", calls), self._book.column("number", calls)
+        who, number = self.book.column("recipient", calls), self.book.column("number", calls)
         return _Names(
             call=call_ids(*self._place, who, number),
             session=session_ids(*self._place, who, number),
             recipient=self.recipient_ids(who),
         )
 
-    def _expired(self, ended_at: NDArray[np.int64], at: int) -> NDArray[np.int8]:
+    def flags(self, ended_at: NDArray[np.int64], at: int) -> NDArray[np.int8]:
         """What retention has removed of calls with these ends (D2), a deletion of all (C8)."""
         if self.campaign.deleted:
             return np.full(len(ended_at), ALL_EXPIRED, dtype=np.int8)

@@ -228,6 +228,18 @@ class ClearFaults(_FaultCommand):
         exchange.faults.clear(self.number)
 
 
+class SetSpeed(_Command):
+    """Have the clock run by itself, so many times as fast as real time, or (None) by hand."""
+
+    kind: Literal["setSpeed"] = "setSpeed"
+    concerns_calling: ClassVar[bool] = False
+    speed: float | None
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        exchange.clock.speed = self.speed
+
+
 Command = Annotated[
     ScheduleCampaign
     | PauseCampaign
@@ -240,7 +252,8 @@ Command = Annotated[
     | ScriptNumber
     | InjectFault
     | CountFaults
-    | ClearFaults,
+    | ClearFaults
+    | SetSpeed,
     Field(discriminator="kind"),
 ]
 """Any command; pydantic reads it back from what `model_dump` wrote."""

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
+from pydantic import TypeAdapter
+
+from dialsim.engine.post_log import Post
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.account import Account
 from dialsim.sandbox.api_keys import KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import Command, CountFaults
+from dialsim.sandbox.courier import Courier
 from dialsim.sandbox.injected_faults import Encounter, InjectedFault, InjectedFaults
 from dialsim.sandbox.journal import Entry, Journal, Kind
+from dialsim.sandbox.outbox import Outbox, Parcel
 from dialsim.sandbox.running import Running
+from dialsim.sandbox.virtual_clock import VirtualClock
 from dialsim.scenario.models import Scenario
+
+POST: TypeAdapter[Post] = TypeAdapter(Post)
+"""Writes and reads what the journal keeps of a POST."""
+
+_PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
 
 
 class Exchange:
-    """A scenario that is served: its simulation, its organizations' accounts, and their keys.
+    """A scenario that is served: its simulation, its organizations' accounts and keys, its clock.
 
-    Whatever changes it is a command, and goes through `carry_out`; only the clock moves by itself.
+    Whatever changes it is a command, and goes through `carry_out`, or the clock, which goes through
+    `work_on` and `move_to`. What that brings about in an instant is done when they return (T4), but
+    for the POSTs, which have left then and are under way with the `courier`.
     """
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
@@ -28,6 +43,9 @@ class Exchange:
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
         self.journal: Journal | None = None
+        self.outbox = Outbox(self.simulation, self.accounts)
+        self.courier = Courier(scenario.service.name, self._came_back)
+        self.clock = VirtualClock(self)
 
     @property
     def scenario(self) -> Scenario:
@@ -40,13 +58,92 @@ class Exchange:
         Raises `Refused` where a rule forbids it; then nothing has changed. What was carried out is
         in the journal, if there is one, when this returns.
         """
-        at = self.simulation.at
+        at = self.at
+        self.repeat(command)
+        self._keep(Entry(at, Kind.COMMAND, command.model_dump_json().encode()))
+        self._send()
+
+    def repeat(self, command: Command) -> None:
+        """Carry out a command without keeping it, and without sending what is due: as it was."""
         if command.concerns_calling:
             self.simulation.carry_out(lambda: command.carry_out(self))
         else:
             command.carry_out(self)
+
+    def open(self) -> None:
+        """Go on, in an event loop: send what is due, and run the clock if it was running."""
+        self._send()
+        self.clock.go_on()
+
+    async def close(self) -> None:
+        """Stand still, and break off POSTs that are under way."""
+        try:
+            self.clock.close()
+        finally:
+            await self.courier.close()
+
+    # -- time -------------------------------------------------------------------------------------
+
+    @property
+    def at(self) -> int:
+        """The instant (ms) up to which, itself included, everything has happened."""
+        return self.simulation.at
+
+    def next_event_at(self) -> int | None:
+        """The next instant (ms) at which anything is due; None where nothing is left to happen."""
+        self.outbox.look_ahead()
+        return self._ahead()
+
+    def happened(self) -> int:
+        """A number that grows when a call, a campaign or a limit changes, or a result is due."""
+        return self.simulation.log.size() + self.outbox.happened
+
+    def work_on(self, last: int) -> bool:
+        """Work on for a moment, not past an instant (ms) and not past where POSTs leave.
+
+        Returns whether that may not have been all there is up to there.
+        """
+        turn_ends = monotonic() + _PATIENCE
+        while (ahead := self._ahead()) is not None and ahead <= last:
+            stretch = min(self.outbox.stretch(ahead), last)
+            if stretch > ahead == self.simulation.next_instant():
+                self.simulation.work_off(stretch)
+            else:
+                self.simulation.move_to(ahead)
+            self._send()
+            if self.courier.busy or monotonic() > turn_ends:
+                self._stepped()
+                return True
+        self._stepped()
+        return False
+
+    def move_to(self, instant: int) -> None:
+        """Move to an instant (ms) before which nothing is due."""
+        self.simulation.move_to(instant)
+        self._send()
+        self._stepped()
+
+    def _ahead(self) -> int | None:
+        """The next instant at which the engine has work, or something known of is due."""
+        event, due = self.simulation.next_instant(), self.outbox.next_due()
+        return event if due is None else due if event is None else min(event, due)
+
+    # -- what is sent and kept --------------------------------------------------------------------
+
+    def _send(self) -> None:
+        """Have the POSTs leave that are due now (T4 step 9)."""
+        self.courier.take(self.outbox.collect())
+
+    def _came_back(self, parcel: Parcel, response: int) -> None:
+        """A POST has come to its end."""
+        self.outbox.came_back(parcel, response)
+        post = self.outbox.log.row(parcel.row)
+        self._keep(Entry(post.at, Kind.POSTS, POST.dump_json(post)))
+
+    def _stepped(self) -> None:
+        """The clock has come to where it stands now, and others may look."""
         if self.journal is not None:
-            self.journal.keep(Entry(at, Kind.COMMAND, command.model_dump_json().encode()))
+            self.journal.keep_step(self.at, self.simulation.log.size())
             self.journal.commit()
 
     def face(self, encounter: Encounter) -> InjectedFault | None:
@@ -57,11 +154,13 @@ class Exchange:
             self.carry_out(CountFaults(met=met, struck=number))
         return struck
 
-    def stepped(self) -> None:
-        """The clock has come to where it stands now, and everything up to there has happened."""
+    def _keep(self, entry: Entry) -> None:
+        """Have something in the journal, if there is one, when this returns."""
         if self.journal is not None:
-            self.journal.keep_step(self.simulation.at, self.simulation.log.size())
+            self.journal.keep(entry)
             self.journal.commit()
+
+    # -- organizations and campaigns --------------------------------------------------------------
 
     def api_key(self, organization: int) -> str:
         """The key of an organization, by position."""

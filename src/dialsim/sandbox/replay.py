@@ -11,7 +11,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.commands import Command
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.exchange import POST, Exchange
 from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, Subject
 from dialsim.scenario.loading import files_of, loads
 from dialsim.scenario.models import Scenario
@@ -35,6 +35,7 @@ def resume(path: Path) -> Exchange:
     journal = Journal.reopen(path)
     try:
         exchange = _replay(journal)
+        exchange.outbox.restore()
     except BaseException:
         journal.close()
         raise
@@ -111,7 +112,9 @@ def _carry_out(exchange: Exchange, entry: Entry) -> None:
         raise DialsimError("an entry lies before the one before it")
     simulation.move_to(entry.at)
     if entry.kind is Kind.COMMAND:
-        exchange.carry_out(_COMMAND.validate_json(entry.body))
+        exchange.repeat(_COMMAND.validate_json(entry.body))
+    elif entry.kind is Kind.POSTS:
+        exchange.outbox.recorded(POST.validate_json(entry.body))
 
 
 def _other_state(journal: Journal, number: int) -> JournalError:

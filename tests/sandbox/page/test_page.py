@@ -14,7 +14,6 @@ from tests.sandbox.asking import NOW, WORLD, Client
 
 import dialsim
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.board import Board
 from dialsim.sandbox.page.fault_lines import KINDS, SHARES
 from dialsim.sandbox.page.live import LiveStreams
@@ -244,8 +243,8 @@ def test_d1_who_is_masked_is_shown_masked_everywhere_and_not_found_by_number() -
 
 def test_the_stream_sends_everything_first_then_only_what_changes_and_ends_when_told() -> None:
     exchange = Exchange(dialsim.load(WORLD))
-    clock = ManualClock(exchange.simulation)
-    streams = LiveStreams(Sections(exchange, clock))
+    clock = exchange.clock
+    streams = LiveStreams(Sections(exchange))
 
     async def scene() -> tuple[list[str], list[str]]:
         events = streams.events(View())
@@ -266,7 +265,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes_and_ends_when_
 
 def test_an_event_of_several_lines_is_one_message() -> None:
     exchange = Exchange(dialsim.load(WORLD))
-    sections = Sections(exchange, ManualClock(exchange.simulation))
+    sections = Sections(exchange)
 
     async def first_event() -> bytes:
         events = LiveStreams(sections).events(View())
@@ -282,8 +281,8 @@ def test_an_event_of_several_lines_is_one_message() -> None:
 
 def test_tabs_that_look_at_the_same_share_the_work_until_something_happens() -> None:
     exchange = Exchange(dialsim.load(WORLD))
-    clock = ManualClock(exchange.simulation)
-    sections = Sections(exchange, clock)
+    clock = exchange.clock
+    sections = Sections(exchange)
     before = sections.render(View())
     assert sections.render(View()).keys() == before.keys()
     asyncio.run(clock.advance_by(3_600_000))

@@ -83,6 +83,9 @@ def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
 
 
 def _outages(scope: Scope, organization: int) -> Spans:
+    """Those of the simulated receiver, where there is one (W5)."""
+    if scope.reading.trace.posts is not None:
+        return np.empty((0, 2), np.int64)
     webhook = scope.reading.world.organizations[organization].settings.webhook
     outages = webhook.receiver.outages if webhook is not None else ()
     return np.array([(outage.from_, outage.to) for outage in outages], np.int64).reshape(-1, 2)

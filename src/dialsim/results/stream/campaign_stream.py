@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from dialsim.engine.trace import Trace
 from dialsim.results.ledger import Ledger
 from dialsim.results.stream.analyses import Analyses
-from dialsim.results.stream.bodies import Bodies
+from dialsim.results.stream.bodies import Bodies, CallFacts
 from dialsim.results.stream.deliveries import Posts, Receiving
 from dialsim.results.stream.moments import moments
 from dialsim.results.stream.notices import Notices, Owing, horizon
+from dialsim.results.stream.persons import Persons
 from dialsim.results.stream.shown import Shown, shown
 
 
@@ -46,11 +47,12 @@ class CampaignStream:
     @property
     def left(self) -> NDArray[np.int64]:
         """The moment at which each POST leaves; they order it among those of all campaigns."""
-        return moments(self._trace, self.posts.at, self.notices.turn[self.posts.notice])
+        return moments(self._trace, self.posts.at, self.posts.turn)
 
     def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
         """The bodies of some of the notices, in that order."""
-        return self._bodies.of(self.notices[rows], self._shown[rows])
+        notices = self.notices[rows]
+        return self._bodies.of(notices, CallFacts.of(self.ledger, notices.call), self._shown[rows])
 
     @cached_property
     def _shown(self) -> Shown:
@@ -58,4 +60,6 @@ class CampaignStream:
 
     @cached_property
     def _bodies(self) -> Bodies:
-        return Bodies(self._trace, self.ledger)
+        organization, campaign = self.ledger.organization, self.ledger.campaign
+        block = self._trace.world.organizations[organization].campaigns[campaign]
+        return Bodies(self._trace, block, Persons(block.people))

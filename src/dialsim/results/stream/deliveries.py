@@ -1,4 +1,4 @@
-"""Deliveries: the POSTs of each notice, and how the simulated receiver takes them (W2, W5)."""
+"""Deliveries: the POSTs of each notice, made by a sandbox or to the simulated receiver (W2, W5)."""
 
 from __future__ import annotations
 
@@ -9,33 +9,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import Purpose
+from dialsim.engine.post_log import PostLog
 from dialsim.engine.quantiles import durations
 from dialsim.engine.trace import Trace
+from dialsim.interface.delivery import (
+    ERROR,
+    NOT_SENT,
+    OK,
+    REFUSED,
+    TIMED_OUT,
+    TIMEOUT_MS,
+    WAITS_MS,
+    accepted,
+)
 from dialsim.results.ledger import NEVER, Ledger
 from dialsim.results.stream.moments import moments
 from dialsim.results.stream.notices import Notices, horizon
 from dialsim.scenario.webhook import Receiver
 
-TIMEOUT_MS = 10_000
-WAITS_MS = (1_000, 2_000)
-"""From a failure to the next POST (W2)."""
-
-NOT_SENT, TIMED_OUT, REFUSED = 0, -1, -2
-OK, ERROR = 200, 500
+_RESULT_BITS = 16  # of a result's number, beside its call, in one key
 
 
 @dataclass(frozen=True, slots=True)
 class Posts:
     """The POSTs of a campaign's notices, by (notice, number); instants in ms.
 
-    `notice` is an index into the notices. `number` is 1 to 3, or 0 for the one row of a notice
-    that had no URL to go to. `response` is an HTTP status, or one of NOT_SENT, TIMED_OUT and
-    REFUSED; `received` says that the receiver took the result in, at `arrived_at` (else NEVER).
+    `notice` is an index into the notices. `number` counts from 1, to 3 unless somebody has had the
+    result sent again; 0 is the one row of a notice that had no URL to go to. `turn` is the one in
+    which it left, if later than that of its instant (see `moments`). `response` is an HTTP status
+    or a code of `interface.delivery`; `received` says that the receiver took the result in, as far
+    as that is known, at `arrived_at` (else NEVER).
     """
 
     notice: NDArray[np.int64]
-    number: NDArray[np.int8]
+    number: NDArray[np.int16]
     at: NDArray[np.int64]
+    turn: NDArray[np.int32]
     response: NDArray[np.int16]
     received: NDArray[np.bool_]
     arrived_at: NDArray[np.int64]
@@ -48,6 +57,7 @@ class Posts:
             self.notice[rows],
             self.number[rows],
             self.at[rows],
+            self.turn[rows],
             self.response[rows],
             self.received[rows],
             self.arrived_at[rows],
@@ -77,7 +87,7 @@ class Receiving:
         self._draws = owner.campaigns[ledger.campaign].draws
 
     def posts(self) -> Posts:
-        """Every POST that leaves by the horizon."""
+        """Every POST that leaves by the horizon: those made, where a sandbox made them."""
         sent_at = self._notices.sent_at
         sent = has_url(
             self._trace,
@@ -85,6 +95,9 @@ class Receiving:
             moments(self._trace, sent_at, self._notices.turn),
         )
         rounds = [self._unsent(np.flatnonzero(~sent))]
+        if self._trace.posts is not None:
+            made = Posts.joined([*rounds, self._made(self._trace.posts)])
+            return made[np.lexsort((made.number, made.notice))]
         due, at = np.flatnonzero(sent), sent_at[sent]
         for number, wait in enumerate((*WAITS_MS, None), start=1):
             tried, over_at = self._post(due, at, number)
@@ -93,6 +106,23 @@ class Receiving:
                 again = (tried.response != OK) & (over_at + wait <= horizon(self._trace))
                 due, at = due[again], over_at[again] + wait
         return _in_order(rounds)
+
+    def _made(self, log: PostLog) -> Posts:
+        """The POSTs that a sandbox made; who answered with 2xx took the result in."""
+        ledger, notices = self._ledger, self._notices
+        rows = log.rows(ledger.organization, ledger.campaign)
+        told = ledger.first[rows.recipient] + rows.call - 1 << _RESULT_BITS | rows.result
+        keys = notices.call << _RESULT_BITS | notices.result
+        received = accepted(rows.response)
+        return Posts(
+            notice=np.searchsorted(keys, told),
+            number=rows.number,
+            at=rows.at,
+            turn=rows.turn,
+            response=rows.response,
+            received=received,
+            arrived_at=np.where(received, rows.at, NEVER),
+        )
 
     def _post(
         self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
@@ -106,8 +136,9 @@ class Receiving:
         received = ~(refused | hung | fails)
         tried = Posts(
             notice=due,
-            number=np.full(len(due), number, dtype=np.int8),
+            number=np.full(len(due), number, dtype=np.int16),
             at=at,
+            turn=self._notices.turn[due],
             response=response.astype(np.int16),
             received=received,
             arrived_at=np.where(received, at + latency, NEVER),
@@ -138,8 +169,9 @@ class Receiving:
         """One row for each notice that has no URL to go to (W6)."""
         return Posts(
             notice=rows,
-            number=np.zeros(len(rows), dtype=np.int8),
+            number=np.zeros(len(rows), dtype=np.int16),
             at=self._notices.sent_at[rows],
+            turn=self._notices.turn[rows],
             response=np.full(len(rows), NOT_SENT, dtype=np.int16),
             received=np.zeros(len(rows), dtype=bool),
             arrived_at=np.full(len(rows), NEVER, dtype=np.int64),
@@ -148,12 +180,25 @@ class Receiving:
 
 def has_url(trace: Trace, organization: int, sent: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether the organization has a URL at the moments at which results are sent (W6)."""
+    known, newest = _urls(trace, organization, sent)
+    has: NDArray[np.bool_] = np.array([url is not None for url in known])[newest]
+    return has
+
+
+def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str | None]:
+    """The organization's URL at the moments at which results are sent (W6)."""
+    known, newest = _urls(trace, organization, sent)
+    return [known[index] for index in newest.tolist()]
+
+
+def _urls(
+    trace: Trace, organization: int, sent: NDArray[np.int64]
+) -> tuple[list[str | None], NDArray[np.int64]]:
+    """The organization's URLs, and the index of the one in force at each moment."""
     changes = [change for change in trace.urls if change.organization == organization]
     since = [change.at + change.turn for change in changes]
     newest = np.searchsorted(since, sent, side="right") - 1
-    known = np.array([*(change.url is not None for change in changes), False])
-    has: NDArray[np.bool_] = known[newest]
-    return has
+    return [*(change.url for change in changes), None], newest
 
 
 def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -9,9 +9,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.interface.delivery import NOT_SENT, WAITS_MS, accepted
 from dialsim.results.ledger import Ledger
 from dialsim.results.stream.campaign_stream import CampaignStream
-from dialsim.results.stream.deliveries import OK, WAITS_MS, Posts
+from dialsim.results.stream.deliveries import Posts
 from dialsim.results.stream.notices import FOREVER, Notices
 
 _MOST_POSTS = 1 + len(WAITS_MS)
@@ -55,14 +56,15 @@ def fates(stream: CampaignStream) -> NDArray[np.int8]:
     """The fate of each notice of a campaign."""
     posts, count = stream.posts, len(stream.notices)
     tries = np.bincount(posts.notice[posts.number > 0], minlength=count)
-    accepted = np.zeros(count, dtype=np.int8)
-    good = posts.response == OK
-    accepted[posts.notice[good]] = posts.number[good]
+    kept = np.bincount(posts.notice[posts.response == NOT_SENT], minlength=count)
+    taken_at = np.zeros(count, dtype=np.int16)
+    good = np.flatnonzero(accepted(posts.response))[::-1]  # the first of several is assigned last
+    taken_at[posts.notice[good]] = posts.number[good]
     rules = {
-        Fate.WITHOUT_URL: tries == 0,
-        Fate.AT_FIRST_TRY: accepted == 1,
-        Fate.AFTER_RETRIES: accepted > 1,
-        Fate.LOST: tries == _MOST_POSTS,
+        Fate.AT_FIRST_TRY: taken_at == 1,
+        Fate.AFTER_RETRIES: taken_at > 1,
+        Fate.WITHOUT_URL: kept > 0,
+        Fate.LOST: tries >= _MOST_POSTS,
     }
     codes = [np.int8(fate) for fate in rules]
     return np.select([*rules.values()], codes, default=np.int8(Fate.PENDING))

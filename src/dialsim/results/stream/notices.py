@@ -83,9 +83,10 @@ def horizon(trace: Trace) -> int:
     """The last instant (ms) up to which results are sent, and calls change by their analyses.
 
     A run that clock.end does not bound goes on until its last result has arrived (T5 ends it for
-    calls and campaigns only); one that is still under way stands where it stands.
+    calls and campaigns only); one that is still under way stands where it stands, and so does a
+    sandbox.
     """
-    unbounded = trace.world.scenario.clock.end is None
+    unbounded = trace.world.scenario.clock.end is None and trace.posts is None
     return FOREVER if trace.idle and unbounded else trace.end
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,14 +30,15 @@ class Shown:
     """What each notice of a campaign shows at the end of the moment in which it is sent.
 
     `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's,
-    `setting` is an index into `settings(…)`, and `expired` the three flags as bits: 1 audio,
-    2 personal data, 4 output.
+    `setting` is an index into `settings`, the states of the campaign's settings, and `expired` the
+    three flags as bits: 1 audio, 2 personal data, 4 output.
     """
 
     call_attempt: NDArray[np.int32]
     latest_call_status: NDArray[np.int8]
     setting: NDArray[np.int64]
     expired: NDArray[np.int8]
+    settings: Sequence[Setting]
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Shown:
         return Shown(
@@ -44,6 +46,7 @@ class Shown:
             self.latest_call_status[rows],
             self.setting[rows],
             self.expired[rows],
+            self.settings,
         )
 
 
@@ -56,12 +59,14 @@ def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
     sent = moments(trace, notices.sent_at, notices.turn)
     newest = _newest_call(ledger, notices)
     ended = ENDS[ledger.last_kind[newest]] & (ledger.ended_at[newest] <= notices.sent_at)
-    since = [setting.since for setting in settings(trace, ledger)]
+    states = settings(trace, ledger)
+    since = [setting.since for setting in states]
     return Shown(
         call_attempt=(_counted_before(ledger)[newest] + ended).astype(np.int32),
         latest_call_status=_status(trace, ledger, newest, sent),
         setting=np.searchsorted(since, sent, side="right") - 1,
         expired=_expired(trace, ledger, notices, sent),
+        settings=states,
     )
 
 

@@ -8,14 +8,15 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.interface.delivery import NOT_SENT, UNDER_WAY, WORDS
 from dialsim.results.stream import wire_text
 from dialsim.results.stream.campaign_stream import CampaignStream
-from dialsim.results.stream.deliveries import NOT_SENT, REFUSED, TIMED_OUT, Posts
+from dialsim.results.stream.deliveries import Posts
 
 _LINE = b'{"at":%b,"attempt":%b,"response":%b,"received":%b,"body":%b}\n'
 _CHUNK = 32_768
-_ATTEMPTS = (b"null", b"1", b"2", b"3")
-_RESPONSES = {NOT_SENT: b"null", TIMED_OUT: b'"timeout"', REFUSED: b'"refused"'}
+_RESPONSES = {code: b'"%b"' % word.encode() for code, word in WORDS.items()}
+_RESPONSES |= {NOT_SENT: b"null", UNDER_WAY: b"null"}
 _BOOLEANS = (b"false", b"true")
 
 
@@ -55,7 +56,7 @@ class Stream:
             posts = self.posts[rows]
             columns = (
                 wire_text.instants(posts.at),
-                [_ATTEMPTS[number] for number in posts.number.tolist()],
+                [b"%d" % number if number else b"null" for number in posts.number.tolist()],
                 [_response(code) for code in posts.response.tolist()],
                 [_BOOLEANS[taken] for taken in posts.received.tolist()],
                 self.bodies(rows),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 from starlette.requests import Request
@@ -14,11 +14,11 @@ from dialsim.interface.wire import InstantText, WireModel, given
 from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.envelopes import bare
-from dialsim.sandbox.manual_clock import ManualClock
+from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.request_body import read_json
-from dialsim.sandbox.running import Running
 from dialsim.sandbox.shapes import read_shape
-from dialsim.scenario.fields import broken
+from dialsim.sandbox.virtual_clock import MOST_SPEED, VirtualClock
+from dialsim.scenario.fields import Number, broken
 from dialsim.scenario.units import Duration, Instant
 
 
@@ -26,19 +26,21 @@ class ClockState(WireModel):
     """The clock as it stands."""
 
     now: InstantText = Field(description="The instant up to which everything has happened.")
-    mode: Literal["manual"] = "manual"
-    speed: None = None
+    mode: Literal["manual", "running"]
+    speed: float | None = Field(description="Times as fast as real time; null unless it runs.")
     next_event_at: InstantText | None = Field(description="null when nothing is left to happen.")
     status: Literal["ready", "advancing"]
 
     @classmethod
-    def of(cls, simulation: Running, clock: ManualClock) -> ClockState:
-        """The state of the clock of a simulation."""
-        ahead = simulation.next_instant()
+    def of(cls, exchange: Exchange) -> ClockState:
+        """The state of the clock of a sandbox."""
+        clock, ahead = exchange.clock, exchange.next_event_at()
         return cls(
-            now=format_instant(simulation.at),
+            now=format_instant(exchange.at),
+            mode="manual" if clock.speed is None else "running",
+            speed=clock.speed,
             next_event_at=None if ahead is None else format_instant(ahead),
-            status="advancing" if clock.advancing else "ready",
+            status="ready" if clock.speed is None and not clock.advancing else "advancing",
         )
 
 
@@ -59,7 +61,7 @@ class Move(WireModel):
             raise broken("one of to, by and until must be given")
         return self
 
-    async def carry_out(self, clock: ManualClock) -> None:
+    async def carry_out(self, clock: VirtualClock) -> None:
         """Move the clock; returns when everything up to there has happened."""
         if self.to is not None:
             await clock.advance_to(self.to)
@@ -71,22 +73,45 @@ class Move(WireModel):
             await clock.advance_to_idle()
 
 
-class ClockEndpoints:
-    """Reads and moves the clock."""
+class Mode(WireModel):
+    """How the clock goes: moved by hand, or by itself at a speed."""
 
-    def __init__(self, simulation: Running, clock: ManualClock) -> None:
-        self._simulation = simulation
-        self._clock = clock
+    mode: Literal["manual", "running"]
+    speed: Annotated[Number, Field(gt=0, le=MOST_SPEED)] | None = Field(
+        default=None, description="Times as fast as real time; 1 if left out.", examples=[600]
+    )
+
+    @model_validator(mode="after")
+    def _has_speed_only_if_running(self) -> Mode:
+        if self.mode == "manual" and self.speed is not None:
+            raise broken("speed must be left out where mode is manual")
+        return self
+
+
+class ClockEndpoints:
+    """Reads and moves the clock, and sets how it goes."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._clock = exchange.clock
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
         return [
-            route(f"{PREFIX}/clock", get=self._show),
+            route(f"{PREFIX}/clock", get=self._show, put=self._set),
             route(f"{PREFIX}/clock/advance", post=self._advance),
         ]
 
     async def _show(self, _request: Request) -> Response:
-        return bare(ClockState.of(self._simulation, self._clock))
+        return bare(ClockState.of(self._exchange))
+
+    async def _set(self, request: Request) -> Response:
+        mode = read_shape(Mode, await read_json(request, MOST_BYTES))
+        if mode.mode == "running":
+            self._clock.run(1 if mode.speed is None else mode.speed)
+        else:
+            self._clock.stop()
+        return await self._show(request)
 
     async def _advance(self, request: Request) -> Response:
         await read_shape(Move, await read_json(request, MOST_BYTES)).carry_out(self._clock)

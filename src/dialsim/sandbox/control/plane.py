@@ -12,13 +12,12 @@ from dialsim.sandbox.control.fault_endpoints import FaultEndpoints
 from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
 from dialsim.sandbox.control.people_endpoints import PeopleEndpoints
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.manual_clock import ManualClock
 
 
-def control_routes(exchange: Exchange, clock: ManualClock) -> list[BaseRoute]:
+def control_routes(exchange: Exchange) -> list[BaseRoute]:
     """The routes of the control plane; success is plain JSON, errors have the error envelope."""
     return [
-        *ClockEndpoints(exchange.simulation, clock).routes(),
+        *ClockEndpoints(exchange).routes(),
         *CampaignEndpoints(exchange).routes(),
         *CallEndpoints(exchange).routes(),
         *OrganizationEndpoints(exchange).routes(),

@@ -18,7 +18,6 @@ from dialsim.sandbox.control.fault_endpoints import find_fault, read_fault
 from dialsim.sandbox.control.routes import Handler
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.call_lines import desk_at
 from dialsim.sandbox.page.fault_lines import KINDS, SHARES, body_of
 from dialsim.sandbox.page.live import LiveStreams
@@ -69,10 +68,9 @@ class Page:
     They are answered with what is to be said of them, as HTML: why they were refused, say.
     """
 
-    def __init__(self, exchange: Exchange, clock: ManualClock) -> None:
+    def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._clock = clock
-        self._sections = Sections(exchange, clock)
+        self._sections = Sections(exchange)
         self.streams = LiveStreams(self._sections)
 
     def routes(self) -> list[BaseRoute]:
@@ -128,7 +126,7 @@ class Page:
 
     async def _move(self, request: Request) -> Response:
         try:
-            await read_shape(Move, await _form(request)).carry_out(self._clock)
+            await read_shape(Move, await _form(request)).carry_out(self._exchange.clock)
         except Refused as refused:
             return _said(refused)
         return _html(render("moved", now=self._exchange.simulation.at))

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from dialsim.sandbox.control.clock_endpoints import ClockState
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.manual_clock import ManualClock
 from dialsim.sandbox.page.board import Board
 from dialsim.sandbox.page.call_lines import desk_at, latest_calls
 from dialsim.sandbox.page.cards import CampaignCard, OrganizationCard
@@ -32,9 +31,8 @@ Value = TypeVar("Value")
 class Sections:
     """Renders sections for views; tabs that look at the same thing share the work."""
 
-    def __init__(self, exchange: Exchange, clock: ManualClock) -> None:
+    def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._clock = clock
         self._board = Board(exchange)
         self._people = OrderedDict[Place, PersonLog]()
         self._found = OrderedDict[str, list[Place]]()
@@ -48,7 +46,7 @@ class Sections:
             return known[1]
         self._board.catch_up()
         sections = {
-            "clock": render("clock", clock=ClockState.of(self._exchange.simulation, self._clock)),
+            "clock": render("clock", clock=ClockState.of(self._exchange)),
             "news": self._news(),
             "organizations": self._organizations(view),
             "campaigns": self._campaigns(view),
@@ -62,7 +60,7 @@ class Sections:
     def _stamp(self) -> object:
         """Another value whenever there may be something new."""
         simulation = self._exchange.simulation
-        size, advancing = simulation.log.size(), self._clock.advancing
+        size, advancing = simulation.log.size(), self._exchange.clock.advancing
         faults = tuple((fault.number, fault.met) for fault in self._exchange.faults)
         return simulation.at, size, advancing, faults, monotonic() // _UNTOLD
 

@@ -1,0 +1,152 @@
+"""The log of POSTs that were really made: a sandbox has one, a simulated receiver needs none."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.interface.delivery import UNDER_WAY
+
+
+class PostKey(NamedTuple):
+    """The result that a POST tells of.
+
+    Positions are from 0, `call` is the number of the recipient's call, from 1; `result` is 0 for
+    the call's first result and n for that of the campaign's re-analysis number n.
+    """
+
+    organization: int
+    campaign: int
+    recipient: int
+    call: int
+    result: int
+
+
+class Post(NamedTuple):
+    """One POST: the `number`th of its result (from 1), which left at `at` (ms).
+
+    `turn` is the one in which it left, if later than that of its instant (see `Trace.turn`).
+    `resent`: somebody asked for it, it is not one of the three of W2. `response` is an HTTP status
+    or a code of `interface.delivery`.
+    """
+
+    key: PostKey
+    number: int
+    at: int
+    turn: int
+    resent: bool
+    response: int = UNDER_WAY
+
+
+@dataclass(frozen=True, slots=True)
+class PostRows:
+    """POSTs of one campaign in the order in which they were written down; columns as in `Post`."""
+
+    recipient: NDArray[np.int32]
+    call: NDArray[np.int32]
+    result: NDArray[np.int16]
+    number: NDArray[np.int16]
+    at: NDArray[np.int64]
+    turn: NDArray[np.int32]
+    response: NDArray[np.int16]
+
+
+class PostLog:
+    """POSTs in the order in which they left, a row each; the columns are those of `Post`."""
+
+    __slots__ = (
+        "_at",
+        "_call",
+        "_campaign",
+        "_number",
+        "_organization",
+        "_recipient",
+        "_resent",
+        "_response",
+        "_result",
+        "_turn",
+    )
+
+    def __init__(self) -> None:
+        self._organization = array("i")
+        self._campaign = array("i")
+        self._recipient = array("i")
+        self._call = array("i")
+        self._result = array("h")
+        self._number = array("h")
+        self._at = array("q")
+        self._turn = array("i")
+        self._resent = array("b")
+        self._response = array("h")
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def append(self, post: Post) -> int:
+        """Write a POST down, and return its row."""
+        self._organization.append(post.key.organization)
+        self._campaign.append(post.key.campaign)
+        self._recipient.append(post.key.recipient)
+        self._call.append(post.key.call)
+        self._result.append(post.key.result)
+        self._number.append(post.number)
+        self._at.append(post.at)
+        self._turn.append(post.turn)
+        self._resent.append(post.resent)
+        self._response.append(post.response)
+        return len(self._at) - 1
+
+    def answer(self, row: int, response: int) -> None:
+        """Write down what came of the POST of a row."""
+        self._response[row] = response
+
+    def row(self, row: int) -> Post:
+        """The POST of a row."""
+        key = PostKey(
+            self._organization[row],
+            self._campaign[row],
+            self._recipient[row],
+            self._call[row],
+            self._result[row],
+        )
+        return Post(
+            key,
+            self._number[row],
+            self._at[row],
+            self._turn[row],
+            bool(self._resent[row]),
+            self._response[row],
+        )
+
+    def count(self, key: PostKey) -> int:
+        """How many POSTs of a result there are."""
+        columns = self._organization, self._campaign, self._recipient, self._call, self._result
+        same = np.ones(len(self), dtype=bool)
+        for column, value in zip(columns, key, strict=True):
+            same &= np.array(column) == value
+        return int(np.count_nonzero(same))
+
+    def copy(self) -> PostLog:
+        """What is written by now; the log may go on."""
+        log = PostLog()
+        for column in self.__slots__:
+            setattr(log, column, getattr(self, column)[:])
+        return log
+
+    def rows(self, organization: int, campaign: int) -> PostRows:
+        """The POSTs of one campaign (copies; the log may go on)."""
+        owner, place = np.array(self._organization), np.array(self._campaign)
+        chosen = np.flatnonzero((owner == organization) & (place == campaign))
+        return PostRows(
+            recipient=np.array(self._recipient, dtype=np.int32)[chosen],
+            call=np.array(self._call, dtype=np.int32)[chosen],
+            result=np.array(self._result, dtype=np.int16)[chosen],
+            number=np.array(self._number, dtype=np.int16)[chosen],
+            at=np.array(self._at, dtype=np.int64)[chosen],
+            turn=np.array(self._turn, dtype=np.int32)[chosen],
+            response=np.array(self._response, dtype=np.int16)[chosen],
+        )

@@ -1,0 +1,242 @@
+"""The outbox: which POSTs leave when, and what comes of them (rules W, T4 step 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from dialsim.engine.post_log import Post, PostKey, PostLog
+from dialsim.interface.delivery import WAITS_MS, accepted
+from dialsim.results.stream.deliveries import has_url, urls
+from dialsim.results.stream.moments import moments
+from dialsim.sandbox.account import Account
+from dialsim.sandbox.mailing import Mailing
+from dialsim.sandbox.running import Running
+from dialsim.sandbox.unfinished import next_try_at, unfinished
+
+_STRIDE = 60_000  # virtual ms worked off in one go where nobody waits for results
+_NO_CALL = -1
+
+
+class _Place(NamedTuple):
+    """Where a result belongs: a call by its position in the call book of a campaign."""
+
+    organization: int
+    campaign: int
+    call: int
+    result: int
+
+
+class _Entry(NamedTuple):
+    """A POST that is due, or (without a call) another change that comes by itself."""
+
+    at: int
+    place: _Place
+
+
+@dataclass(slots=True)
+class Parcel:
+    """A result on its way to a URL. `tries` of its POSTs (W2) have failed by now.
+
+    `turn` is as in `Post`. `row` is that of the newest POST in the log. A parcel without a `place`
+    is of a result that somebody has had sent again.
+    """
+
+    key: PostKey
+    url: str
+    body: bytes
+    turn: int
+    place: _Place | None = None
+    tries: int = 0
+    row: int = -1
+
+    @property
+    def resent(self) -> bool:
+        """Whether somebody asked for this POST: it is made once."""
+        return self.place is None
+
+
+class Outbox:
+    """The results of all organizations, from when they are promised until they are told of.
+
+    Campaigns of an organization that has a URL are followed instant by instant. What the others
+    have to tell is looked at only when somebody asks: their payloads are kept, which is to say that
+    they can be made at any time. `happened` counts what has fallen due.
+    """
+
+    def __init__(self, simulation: Running, accounts: Sequence[Account]) -> None:
+        self.happened = 0
+        self.log = simulation.log.posts = PostLog()
+        self._simulation = simulation
+        self._accounts = accounts
+        self._mailings: list[list[Mailing]] = [[] for _ in accounts]
+        self._entries: list[_Entry] = []  # a heap
+        self._failed: dict[_Place, Parcel] = {}
+        self._asked_for: list[Parcel] = []
+        self._sent_again: set[PostKey] = set()
+        self._urls: list[str | None] = [None] * len(accounts)
+        self._urls_read = 0
+        timelines = (account.block.settings.timeline for account in accounts)
+        changes = [deed for deeds in timelines for deed in deeds if deed.action == "setWebhookUrl"]
+        self._url_changes = sorted(deed.at for deed in changes)
+
+    # -- what lies ahead --------------------------------------------------------------------------
+
+    def next_due(self) -> int | None:
+        """The next instant (ms) at which something is due, of what is known to be promised."""
+        return self._entries[0].at if self._entries else None
+
+    def look_ahead(self) -> None:
+        """Learn of everything that is promised, also to organizations without a URL."""
+        for organization in range(len(self._accounts)):
+            self._learn(organization)
+
+    def stretch(self, ahead: int) -> int:
+        """Up to where (ms) the engine may work, whose next event is at `ahead`, without a look."""
+        self._read_urls()
+        if any(url is not None for url in self._urls):
+            return ahead
+        change = next((at for at in self._url_changes if at >= ahead), ahead + _STRIDE)
+        return min(ahead + _STRIDE, change)
+
+    # -- what leaves ------------------------------------------------------------------------------
+
+    def collect(self) -> list[Parcel]:
+        """The POSTs that leave now, everything else on this instant being done (T4 step 9).
+
+        Their bodies are made before any of them leaves; they stand in the log as under way.
+        """
+        self._read_urls()
+        for organization, url in enumerate(self._urls):
+            if url is not None:
+                self._learn(organization)
+        leaving, self._asked_for = self._asked_for, []
+        now, due = self._simulation.at, []
+        while self._entries and self._entries[0].at <= now:
+            due.append(heappop(self._entries).place)
+        if due:
+            self.happened += len(due)
+            leaving += sorted(self._parcels(due), key=lambda parcel: parcel.key)
+        for parcel in leaving:
+            self._write_down(parcel)
+        return leaving
+
+    def send_again(self, key: PostKey, body: bytes, url: str) -> Parcel:
+        """Have a result that was sent or kept before leave once more, with the next `collect`."""
+        parcel = Parcel(key, url, body, self._simulation.log.turn)
+        self._sent_again.add(key)
+        self._asked_for.append(parcel)
+        return parcel
+
+    def came_back(self, parcel: Parcel, response: int) -> None:
+        """Note what came of the POST under way, an HTTP status or a code in its place (W2).
+
+        A failed one is made again, at the same URL and with the same body, while tries remain.
+        """
+        self.log.answer(parcel.row, response)
+        if parcel.place is None or accepted(response):
+            return
+        parcel.tries += 1
+        if parcel.tries <= len(WAITS_MS):
+            at = next_try_at(self.log.row(parcel.row).at, response, parcel.tries)
+            self._try_again(parcel, parcel.place, at)
+
+    # -- going on with a journal ------------------------------------------------------------------
+
+    def recorded(self, post: Post) -> None:
+        """Take in a POST that was made, and its outcome."""
+        self.log.append(post)
+        if post.resent:
+            self._sent_again.add(post.key)
+            asked = next(parcel for parcel in self._asked_for if parcel.key == post.key)
+            self._asked_for.remove(asked)
+
+    def restore(self) -> None:
+        """Go on where what was recorded ends: no result is forgotten, none told of too often."""
+        now = self._simulation.at
+        self._read_urls()
+        self.look_ahead()
+        self._entries = [entry for entry in self._entries if entry.at > now]
+        heapify(self._entries)
+        for left in unfinished(self._simulation.trace, self.log):
+            key = left.key
+            mailing = self._mailings[key.organization][key.campaign]
+            place = _Place(*key[:2], mailing.call(key), key.result)
+            parcel = Parcel(key, left.url, left.body, left.turn, place, left.tries)
+            self._try_again(parcel, place, left.due)
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def _read_urls(self) -> None:
+        changes = self._simulation.log.urls
+        for change in changes[self._urls_read :]:
+            self._urls[change.organization] = change.url
+        self._urls_read = len(changes)
+
+    def _learn(self, organization: int) -> None:
+        """Take in what an organization has been promised since the last time."""
+        simulation, mailings = self._simulation, self._mailings[organization]
+        for desk in self._accounts[organization].desks[len(mailings) :]:
+            mailings.append(Mailing(simulation.log, desk, simulation.dialler(organization)))
+        for mailing in mailings:
+            if mailing.has_news():
+                self._enter(organization, mailing)
+
+    def _enter(self, organization: int, mailing: Mailing) -> None:
+        """Put what is due later, or now, among the entries. What was due earlier was kept (W6)."""
+        now, trace = self._simulation.at, self._simulation.log
+        campaign = mailing.desk.campaign.block.position
+        notices, changes = mailing.news()
+        wanted = notices.sent_at > now
+        if not wanted.all():
+            sent = moments(trace, notices.sent_at, notices.turn)
+            wanted |= has_url(trace, organization, sent)
+        chosen = notices[wanted]
+        columns = (chosen.sent_at, chosen.call, chosen.result)
+        for at, call, result in zip(*(column.tolist() for column in columns), strict=True):
+            heappush(self._entries, _Entry(at, _Place(organization, campaign, call, result)))
+        for at in changes[changes > now].tolist():
+            heappush(self._entries, _Entry(at, _Place(organization, campaign, _NO_CALL, 0)))
+
+    def _parcels(self, due: Sequence[_Place]) -> list[Parcel]:
+        """What leaves of the things due: POSTs that failed before, and first ones."""
+        parcels = [self._failed.pop(place) for place in due if place in self._failed]
+        tried = {parcel.place for parcel in parcels}
+        first = sorted(place for place in due if place.call != _NO_CALL and place not in tried)
+        for (organization, campaign), places in groupby(first, key=lambda place: place[:2]):
+            parcels += self._first_parcels(self._mailings[organization][campaign], [*places])
+        return parcels
+
+    def _first_parcels(self, mailing: Mailing, places: Sequence[_Place]) -> list[Parcel]:
+        """Results of one campaign to be told of now; without a URL they are kept (W6)."""
+        trace, place = self._simulation.log, places[0]
+        notices = mailing.due([(place.call, place.result) for place in places])
+        sent = moments(trace, notices.sent_at, notices.turn)
+        to = urls(trace, place.organization, sent)
+        chosen = np.array([row for row, url in enumerate(to) if url is not None], dtype=np.int64)
+        if not len(chosen):
+            return []
+        bodies = mailing.bodies(notices[chosen], self._simulation.at)
+        parcels = []
+        for row, body in zip(chosen.tolist(), bodies, strict=True):
+            call, result, url = int(notices.call[row]), int(notices.result[row]), to[row]
+            assert url is not None  # such rows were chosen
+            target = _Place(place.organization, place.campaign, call, result)
+            turn = int(notices.turn[row])
+            parcels.append(Parcel(mailing.key(call, result), url, body, turn, target))
+        return parcels
+
+    def _try_again(self, parcel: Parcel, place: _Place, at: int) -> None:
+        self._failed[place] = parcel
+        heappush(self._entries, _Entry(at, place))
+
+    def _write_down(self, parcel: Parcel) -> None:
+        counted = parcel.key in self._sent_again
+        number = self.log.count(parcel.key) + 1 if counted else parcel.tries + 1
+        post = Post(parcel.key, number, self._simulation.at, parcel.turn, parcel.resent)
+        parcel.row = self.log.append(post)

@@ -1,0 +1,198 @@
+"""The clock of the sandbox: it stands still until it is moved, or runs at a speed."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from dialsim.engine.windows import LAST_INSTANT
+from dialsim.interface.errors import Refused
+from dialsim.interface.instants import format_instant
+from dialsim.sandbox.commands import SetSpeed
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.exchange import Exchange
+
+LONGEST_TO_IDLE = 366 * 86_400_000
+"""The most virtual time (ms) that waiting for idleness takes: it never runs for ever."""
+MOST_SPEED = 1_000_000
+"""A running clock goes at most so many times as fast as real time."""
+
+_TICK = 0.02  # seconds between two moves of a running clock
+_LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for longer doesn't jump
+
+
+class VirtualClock:
+    """Moves an exchange; requests are answered in between, at instants that are worked off.
+
+    While POSTs are under way it stands still. One advance at a time: another one meanwhile is
+    refused with 409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. `speed` is
+    how many times as fast as real time it runs; None while it doesn't.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.speed: float | None = None
+        self.advancing = False
+        self._exchange = exchange
+        self._runner: asyncio.Task[None] | None = None
+
+    # -- moved by hand ----------------------------------------------------------------------------
+
+    async def advance_to(self, instant: int) -> None:
+        """Move to an instant (ms), inclusive; 400 for one in the past or after clock.end."""
+        self._check(instant)
+        with _Advance(self):
+            await self._go_to(instant)
+
+    async def advance_by(self, span: int) -> None:
+        """Move on by a span (ms)."""
+        await self.advance_to(self._exchange.at + span)
+
+    async def advance_to_next_event(self) -> None:
+        """Move to where a call, a campaign or a limit changes next, a POST or a payload is due.
+
+        Where nothing happens any more the clock ends up where it is idle.
+        """
+        exchange, last = self._exchange, self._last()
+        with _Advance(self):
+            await self._settle()
+            before = exchange.happened()
+            while exchange.happened() == before:
+                ahead = exchange.next_event_at()
+                if ahead is None or ahead > last:
+                    self._refuse_if_busy_still(last)
+                    return
+                exchange.move_to(ahead)
+                await asyncio.sleep(0)
+                await self._settle()
+
+    async def advance_to_idle(self) -> None:
+        """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""
+        exchange, last = self._exchange, self._last()
+        with _Advance(self):
+            await self._work_off(last)
+            while (ahead := exchange.next_event_at()) is not None and ahead <= last:
+                exchange.move_to(ahead)
+                await self._work_off(last)
+            self._refuse_if_busy_still(last)
+
+    # -- running by itself ------------------------------------------------------------------------
+
+    def run(self, speed: float) -> None:
+        """Run from now on, `speed` times as fast as real time, until `stop` or clock.end."""
+        if self.advancing:
+            raise _busy()
+        self._require_no_fault()
+        self._exchange.carry_out(SetSpeed(speed=speed))
+        self.go_on()
+
+    def stop(self) -> None:
+        """Stand still from now on; POSTs that are under way go on."""
+        self._require_no_fault()
+        if self.speed is not None:
+            self._exchange.carry_out(SetSpeed(speed=None))
+        self.close()
+
+    def go_on(self) -> None:
+        """Run if there is a speed to run at."""
+        if self.speed is not None and (self._runner is None or self._runner.done()):
+            self._runner = asyncio.create_task(self._run())
+
+    def close(self) -> None:
+        """Don't move by itself any more."""
+        self._require_no_fault()
+        if self._runner is not None:
+            self._runner.cancel()
+        self._runner = None
+
+    async def _run(self) -> None:
+        exchange, last = self._exchange, self._end()
+        before, owed = monotonic(), 0.0
+        try:
+            while self.speed is not None and exchange.at < last:
+                await asyncio.sleep(_TICK)
+                now = monotonic()
+                owed += min(now - before, _LONGEST_TICK) * 1000 * self.speed
+                waited = await self._go_to(min(exchange.at + int(owed), last))
+                owed -= int(owed)
+                before = monotonic() if waited else now
+        finally:
+            if self._runner is asyncio.current_task():
+                self.speed = None
+
+    def _require_no_fault(self) -> None:
+        """Raise the fault of ours that ended a run, if any did."""
+        runner = self._runner
+        if runner is not None and runner.done():
+            self._runner = None
+            runner.result()
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    async def _go_to(self, instant: int) -> bool:
+        """Move to an instant; whether POSTs had to be waited for."""
+        waited = await self._work_off(instant)
+        self._exchange.move_to(instant)
+        return waited
+
+    async def _work_off(self, last: int) -> bool:
+        """Carry out all events up to an instant, and let others have their turn now and then."""
+        waited = await self._settle()
+        while self._exchange.work_on(last):
+            await asyncio.sleep(0)
+            waited |= await self._settle()
+        return waited
+
+    async def _settle(self) -> bool:
+        """Wait until no POST is under way; whether any was."""
+        waiting = self._exchange.courier.busy
+        await self._exchange.courier.settled()
+        return waiting
+
+    def _end(self) -> int:
+        end = self._exchange.simulation.end
+        return LAST_INSTANT if end is None else end
+
+    def _last(self) -> int:
+        return min(self._exchange.at + LONGEST_TO_IDLE, self._end())
+
+    def _check(self, instant: int) -> None:
+        now, end = self._exchange.at, self._exchange.simulation.end
+        if instant < now:
+            text = f"to must not be before now, {format_instant(now)}"
+        elif end is not None and instant > end:
+            text = f"to must not be after clock.end, {format_instant(end)}"
+        elif instant > LAST_INSTANT:
+            text = "to must not be after the year 9999"
+        else:
+            return
+        raise Refused(400, "VALIDATION_FAILED", [text])
+
+    def _refuse_if_busy_still(self, last: int) -> None:
+        ahead = self._exchange.next_event_at()
+        if last != self._exchange.simulation.end and ahead is not None:
+            text = f"After a year there is still something to happen, at {format_instant(ahead)}"
+            raise Refused(409, "NOT_IDLE", [text])
+
+
+class _Advance:
+    """Holds the clock while it is advanced."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    def __enter__(self) -> None:
+        if self._clock.advancing:
+            raise _busy()
+        if self._clock.speed is not None:
+            text = "The clock runs by itself; set its mode to manual first"
+            raise Refused(409, "CLOCK_RUNNING", [text])
+        self._clock.advancing = True
+
+    def __exit__(self, *_failure: object) -> None:
+        self._clock.advancing = False
+
+
+def _busy() -> Refused:
+    return Refused(409, "CLOCK_BUSY", ["The clock is being moved already"])
