@@ -59,6 +59,8 @@ ASKED = (
     Asked("GET", "/clock", None, 200),
     Asked("POST", "/clock/advance", {"by": "1s"}, 200),
     Asked("POST", "/clock/advance", {"by": 5}, 400, "VALIDATION_FAILED"),
+    Asked("PUT", "/clock", {"mode": "manual"}, 200),
+    Asked("PUT", "/clock", {"mode": "manual", "speed": 5}, 400, "VALIDATION_FAILED"),
     Asked("GET", "/campaigns", None, 200),
     Asked("POST", "/campaigns", NEW, 201),
     Asked("POST", "/campaigns", NEW, 400, "VALIDATION_FAILED"),
@@ -111,7 +113,12 @@ ASKED = (
     Asked("GET", "/export", None, 200),
 )  # fmt: skip
 # what takes more than a request: test_control_plane and test_application have their tests
-TRIED_ELSEWHERE = {(409, "CLOCK_BUSY"), (409, "NOT_IDLE"), (500, "INTERNAL_ERROR")}
+TRIED_ELSEWHERE = {
+    (409, "CLOCK_BUSY"),
+    (409, "CLOCK_RUNNING"),
+    (409, "NOT_IDLE"),
+    (500, "INTERNAL_ERROR"),
+}
 
 
 def refusals(operation: dict[str, Any]) -> set[tuple[int, str]]:

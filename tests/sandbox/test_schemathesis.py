@@ -60,10 +60,10 @@ parameters = {{ "path.id" = {{ dictionary = "organizations", probability = 0.8 }
 # A body that fits its schema can still be refused for what no schema can say: a day that is in no
 # calendar, a span that ends before it begins, a voice, number or account that nobody knows,
 # duplicates that can't be removed. The interface has all of these answered with 400. So has the
-# control plane an instant that is over, a script that can't be read, parts of a fault that don't
-# go together.
+# control plane an instant that is over, a speed of a clock that stands still, a script that can't
+# be read, parts of a fault that don't go together.
 [[operations]]
-include-operation-id = ["scheduleCampaign", "advanceClock", "scriptNumber", "addFault"]
+include-operation-id = ["scheduleCampaign", "advanceClock", "setClock", "scriptNumber", "addFault"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 403, 404, 409]
 
 # Operators are shown what was deleted.

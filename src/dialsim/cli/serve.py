@@ -1,4 +1,4 @@
-"""`dialsim serve`: the service's interface over HTTP, on a clock that is moved by hand."""
+"""`dialsim serve`: the service's interface over HTTP, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -63,13 +63,12 @@ def serve(
 ) -> None:
     """Serve what the service's interface offers, over the engine that runs scenario files.
 
-    The clock stands at clock.start until POST /_dialsim/clock/advance moves it. Clients use the
-    API keys of the scenario; those it leaves out are printed.
+    The clock stands at clock.start until POST /_dialsim/clock/advance moves it, or
+    PUT /_dialsim/clock has it run at a speed. Webhooks are really sent to the organizations' URLs.
+    Clients use the API keys of the scenario; those it leaves out are printed.
 
     With --journal all of it outlives the program: started again on the file, it goes on where it
     was, even after a kill. dialsim run --from-journal FILE gives the run so far as tables.
-
-    Not there yet: webhooks are not sent over HTTP, and the clock does not run by itself.
     """
     from dialsim.sandbox.extra import require_extra
 

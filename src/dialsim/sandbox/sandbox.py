@@ -155,7 +155,7 @@ class Sandbox:
     def result(self) -> Result:
         """The result of the run so far; what happens later doesn't change it.
 
-        Its webhooks are those that the scenario's simulated receiver would have got.
+        Its webhooks are the POSTs that were really made, and the payloads that were kept.
         """
         return Result(self._running.snapshot())
 

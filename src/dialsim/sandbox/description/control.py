@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialsim.sandbox.control.clock_endpoints import ClockState, Move
+from dialsim.sandbox.control.clock_endpoints import ClockState, Mode, Move
 from dialsim.sandbox.control.organization_endpoints import ChangedOrganization, OrganizationState
 from dialsim.sandbox.description import failures as fail
 from dialsim.sandbox.description.campaigns import CALL_OPERATIONS, CAMPAIGN_OPERATIONS
@@ -31,12 +31,22 @@ _CLOCK = (
         failures=fail.GUARDED,
     ),
     Operation(
+        "put",
+        "/_dialsim/clock",
+        "setClock",
+        "Have the clock run, or stand still",
+        "A running clock stands still while webhooks are under way, and stops at clock.end.",
+        answer=ClockState,
+        body=Mode,
+        failures=(*fail.BODY, fail.CLOCK_BUSY),
+    ),
+    Operation(
         "post",
         "/_dialsim/clock/advance",
         "advanceClock",
         "Move the clock",
-        "Answers when everything up to there has happened, however long that takes. Until idle it "
-        "goes on for 366 days of virtual time at the most.",
+        "Answers when everything up to there has happened, webhooks delivered or lost included, "
+        "however long that takes. Until idle it goes on for 366 days of virtual time at the most.",
         answer=ClockState,
         body=Move,
         failures=(
@@ -44,6 +54,7 @@ _CLOCK = (
             fail.BEFORE_NOW,
             fail.TOO_LARGE_HERE,
             fail.CLOCK_BUSY,
+            fail.CLOCK_RUNNING,
             fail.NOT_IDLE,
         ),
     ),

@@ -59,6 +59,9 @@ BEFORE_NOW = FailureKind(
     400, "VALIDATION_FAILED", "to must not be before now, 2026-01-05T02:00:00.000Z"
 )
 CLOCK_BUSY = FailureKind(409, "CLOCK_BUSY", "The clock is being moved already")
+CLOCK_RUNNING = FailureKind(
+    409, "CLOCK_RUNNING", "The clock runs by itself; set its mode to manual first"
+)
 NOT_IDLE = FailureKind(
     409,
     "NOT_IDLE",

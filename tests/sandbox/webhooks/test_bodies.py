@@ -1,0 +1,131 @@
+"""What is sent is what `dialsim run` writes, byte for byte, and what the trace tells of later."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.sandbox.webhooks.sending import Line, NoNetwork, lines
+
+import dialsim
+from dialsim.interface.errors import Refused
+from dialsim.results.result import Result
+from dialsim.sandbox.commands import (
+    CancelCampaign,
+    ChangeOrganization,
+    Command,
+    DeleteCampaign,
+    PauseCampaign,
+    ReanalyzeCall,
+    ResumeCampaign,
+    ScheduleCampaign,
+)
+from dialsim.sandbox.exchange import Exchange
+from dialsim.testing.receiver import Answer, Receiver
+from results.test_stream import troubled
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+URL = "http://127.0.0.1:9/"
+
+
+async def to_its_end(exchange: Exchange) -> None:
+    """On to clock.end, else until nothing is left to happen."""
+    end = exchange.simulation.end
+    await (exchange.clock.advance_to_idle() if end is None else exchange.clock.advance_to(end))
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("success", [1.0, 0.4])
+def test_w4_what_is_sent_and_kept_is_what_a_run_of_the_scenario_writes(
+    seed: int, success: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    exchange, network = Exchange(scenario), NoNetwork(monkeypatch, seed, success)
+    asyncio.run(to_its_end(exchange))
+    told = lines(Result(exchange.simulation.trace))
+    written = lines(dialsim.run(scenario))
+    sent = [line.body for line in told if line.attempt != b"null"]
+    assert Counter(sent) == Counter(network.bodies)
+    assert {line.body for line in told} == {line.body for line in written}
+    assert [line.body for line in told if line.attempt == b"null"] == [
+        line.body for line in written if line.attempt == b"null"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("scripted", ()),
+        ("retention", ("clock.end=2026-01-05T02:20:00Z", "engine.webhookDelay=5m")),
+        ("queue-churn", ("clock.end=2026-01-05T02:20:00Z",)),
+    ],
+)
+def test_w4_what_a_receiver_gets_over_http_is_what_a_run_writes(
+    name: str, overrides: tuple[str, ...]
+) -> None:
+    path = SCENARIOS / f"{name}.yaml"
+    with Receiver() as receiver:
+        receiver.answer(*(Answer(status) for status in (500, 503, 302)))
+        with dialsim.Sandbox(path, overrides, webhook_url=receiver.url) as sandbox:
+            end = None if not overrides else overrides[0].partition("=")[2]
+            sandbox.clock.advance(until="idle") if end is None else sandbox.clock.advance(to=end)
+            told, here = lines(sandbox.result()), sandbox.url
+        got = Counter(request.body for request in receiver.requests)
+    run = dialsim.run(dialsim.load(path, [*overrides, f"service.publicUrl={here}"]))
+    assert set(got) == {line.body for line in lines(run)} != set()
+    assert got == Counter(line.body for line in told)
+
+
+def command(exchange: Exchange, rng: random.Random) -> Command:
+    """Something that somebody may do, allowed or not."""
+    account = rng.choice([one for one in exchange.accounts if one.desks])
+    desk = rng.choice(account.desks)
+    desk.catch_up()
+    if desk.calls and rng.random() < 0.4:
+        return ReanalyzeCall(**desk.place, call=rng.randrange(desk.calls))
+    if rng.random() < 0.3:
+        url = rng.choice((None, URL, f"{URL}other"))
+        changes = rng.choice(({"webhookUrl": url}, {"maxConcurrentCalls": rng.randrange(4)}))
+        return ChangeOrganization(organization=account.block.position, changes=changes)
+    if rng.random() < 0.2:
+        body = {"startDateTime": "2026-01-05T02:00:00Z", "maxAttempts": 2, "retryInterval": 300_000}
+        return ScheduleCampaign(**desk.place, body=body)
+    kind = rng.choice((PauseCampaign, ResumeCampaign, ResumeCampaign, CancelCampaign))
+    return rng.choice((kind, kind, kind, DeleteCampaign))(**desk.place)
+
+
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_t4_whatever_is_commanded_meanwhile_the_trace_tells_later_what_was_sent(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    exchange = Exchange(dialsim.loads(json.dumps(troubled(seed))))
+    network, before = NoNetwork(monkeypatch, seed, 0.6), list[Line]()
+
+    async def scene() -> None:
+        nonlocal before
+        for _ in range(40):
+            with suppress(Refused):
+                await (
+                    exchange.clock.advance_to_next_event()
+                    if rng.random() < 0.5
+                    else exchange.clock.advance_by(rng.choice((0, 700, 60_000, 1_000_000)))
+                )
+            for _ in range(rng.randrange(4)):
+                with suppress(Refused):
+                    exchange.carry_out(command(exchange, rng))
+            await exchange.courier.settled()
+            told = lines(Result(exchange.simulation.trace.snapshot()))
+            assert told[: len(before)] == before
+            before = told
+        await exchange.close()
+
+    asyncio.run(scene())
+    sent = [line.body for line in before if line.attempt != b"null"]
+    assert Counter(sent) == Counter(network.bodies)
+    assert all(line.response != b"null" for line in before if line.attempt != b"null")
