@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import httpx
 import pytest
 
 import dialsim
@@ -45,3 +46,4 @@ def _everything_imported() -> None:
     assert_no_violations(result)
     assert trace_text(result)
     assert result.summary.to_json()
+    httpx.Client().close()  # which imports httpcore; a second one's errors would not be httpx's

@@ -211,10 +211,11 @@ class CountFaults(_FaultCommand):
     kind: Literal["countFaults"] = "countFaults"
     met: tuple[int, ...]
     struck: int | None = None
+    post: tuple[int, ...] | None = None  # a POST of the webhook; else it was a request
 
     def carry_out(self, exchange: Exchange) -> None:
         """Do it."""
-        exchange.faults.count(self.met, self.struck)
+        exchange.faults.count(self.met, self.struck, self.post)
 
 
 class ClearFaults(_FaultCommand):

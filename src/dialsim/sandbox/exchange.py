@@ -13,7 +13,7 @@ from dialsim.sandbox.api_keys import KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import Command, CountFaults
 from dialsim.sandbox.courier import Courier
-from dialsim.sandbox.injected_faults import Encounter, InjectedFault, InjectedFaults
+from dialsim.sandbox.injected_faults import Encounter, InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, Journal, Kind
 from dialsim.sandbox.outbox import Outbox, Parcel
 from dialsim.sandbox.running import Running
@@ -61,7 +61,8 @@ class Exchange:
         at = self.at
         self.repeat(command)
         self._keep(Entry(at, Kind.COMMAND, command.model_dump_json().encode()))
-        self._send()
+        if command.concerns_calling:
+            self._send()
 
     def repeat(self, command: Command) -> None:
         """Carry out a command without keeping it, and without sending what is due: as it was."""
@@ -130,14 +131,32 @@ class Exchange:
 
     # -- what is sent and kept --------------------------------------------------------------------
 
+    def face(self, encounter: Encounter, post: Post | None = None) -> InjectedFault | None:
+        """Count an encounter with faults, and return the one that strikes, if any does.
+
+        It is that of a POST of the webhook or, without one, of a request.
+        """
+        met, struck = encounter
+        if met:
+            number = None if struck is None else struck.number
+            which = None if post is None else which_post(post)
+            self.carry_out(CountFaults(met=met, struck=number, post=which))
+        return struck
+
     def _send(self) -> None:
-        """Have the POSTs leave that are due now (T4 step 9)."""
-        self.courier.take(self.outbox.collect())
+        """Have the POSTs leave that are due now (T4 step 9), and meet the faults in that order."""
+        parcels = self.outbox.collect()
+        for parcel in parcels:
+            post = self.outbox.log.row(parcel.row)
+            self.face(self.faults.for_post(post), post)
+            parcel.fault = self.faults.fate(post)
+        self.courier.take(parcels)
 
     def _came_back(self, parcel: Parcel, response: int) -> None:
         """A POST has come to its end."""
         self.outbox.came_back(parcel, response)
         post = self.outbox.log.row(parcel.row)
+        self.faults.ended(post)
         self._keep(Entry(post.at, Kind.POSTS, POST.dump_json(post)))
 
     def _stepped(self) -> None:
@@ -145,14 +164,6 @@ class Exchange:
         if self.journal is not None:
             self.journal.keep_step(self.at, self.simulation.log.size())
             self.journal.commit()
-
-    def face(self, encounter: Encounter) -> InjectedFault | None:
-        """Count an encounter with faults, and return the one that strikes, if any does."""
-        met, struck = encounter
-        if met:
-            number = None if struck is None else struck.number
-            self.carry_out(CountFaults(met=met, struck=number))
-        return struck
 
     def _keep(self, entry: Entry) -> None:
         """Have something in the journal, if there is one, when this returns."""

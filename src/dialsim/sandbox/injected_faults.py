@@ -9,10 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dialsim.engine.chance import Purpose, generator
+from dialsim.engine.post_log import Post
 from dialsim.interface.errors import Refused
-from dialsim.sandbox.fault_order import FaultOrder
+from dialsim.sandbox.fault_order import FaultOrder, WebhookFault
 
 MOST_FAULTS = 100
+
+WhichPost = tuple[int, ...]
+"""What tells POSTs of the webhook apart: the parts of the key, and the number (see `Post`)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +72,7 @@ class InjectedFaults:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._faults: dict[int, InjectedFault] = {}
+        self._fates: dict[WhichPost, WebhookFault | None] = {}  # of POSTs under way
         self._last = 0
 
     def __iter__(self) -> Iterator[InjectedFault]:
@@ -98,20 +103,36 @@ class InjectedFaults:
         else:
             del self._faults[self.find(number).number]
 
-    def for_post(self, organization: int, campaign: int) -> Encounter:
-        """What a POST of a campaign's webhook has to face; nothing is counted yet."""
+    def for_post(self, post: Post) -> Encounter:
+        """What a POST of the webhook has to face; nothing is counted yet.
+
+        One that is under way has faced it already.
+        """
+        if which_post(post) in self._fates:
+            return Encounter()
+        organization, campaign = post.key[:2]
         return self._encounter(lambda fault: fault.may_strike_post(organization, campaign))
+
+    def fate(self, post: Post) -> WebhookFault | None:
+        """What happens to a POST under way, however often it is begun; None: nothing special."""
+        return self._fates.get(which_post(post))
+
+    def ended(self, post: Post) -> None:
+        """A POST is not under way any more."""
+        self._fates.pop(which_post(post), None)
 
     def for_answer(self, organization: int, path: str) -> Encounter:
         """What the answer to a request of an organization has to face; nothing is counted yet."""
         return self._encounter(lambda fault: fault.may_strike_answer(organization, path))
 
-    def count(self, met: tuple[int, ...], struck: int | None) -> None:
-        """Count an encounter, by the numbers of the faults."""
+    def count(self, met: tuple[int, ...], struck: int | None, post: WhichPost | None) -> None:
+        """Count an encounter, by the numbers of the faults; a POST's fate is sealed by it."""
         for number in met:
             self._faults[number].met += 1
         if struck is not None:
             self._faults[struck].struck += 1
+        if post is not None:
+            self._fates[post] = None if struck is None else self._faults[struck].order.webhooks
 
     def _encounter(self, may_strike: Callable[[InjectedFault], bool]) -> Encounter:
         met: list[int] = []
@@ -128,3 +149,8 @@ class InjectedFaults:
         key = (Purpose.INJECTED_FAULT, fault.number, fault.met)
         draw = np.random.Generator(generator(self._seed, key)).random()
         return bool(draw < fault.order.share)
+
+
+def which_post(post: Post) -> WhichPost:
+    """What tells a POST from all others, also after a restart."""
+    return (*post.key, post.number)

@@ -15,6 +15,7 @@ from dialsim.interface.delivery import WAITS_MS, accepted
 from dialsim.results.stream.deliveries import has_url, urls
 from dialsim.results.stream.moments import moments
 from dialsim.sandbox.account import Account
+from dialsim.sandbox.fault_order import WebhookFault
 from dialsim.sandbox.mailing import Mailing
 from dialsim.sandbox.running import Running
 from dialsim.sandbox.unfinished import next_try_at, unfinished
@@ -44,7 +45,7 @@ class Parcel:
     """A result on its way to a URL. `tries` of its POSTs (W2) have failed by now.
 
     `turn` is as in `Post`. `row` is that of the newest POST in the log. A parcel without a `place`
-    is of a result that somebody has had sent again.
+    is of a result that somebody has had sent again. `fault` is what happens to its POST on purpose.
     """
 
     key: PostKey
@@ -54,6 +55,7 @@ class Parcel:
     place: _Place | None = None
     tries: int = 0
     row: int = -1
+    fault: WebhookFault | None = None
 
     @property
     def resent(self) -> bool:

@@ -114,7 +114,9 @@ def _carry_out(exchange: Exchange, entry: Entry) -> None:
     if entry.kind is Kind.COMMAND:
         exchange.repeat(_COMMAND.validate_json(entry.body))
     elif entry.kind is Kind.POSTS:
-        exchange.outbox.recorded(POST.validate_json(entry.body))
+        post = POST.validate_json(entry.body)
+        exchange.outbox.recorded(post)
+        exchange.faults.ended(post)
 
 
 def _other_state(journal: Journal, number: int) -> JournalError:
