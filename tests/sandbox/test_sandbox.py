@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -21,7 +21,7 @@ import dialsim
 from dialsim.results.source import read_source
 from dialsim.sandbox import extra
 from dialsim.sandbox.endpoints import Endpoints
-from dialsim.testing import Sketch
+from dialsim.testing import Answer, Receiver, Sketch
 
 START = datetime(2026, 1, 5, 2, tzinfo=UTC)
 BUSY_LINE = Sketch(slots=1).campaign(
@@ -40,6 +40,9 @@ def sandbox() -> Iterator[dialsim.Sandbox]:
 def _gives_back_threads_and_sockets() -> Iterator[None]:
     threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
     yield
+    for thread in threading.enumerate():
+        if "process_request_thread" in thread.name:  # of a receiver that has been stopped
+            thread.join()
     assert threading.active_count() == threads
     assert len(os.listdir("/proc/self/fd")) == files
 
@@ -316,6 +319,39 @@ def test_it_is_stopped_while_the_clock_is_moving() -> None:
     assert (error.status, str(error)) == (503, "The sandbox was stopped")
 
 
+def test_it_is_stopped_while_the_clock_runs_by_itself() -> None:
+    with dialsim.Sandbox(BUSY_LINE.scenario()) as sandbox:
+        sandbox.clock.run(speed=600)
+        assert sandbox.clock.speed == 600
+        assert repr(sandbox.clock).endswith("running at 600.0x>")
+        before = sandbox.clock.now
+        while sandbox.clock.now == before:
+            time.sleep(0.001)
+
+
+def test_a_running_clock_is_stopped_and_moved_by_hand_again(sandbox: dialsim.Sandbox) -> None:
+    sandbox.clock.run()
+    with pytest.raises(dialsim.Refused, match="The clock runs by itself"):
+        sandbox.clock.advance(hours=1)
+    stood = sandbox.clock.stop()
+    assert sandbox.clock.speed is None
+    assert sandbox.clock.advance(hours=1) == stood + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["advancing", "running"])
+def test_it_is_stopped_while_a_webhook_is_under_way(running: bool) -> None:
+    with Receiver(otherwise=Answer(delay=60)) as receiver:
+        with dialsim.Sandbox(BUSY_LINE.scenario(), webhook_url=receiver.url) as sandbox:
+            if running:
+                sandbox.clock.run(speed=100_000)
+            else:
+                moving, raised = meanwhile(lambda: sandbox.clock.advance(until="idle"))
+            receiver.wait_for(1)
+        if not running:
+            moving.join()
+            assert [str(error) for error in raised] == ["The sandbox was stopped"]
+
+
 def test_it_is_stopped_while_clients_hold_connections_of_all_kinds() -> None:
     with dialsim.Sandbox(MONTHS.scenario()) as sandbox:
         address = ("127.0.0.1", int(sandbox.url.rpartition(":")[2]))
@@ -401,14 +437,28 @@ def test_a_server_that_does_not_start_or_ends_by_itself_says_why(
 
 
 def test_it_works_inside_a_running_event_loop() -> None:
+    received: list[bytes] = []
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await reader.readuntil(b"\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
     async def scene() -> str:
-        with dialsim.Sandbox(BUSY_LINE.scenario()) as sandbox:
+        receiver = await asyncio.start_server(receive, "127.0.0.1", 0)
+        port = receiver.sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}/hook"
+        with dialsim.Sandbox(BUSY_LINE.scenario(), webhook_url=url) as sandbox:
             await asyncio.to_thread(sandbox.clock.advance, until="idle")
-            async with httpx.AsyncClient(base_url=sandbox.url) as client:
-                await client.get("/_dialsim/clock")
-            return sandbox.campaign("January").status
+            status = sandbox.campaign("January").status
+        receiver.close()
+        await receiver.wait_closed()
+        return status
 
     assert asyncio.run(scene()) == "COMPLETED"
+    assert received == [b"POST /hook HTTP/1.1\r\n"] * 4
 
 
 def test_questions_of_other_threads_are_answered_while_the_clock_moves() -> None:
