@@ -109,6 +109,21 @@ def test_a_planner_advances_pauses_resumes_and_cancels_without_a_reload(open_tab
     assert tab.loads == 1
 
 
+def test_the_clock_runs_by_itself_until_it_is_stopped(open_tab: Any) -> None:
+    tab = open_tab()
+    clock = tab.page.locator("#clock")
+    tab.page.get_by_label("Run by itself at").select_option("1 hour a second")
+    tab.button("Run").click()
+    tab.sees(clock, "running, 3,600 × real time")
+    tab.sees(tab.campaign("January"), "[1-9][0-9]* of 200 done")
+    tab.button("Stop").click()
+    tab.sees(clock, "moved by hand")
+    stopped = clock.inner_text()
+    tab.page.wait_for_timeout(600)
+    assert clock.inner_text() == stopped
+    assert tab.loads == 1
+
+
 def test_a_second_tab_and_a_client_are_seen_at_once(
     open_tab: Any, sandbox: dialsim.Sandbox
 ) -> None:
@@ -181,7 +196,7 @@ def test_everything_can_be_done_with_the_keyboard_and_focus_stays_through_update
 ) -> None:
     tab = open_tab()
     stops = []
-    for _ in range(14):
+    for _ in range(17):
         tab.page.keyboard.press("Tab")
         stops.append(tab.focused())
     assert stops[:6] == [
@@ -192,7 +207,8 @@ def test_everything_can_be_done_with_the_keyboard_and_focus_stays_through_update
         "Advance to the next event",
         "Advance until idle",
     ]
-    assert stops[9:14] == [
+    assert stops[7:9] == ["Run", "Stop"]
+    assert stops[12:17] == [
         *("Pause January", "Cancel January", f"Pause {THAI}", f"Cancel {THAI}"),
         "Cancel Never begun",
     ]

@@ -138,6 +138,14 @@ def test_the_clock_is_moved_by_forms_as_it_is_by_json(client: Client) -> None:
     assert ask(client, f"{OWN}/clock", "POST", "by=60d").status_code == 400
 
 
+def test_a_speed_that_makes_no_sense_is_refused_in_words(client: Client) -> None:
+    for form in ("speed=0", "speed=fast", "speed=1e9", "speed=-1"):
+        refused = ask(client, f"{OWN}/clock/run", "POST", form)
+        assert refused.status_code == 400, form
+        assert _text(refused).startswith("speed must")
+    assert ask(client, f"{OWN}/clock/stop", "POST").status_code == 200
+
+
 def test_a_page_of_another_site_can_not_press_the_buttons(client: Client) -> None:
     elsewhere = HOME | {"Origin": "https://elsewhere.test"}
     for path in (f"{OWN}/campaigns/{RUNNING}/cancel", f"{OWN}/clock"):

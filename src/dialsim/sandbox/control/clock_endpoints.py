@@ -87,6 +87,13 @@ class Mode(WireModel):
             raise broken("speed must be left out where mode is manual")
         return self
 
+    def carry_out(self, clock: VirtualClock) -> None:
+        """Have the clock go so from now on."""
+        if self.mode == "running":
+            clock.run(1 if self.speed is None else self.speed)
+        else:
+            clock.stop()
+
 
 class ClockEndpoints:
     """Reads and moves the clock, and sets how it goes."""
@@ -106,11 +113,7 @@ class ClockEndpoints:
         return bare(ClockState.of(self._exchange))
 
     async def _set(self, request: Request) -> Response:
-        mode = read_shape(Mode, await read_json(request, MOST_BYTES))
-        if mode.mode == "running":
-            self._clock.run(1 if mode.speed is None else mode.speed)
-        else:
-            self._clock.stop()
+        read_shape(Mode, await read_json(request, MOST_BYTES)).carry_out(self._clock)
         return await self._show(request)
 
     async def _advance(self, request: Request) -> Response:

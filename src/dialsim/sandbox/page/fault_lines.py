@@ -65,12 +65,13 @@ def body_of(form: Mapping[str, str]) -> dict[str, object]:
     fields = {name: value for name, value in form.items() if value and name != "kind"}
     fields |= dict(parse_qsl(form.get("kind", "")))
     return {
-        name: _number(value) if name in ("next", "share", "status") else value
+        name: number_of(value) if name in ("next", "share", "status") else value
         for name, value in fields.items()
     }
 
 
-def _number(text: str) -> object:
+def number_of(text: str) -> object:
+    """The number that a field of a form holds; what is none stays a text."""
     try:
         return int(text) if text.isdecimal() else float(text)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from urllib.parse import parse_qsl
 
@@ -13,13 +14,13 @@ from starlette.routing import BaseRoute, Route
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import CallStatus
 from dialsim.sandbox.commands import CancelCampaign, ClearFaults, PauseCampaign, ResumeCampaign
-from dialsim.sandbox.control.clock_endpoints import Move
+from dialsim.sandbox.control.clock_endpoints import Mode, Move
 from dialsim.sandbox.control.fault_endpoints import find_fault, read_fault
 from dialsim.sandbox.control.routes import Handler
 from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.page.call_lines import desk_at
-from dialsim.sandbox.page.fault_lines import KINDS, SHARES, body_of
+from dialsim.sandbox.page.fault_lines import KINDS, SHARES, body_of, number_of
 from dialsim.sandbox.page.live import LiveStreams
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.templating import OWN, render
@@ -53,6 +54,13 @@ _MOVES = (
     ("Until idle", "until", "idle", "Advance until idle"),
 )
 _LINKS = (("Export the run so far", f"{PREFIX}/export"), ("API description", "/openapi.json"))
+_SPEEDS = {
+    1: "real time",
+    60: "1 minute a second",
+    600: "10 minutes a second",
+    3_600: "1 hour a second",
+    86_400: "1 day a second",
+}
 _Steering = PauseCampaign | ResumeCampaign | CancelCampaign
 _COMMANDS: dict[str, type[_Steering]] = {
     "pause": PauseCampaign,
@@ -81,6 +89,8 @@ class Page:
             Route(PATH, self._document),
             Route(f"{OWN}/events", self._events),
             Route(f"{OWN}/clock", self._move, methods=["POST"]),
+            Route(f"{OWN}/clock/run", self._run, methods=["POST"]),
+            Route(f"{OWN}/clock/stop", self._stop, methods=["POST"]),
             *(
                 Route(f"{OWN}/campaigns/{{id}}/{name}", self._steering(command), methods=["POST"])
                 for name, command in _COMMANDS.items()
@@ -111,6 +121,8 @@ class Page:
                 path=PATH,
                 sections=self._sections.render(view),
                 moves=_MOVES,
+                speeds=_SPEEDS,
+                speed=self._exchange.clock.speed or 600,
                 campaigns=listed[:_MOST_LISTED],
                 statuses=[*CallStatus],
                 organizations=[account.block.name for account in self._exchange.accounts],
@@ -130,6 +142,20 @@ class Page:
         except Refused as refused:
             return _said(refused)
         return _html(render("moved", now=self._exchange.simulation.at))
+
+    async def _run(self, request: Request) -> Response:
+        speeds = {name: number_of(text) for name, text in (await _form(request)).items()}
+        return self._set(speeds | {"mode": "running"})
+
+    async def _stop(self, _request: Request) -> Response:
+        return self._set({"mode": "manual"})
+
+    def _set(self, mode: Mapping[str, object]) -> Response:
+        try:
+            read_shape(Mode, mode).carry_out(self._exchange.clock)
+        except Refused as refused:
+            return _said(refused)
+        return _html("")
 
     async def _add_fault(self, request: Request) -> Response:
         try:

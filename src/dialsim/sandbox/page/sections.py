@@ -59,10 +59,14 @@ class Sections:
 
     def _stamp(self) -> object:
         """Another value whenever there may be something new."""
-        simulation = self._exchange.simulation
-        size, advancing = simulation.log.size(), self._exchange.clock.advancing
-        faults = tuple((fault.number, fault.met) for fault in self._exchange.faults)
-        return simulation.at, size, advancing, faults, monotonic() // _UNTOLD
+        exchange, clock = self._exchange, self._exchange.clock
+        return (
+            exchange.at,
+            exchange.simulation.log.size(),
+            (clock.advancing, clock.speed),
+            tuple((fault.number, fault.met) for fault in exchange.faults),
+            monotonic() // _UNTOLD,
+        )
 
     def _news(self) -> str:
         log = self._exchange.simulation.log
