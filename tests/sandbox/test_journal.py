@@ -21,7 +21,7 @@ SUBJECT = Subject(
     files={"people.csv": b"tel\n0811111111\n", "../other.csv": b"\xef\xbb\xbfx"},
 )
 ENTRIES = [
-    Entry(0, Kind.STEP, b""),
+    Entry(0, Kind.COMMAND, b"{}"),
     Entry(5, Kind.COMMAND, b'{"kind":"pause"}'),
     Entry(5, Kind.POSTS, bytes(range(256))),
     Entry(2**53, Kind.STEP, b"x" * 10_000),
@@ -43,6 +43,18 @@ def test_a_journal_gives_back_what_it_was_given(tmp_path: Path) -> None:
     journal.keep(Entry(7, Kind.STEP, b"more"))
     journal.close()
     assert [*Journal.reopen(journal.path).entries()] == [*ENTRIES, Entry(7, Kind.STEP, b"more")]
+
+
+def test_a_step_is_kept_until_something_else_tells_that_the_clock_came_so_far(
+    tmp_path: Path,
+) -> None:
+    journal = Journal.create(tmp_path / "a.journal", SUBJECT)
+    steps = [Entry(at, Kind.STEP, b"%d" % at) for at in range(5)]
+    command, posts = Entry(4, Kind.COMMAND, b"{}"), Entry(3, Kind.POSTS, b"[]")
+    for entry in (*steps, command, *steps[4:], posts):
+        journal.keep(entry)
+    journal.close()
+    assert [*Journal.reopen(journal.path).entries()] == [command, steps[4], posts]
 
 
 def test_what_is_committed_survives_a_kill_and_what_is_not_is_gone(tmp_path: Path) -> None:

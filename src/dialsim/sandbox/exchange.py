@@ -162,7 +162,7 @@ class Exchange:
     def _stepped(self) -> None:
         """The clock has come to where it stands now, and others may look."""
         if self.journal is not None:
-            self.journal.keep_step(self.at, self.simulation.log.size())
+            self.journal.keep(Entry(self.at, Kind.STEP, b"%d" % self.simulation.log.size()))
             self.journal.commit()
 
     def _keep(self, entry: Entry) -> None:

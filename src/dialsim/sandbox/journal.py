@@ -40,8 +40,11 @@ class Kind(StrEnum):
     """What an entry tells."""
 
     COMMAND = "command"
-    STEP = "step"
+    STEP = "step"  # the body is how long the log was, see `Trace.size`
     POSTS = "posts"
+
+
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 class Entry(NamedTuple):
@@ -50,6 +53,11 @@ class Entry(NamedTuple):
     at: int
     kind: Kind
     body: bytes
+
+
+class _Step(NamedTuple):
+    at: int
+    sum_before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ class Journal:
         self._count = 0
         self._sum = 0
         self._open = False  # whether something was kept and not committed
-        self._steps_from: int | None = None  # the sum before the last entry, if that is a step
+        self._step: _Step | None = None  # the last entry, if that is a step kept just now
 
     @classmethod
     def create(cls, path: Path, subject: Subject) -> Journal:
@@ -155,37 +163,29 @@ class Journal:
             for n, at, kind, body, total in rows:
                 self._sum = _sum(self._sum, at, kind, body)
                 self._count += 1
-                if n != self._count or total != self._sum or kind not in list(Kind):
+                if n != self._count or total != self._sum or kind not in _KINDS:
                     raise JournalError(
                         f"{self.path} is damaged: entry {self._count} is not as it was written"
                     )
-                yield Entry(at, Kind(kind), body)
+                yield Entry(at, _KINDS[kind], body)
 
     # -- writing ----------------------------------------------------------------------------------
 
     def keep(self, entry: Entry) -> None:
-        """Write an entry behind the others; `entries` was read to its end before."""
-        self._steps_from = None
+        """Write an entry behind the others; `entries` was read to its end before.
+
+        It takes the place of a step right before it: that the clock came so far, it tells as well.
+        """
         with _explained(self.path):
             self._begin()
+            if self._step is not None and self._step.at <= entry.at:
+                self._database.execute("DELETE FROM entries WHERE n = ?", (self._count,))
+                self._count, self._sum = self._count - 1, self._step.sum_before
+            self._step = _Step(entry.at, self._sum) if entry.kind is Kind.STEP else None
             self._count += 1
             self._sum = _sum(self._sum, entry.at, entry.kind, entry.body)
             row = self._count, entry.at, entry.kind, entry.body, self._sum
             self._database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", row)
-
-    def keep_step(self, at: int, size: int) -> None:
-        """Write that the clock has come to an instant, and how long (see `Trace.size`) its log is.
-
-        A step behind a step takes its place: the clock has gone on, and nothing else happened.
-        """
-        if self._steps_from is not None:
-            with _explained(self.path):
-                self._begin()
-                self._database.execute("DELETE FROM entries WHERE n = ?", (self._count,))
-            self._count, self._sum = self._count - 1, self._steps_from
-        before = self._sum
-        self.keep(Entry(at, Kind.STEP, b"%d" % size))
-        self._steps_from = before
 
     def _begin(self) -> None:
         if not self._open:
