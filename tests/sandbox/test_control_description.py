@@ -110,6 +110,14 @@ ASKED = (
     Asked("DELETE", f"/campaigns/{COMPLETED}", None, 404, "CAMPAIGN_NOT_FOUND"),
     Asked("DELETE", "/campaigns/x", None, 400, "INVALID_ID"),
     Asked("POST", "/calls/{call}/reanalyze", None, 404, "CAMPAIGN_NOT_FOUND"),
+    Asked("GET", "/webhooks", None, 200),
+    Asked("GET", "/webhooks?page=0", None, 400, "VALIDATION_FAILED"),
+    Asked("GET", "/webhooks?status=late", None, 400, "VALIDATION_FAILED"),
+    Asked("GET", "/webhooks?call=x", None, 400, "INVALID_ID"),
+    Asked("POST", "/webhooks/0/resend", None, 404, "WEBHOOK_NOT_FOUND"),
+    Asked("POST", "/webhooks/1/resend", None, 409, "NO_WEBHOOK_URL"),
+    Asked("PATCH", "/organizations/Acme", {"webhookUrl": "http://127.0.0.1:9/"}, 200),
+    Asked("POST", "/webhooks/1/resend", None, 200),
     Asked("GET", "/export", None, 200),
 )  # fmt: skip
 # what takes more than a request: test_control_plane and test_application have their tests

@@ -52,6 +52,7 @@ class PostRows:
     number: NDArray[np.int16]
     at: NDArray[np.int64]
     turn: NDArray[np.int32]
+    resent: NDArray[np.bool_]
     response: NDArray[np.int16]
 
 
@@ -148,5 +149,6 @@ class PostLog:
             number=np.array(self._number, dtype=np.int16)[chosen],
             at=np.array(self._at, dtype=np.int64)[chosen],
             turn=np.array(self._turn, dtype=np.int32)[chosen],
+            resent=np.array(self._resent, dtype=bool)[chosen],
             response=np.array(self._response, dtype=np.int16)[chosen],
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
 
 from dialsim.engine.adding import add_campaign
+from dialsim.engine.post_log import PostKey
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.fault_order import FaultOrder
 from dialsim.sandbox.organization_changes import OrganizationChanges
@@ -229,6 +230,20 @@ class ClearFaults(_FaultCommand):
         exchange.faults.clear(self.number)
 
 
+class ResendWebhook(_CampaignCommand):
+    """Have a result sent once more, to the organization's URL of now; as `PostKey` names it."""
+
+    kind: Literal["resendWebhook"] = "resendWebhook"
+    recipient: int
+    call: int
+    result: int
+
+    def carry_out(self, exchange: Exchange) -> None:
+        """Do it."""
+        key = PostKey(self.organization, self.campaign, self.recipient, self.call, self.result)
+        exchange.outbox.send_again(key, exchange.webhooks.body(key))
+
+
 class SetSpeed(_Command):
     """Have the clock run by itself, so many times as fast as real time, or (None) by hand."""
 
@@ -254,6 +269,7 @@ Command = Annotated[
     | InjectFault
     | CountFaults
     | ClearFaults
+    | ResendWebhook
     | SetSpeed,
     Field(discriminator="kind"),
 ]

@@ -11,8 +11,11 @@ import httpx
 from dialsim.interface.delivery import BROKEN, REFUSED, TIMED_OUT, TIMEOUT_MS
 from dialsim.sandbox.outbox import Parcel
 
-AT_ONCE = 16
-"""The most POSTs that are under way at once. Others wait, and their time begins when they leave."""
+AT_ONCE = 5
+"""The most POSTs under way at once: as many as a plain `http.server` lets wait for being accepted.
+
+Others wait their turn, and their time begins when they leave.
+"""
 _LONGEST_IDLE = 1  # seconds: a receiver hardly closes a connection that was used just now
 
 
@@ -54,9 +57,9 @@ class Courier:
                 if not task.cancelled():
                     task.result()  # raises a fault of ours
 
-    async def came_back(self, parcel: Parcel) -> None:
-        """Wait until this parcel's POST is not under way any more."""
-        task = self._under_way.get(parcel.row)
+    async def came_back(self, row: int) -> None:
+        """Wait until the POST of a row of the log is not under way any more."""
+        task = self._under_way.get(row)
         if task is not None:
             await asyncio.wait([task])
 

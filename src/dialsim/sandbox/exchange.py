@@ -18,6 +18,7 @@ from dialsim.sandbox.journal import Entry, Journal, Kind
 from dialsim.sandbox.outbox import Outbox, Parcel
 from dialsim.sandbox.running import Running
 from dialsim.sandbox.virtual_clock import VirtualClock
+from dialsim.sandbox.webhook_table import WebhookTable
 from dialsim.scenario.models import Scenario
 
 POST: TypeAdapter[Post] = TypeAdapter(Post)
@@ -44,6 +45,7 @@ class Exchange:
         self.faults = InjectedFaults(world.seed)
         self.journal: Journal | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
+        self.webhooks = WebhookTable(self.simulation, self.outbox)
         self.courier = Courier(scenario.service.name, self._came_back)
         self.clock = VirtualClock(self)
 

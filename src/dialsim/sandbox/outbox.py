@@ -12,6 +12,7 @@ import numpy as np
 
 from dialsim.engine.post_log import Post, PostKey, PostLog
 from dialsim.interface.delivery import WAITS_MS, accepted
+from dialsim.interface.errors import Refused
 from dialsim.results.stream.deliveries import has_url, urls
 from dialsim.results.stream.moments import moments
 from dialsim.sandbox.account import Account
@@ -68,11 +69,13 @@ class Outbox:
 
     Campaigns of an organization that has a URL are followed instant by instant. What the others
     have to tell is looked at only when somebody asks: their payloads are kept, which is to say that
-    they can be made at any time. `happened` counts what has fallen due.
+    they can be made at any time. `happened` counts what has fallen due, `changes` what was written
+    to the log.
     """
 
     def __init__(self, simulation: Running, accounts: Sequence[Account]) -> None:
         self.happened = 0
+        self.changes = 0
         self.log = simulation.log.posts = PostLog()
         self._simulation = simulation
         self._accounts = accounts
@@ -128,12 +131,18 @@ class Outbox:
             self._write_down(parcel)
         return leaving
 
-    def send_again(self, key: PostKey, body: bytes, url: str) -> Parcel:
-        """Have a result that was sent or kept before leave once more, with the next `collect`."""
-        parcel = Parcel(key, url, body, self._simulation.log.turn)
+    def send_again(self, key: PostKey, body: bytes) -> None:
+        """Have a result that was sent or kept before leave once more, with the next `collect`.
+
+        It goes to the organization's URL of now; refused with 409 if there is none.
+        """
+        self._read_urls()
+        url = self._urls[key.organization]
+        if url is None:
+            text = "The organization has no webhook URL"
+            raise Refused(409, "NO_WEBHOOK_URL", [text])
         self._sent_again.add(key)
-        self._asked_for.append(parcel)
-        return parcel
+        self._asked_for.append(Parcel(key, url, body, self._simulation.log.turn))
 
     def came_back(self, parcel: Parcel, response: int) -> None:
         """Note what came of the POST under way, an HTTP status or a code in its place (W2).
@@ -141,6 +150,7 @@ class Outbox:
         A failed one is made again, at the same URL and with the same body, while tries remain.
         """
         self.log.answer(parcel.row, response)
+        self.changes += 1
         if parcel.place is None or accepted(response):
             return
         parcel.tries += 1
@@ -242,3 +252,4 @@ class Outbox:
         number = self.log.count(parcel.key) + 1 if counted else parcel.tries + 1
         post = Post(parcel.key, number, self._simulation.at, parcel.turn, parcel.resent)
         parcel.row = self.log.append(post)
+        self.changes += 1

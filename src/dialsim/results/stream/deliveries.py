@@ -36,15 +36,16 @@ class Posts:
 
     `notice` is an index into the notices. `number` counts from 1, to 3 unless somebody has had the
     result sent again; 0 is the one row of a notice that had no URL to go to. `turn` is the one in
-    which it left, if later than that of its instant (see `moments`). `response` is an HTTP status
-    or a code of `interface.delivery`; `received` says that the receiver took the result in, as far
-    as that is known, at `arrived_at` (else NEVER).
+    which it left, if later than that of its instant (see `moments`); `resent` ones were asked for.
+    `response` is an HTTP status or a code of `interface.delivery`; `received` says that the
+    receiver took the result in, as far as that is known, at `arrived_at` (else NEVER).
     """
 
     notice: NDArray[np.int64]
     number: NDArray[np.int16]
     at: NDArray[np.int64]
     turn: NDArray[np.int32]
+    resent: NDArray[np.bool_]
     response: NDArray[np.int16]
     received: NDArray[np.bool_]
     arrived_at: NDArray[np.int64]
@@ -58,6 +59,7 @@ class Posts:
             self.number[rows],
             self.at[rows],
             self.turn[rows],
+            self.resent[rows],
             self.response[rows],
             self.received[rows],
             self.arrived_at[rows],
@@ -119,6 +121,7 @@ class Receiving:
             number=rows.number,
             at=rows.at,
             turn=rows.turn,
+            resent=rows.resent,
             response=rows.response,
             received=received,
             arrived_at=np.where(received, rows.at, NEVER),
@@ -139,6 +142,7 @@ class Receiving:
             number=np.full(len(due), number, dtype=np.int16),
             at=at,
             turn=self._notices.turn[due],
+            resent=np.zeros(len(due), dtype=bool),
             response=response.astype(np.int16),
             received=received,
             arrived_at=np.where(received, at + latency, NEVER),
@@ -172,6 +176,7 @@ class Receiving:
             number=np.zeros(len(rows), dtype=np.int16),
             at=self._notices.sent_at[rows],
             turn=self._notices.turn[rows],
+            resent=np.zeros(len(rows), dtype=bool),
             response=np.full(len(rows), NOT_SENT, dtype=np.int16),
             received=np.zeros(len(rows), dtype=bool),
             arrived_at=np.full(len(rows), NEVER, dtype=np.int64),

@@ -11,6 +11,7 @@ from dialsim.sandbox.control.export_endpoint import ExportEndpoint
 from dialsim.sandbox.control.fault_endpoints import FaultEndpoints
 from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
 from dialsim.sandbox.control.people_endpoints import PeopleEndpoints
+from dialsim.sandbox.control.webhook_endpoints import WebhookEndpoints
 from dialsim.sandbox.exchange import Exchange
 
 
@@ -21,6 +22,7 @@ def control_routes(exchange: Exchange) -> list[BaseRoute]:
         *CampaignEndpoints(exchange).routes(),
         *CallEndpoints(exchange).routes(),
         *OrganizationEndpoints(exchange).routes(),
+        *WebhookEndpoints(exchange).routes(),
         *ExportEndpoint(exchange).routes(),
         *PeopleEndpoints(exchange).routes(),
         *FaultEndpoints(exchange).routes(),

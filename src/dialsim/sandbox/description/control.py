@@ -8,6 +8,7 @@ from dialsim.sandbox.description import failures as fail
 from dialsim.sandbox.description.campaigns import CALL_OPERATIONS, CAMPAIGN_OPERATIONS
 from dialsim.sandbox.description.faults import FAULT_OPERATIONS, PEOPLE_OPERATIONS
 from dialsim.sandbox.description.operation import Operation
+from dialsim.sandbox.description.webhooks import WEBHOOK_OPERATIONS
 from dialsim.sandbox.organization_changes import OrganizationChanges
 
 _ORGANIZATION = (
@@ -110,5 +111,6 @@ CONTROL_OPERATIONS = (
     *_ORGANIZATIONS,
     *PEOPLE_OPERATIONS,
     *FAULT_OPERATIONS,
+    *WEBHOOK_OPERATIONS,
     *_EXPORT,
 )

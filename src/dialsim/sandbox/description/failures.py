@@ -74,6 +74,8 @@ NOT_DELIVERED = FailureKind(
     "INVALID_CALL_STATE",
     "Cannot re-analyze a call whose result has not been delivered yet",
 )
+NO_WEBHOOK = FailureKind(404, "WEBHOOK_NOT_FOUND", "Webhook not found")
+NO_WEBHOOK_URL = FailureKind(409, "NO_WEBHOOK_URL", "The organization has no webhook URL")
 NO_ORGANIZATION = FailureKind(404, "ORGANIZATION_NOT_FOUND", "Organization not found")
 NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
