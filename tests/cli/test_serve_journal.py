@@ -1,0 +1,125 @@
+"""`dialsim serve --journal` and `dialsim run --from-journal` as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "scripted.yaml"
+
+
+class Server:
+    """`dialsim serve` on a free port; what it prints until it serves is in `said`."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        command = [sys.executable, "-m", "dialsim", "serve", *map(str, arguments), "--port", "0"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        assert self.process.stdout is not None
+        self.said = ""
+        while "Serving on" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate()
+            self.said += line
+        self.url = self.said.split("Serving on ")[1].split()[0]
+
+    def advance(self, span: str) -> str:
+        """Move the clock on, and say where it stands."""
+        move = httpx.post(f"{self.url}/_dialsim/clock/advance", json={"by": span}, timeout=60)
+        now: str = move.json()["now"]
+        return now
+
+    def end(self) -> None:
+        """Kill it."""
+        self.process.kill()
+        self.process.communicate()
+
+
+def dialsim(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dialsim", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the journal of a sandbox that was killed after an hour."""
+    folder = tmp_path_factory.mktemp("killed")
+    server = Server(SCENARIO, "--journal", folder / "team.journal")
+    server.advance("1h")
+    server.end()
+    return folder
+
+
+@pytest.fixture
+def journal(tmp_path: Path, killed: Path) -> Path:
+    """A copy of that journal, with what a kill leaves beside it."""
+    for file in killed.iterdir():
+        shutil.copy(file, tmp_path)
+    return tmp_path / "team.journal"
+
+
+def test_a_killed_sandbox_goes_on_with_its_journal_alone(journal: Path) -> None:
+    server = Server("--journal", journal)
+    try:
+        before = httpx.get(f"{server.url}/_dialsim/clock").json()["now"]
+        assert f"Going on with {journal} at {before}" in server.said
+        assert server.advance("1h") > before
+    finally:
+        server.end()
+
+
+def test_the_same_scenario_may_be_named_again_and_no_other(journal: Path) -> None:
+    Server(SCENARIO, "--journal", journal).end()
+    other = dialsim("serve", SCENARIO, "--set", "seed=77", "--journal", journal, "--port", "0")
+    assert other.returncode == 2
+    assert f"{journal} is the journal of another scenario" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve"], "name a SCENARIO, or a journal to go on with: --journal FILE"),
+        (["serve", "--journal", "{journal}", "--seed", "3"], "--seed and --set go with a SCENARIO"),
+        (["serve", "--journal", "nowhere.journal"], "nowhere.journal can't be read: No such file"),
+        (["run"], "Missing argument 'SCENARIO'"),
+        (["run", "--from-journal", "{journal}", "--seed", "3"], "goes with --out, --force"),
+        (["run", "--from-journal", __file__], "is not a journal of dialsim"),
+    ],
+)
+def test_what_makes_no_sense_is_said_and_ends_with_2(
+    journal: Path, arguments: list[str], says: str
+) -> None:
+    done = dialsim(*(one.format(journal=journal) for one in arguments))
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_second_sandbox_on_one_journal_is_turned_away(journal: Path) -> None:
+    first = Server("--journal", journal)
+    try:
+        second = dialsim("serve", "--journal", journal, "--port", "0")
+        assert second.returncode == 2
+        assert f"{journal} is in use" in second.stderr
+    finally:
+        first.end()
+
+
+def test_a_journal_is_read_as_the_run_that_it_tells_of(journal: Path, tmp_path: Path) -> None:
+    server = Server("--journal", journal)
+    server.advance("400h")
+    server.end()
+    done = dialsim("run", "--from-journal", journal, "--out", tmp_path / "out", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    wanted = json.loads(dialsim("run", SCENARIO, "--format", "json").stdout)
+    told = json.loads(done.stdout)
+    figures = "finish", "people_reached", "calls", "webhooks"
+    assert {name: told[name] for name in figures} == {name: wanted[name] for name in figures}
+    assert (tmp_path / "out" / "report.html").is_file()
