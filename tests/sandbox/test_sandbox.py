@@ -167,6 +167,54 @@ def test_an_organization_is_changed_as_in_a_simulation(sandbox: dialsim.Sandbox)
         sandbox.set_concurrency(-1)
 
 
+def test_webhooks_are_listed_with_what_came_of_them_and_sent_again() -> None:
+    with (
+        Receiver() as receiver,
+        dialsim.Sandbox(BUSY_LINE.scenario(), webhook_url=receiver.url) as sandbox,
+    ):
+        receiver.answer(Answer(503), Answer(202))
+        sandbox.clock.advance(seconds=10)
+        failed, delivered = sandbox.webhooks
+        assert (failed.status, failed.response, failed.attempt) == ("failed", 503, 1)
+        assert (delivered.status, delivered.response, delivered.attempt) == ("delivered", 202, 2)
+        assert (failed.received, delivered.received) == (False, True)
+        assert (delivered.at - failed.at).total_seconds() == 1
+        assert delivered.campaign_id == sandbox.campaign(delivered.campaign).id
+        assert delivered.url == receiver.url
+        assert delivered.body == failed.body == receiver.requests[0].json
+        assert delivered.body["payload"]["call"]["id"] == delivered.call_id
+        again = sandbox.resend_webhook(delivered.n)
+        assert (again.n, again.resent, again.response, again.body) == (3, True, 200, failed.body)
+        sandbox.clock.advance(until="idle")
+        talked = sandbox.webhooks[-1]
+        assert talked.body["payload"]["call"]["callStatus"] != "BUSY"
+        with pytest.raises(dialsim.Refused, match="Webhook not found"):
+            sandbox.resend_webhook(99)
+
+
+def test_the_analysis_of_a_delivered_call_is_made_again(sandbox: dialsim.Sandbox) -> None:
+    sandbox.clock.advance(until="idle")
+    [call] = [
+        webhook.call_id
+        for webhook in sandbox.webhooks
+        if webhook.body["payload"]["call"]["callStatus"] == "COMPLETED"
+    ]
+    assert {webhook.status for webhook in sandbox.webhooks} == {"kept"}
+    sandbox.reanalyze_call(call)
+    sandbox.clock.advance(until="idle")
+    again = sandbox.webhooks[-1]
+    assert (again.call_id, again.result) == (call, 1)
+    assert again.body["payload"]["isReAnalysis"] is True
+
+
+def test_many_webhooks_come_page_by_page() -> None:
+    people = Sketch(slots=200).campaign("January", *["busy 1s"] * 201)
+    with dialsim.Sandbox(people.scenario()) as sandbox:
+        assert sandbox.webhooks == []
+        sandbox.clock.advance(until="idle")
+        assert [webhook.n for webhook in sandbox.webhooks] == list(range(1, 202))
+
+
 def test_the_result_is_of_the_run_so_far_and_stays_so(sandbox: dialsim.Sandbox) -> None:
     sandbox.clock.advance(seconds=10)
     early = sandbox.result()

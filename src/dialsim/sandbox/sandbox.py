@@ -16,6 +16,7 @@ from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_webhook_url
 from dialsim.sandbox.campaign_record import CampaignRecord, find
 from dialsim.sandbox.extra import require_extra
+from dialsim.sandbox.webhook_record import WebhookRecord
 from dialsim.scenario.loading import is_text, load, loads, with_overrides
 from dialsim.scenario.models import Scenario
 
@@ -29,6 +30,7 @@ Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
 
 _CAMPAIGNS = "/_dialsim/campaigns"
 _PEOPLE = "/_dialsim/people"
+_WEBHOOKS = "/_dialsim/webhooks"
 
 
 class Sandbox:
@@ -152,6 +154,17 @@ class Sandbox:
         """A campaign as it stands; raises DialsimError if the name is not exactly one's."""
         return find(self.campaigns, name)
 
+    @property
+    def webhooks(self) -> list[WebhookRecord]:
+        """Every POST made so far and every payload kept, in the order in which they left."""
+        rows: list[WebhookRecord] = []
+        page = last = 1
+        while page <= last:
+            shown = self._ask("GET", f"{_WEBHOOKS}?page={page}")
+            rows += map(WebhookRecord.read, shown["webhooks"])
+            page, last = page + 1, shown["totalPages"]
+        return rows
+
     def result(self) -> Result:
         """The result of the run so far; what happens later doesn't change it.
 
@@ -205,6 +218,10 @@ class Sandbox:
     def reanalyze_call(self, call: str) -> None:
         """Analyze a delivered call again, named by its id (A5)."""
         self._ask("POST", f"/_dialsim/calls/{call}/reanalyze")
+
+    def resend_webhook(self, n: int) -> WebhookRecord:
+        """Send a webhook again, by its place in the list (`webhooks[…].n`); what came of it."""
+        return WebhookRecord.read(self._ask("POST", f"{_WEBHOOKS}/{n}/resend"))
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization; the only one need not be named."""

@@ -98,13 +98,13 @@ class ServerThread:
 
     def _wind_up(self) -> None:
         self._supervision.stopping = True
-        self._server.should_exit = True
+        self._server.leave()
         for task in tuple(self._server.server_state.tasks):
             task.cancel()
 
 
 class _Server(uvicorn.Server):
-    """Says when it is up, and leaves the logging of the process alone."""
+    """Says when it is up, is told when to leave, and lets the logging of the process alone."""
 
     def __init__(self, app: Supervision, up: Event) -> None:
         super().__init__(configuration(app, log_config=None, timeout_graceful_shutdown=_GRACE))
@@ -112,4 +112,15 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._leaving = asyncio.Event()
         self._up.set()
+
+    async def main_loop(self) -> None:
+        """Wait until it is to leave: uvicorn itself looks every tenth of a second."""
+        await self.on_tick(0)
+        await self._leaving.wait()
+
+    def leave(self) -> None:
+        """Shut down; to be called in the thread of the event loop."""
+        self.should_exit = True
+        self._leaving.set()
