@@ -271,6 +271,12 @@ class CampaignDesk:
         calls: list[int] = self.book.of_recipient(recipient).tolist()
         return calls
 
+    def position_of(self, recipient: int, number: int) -> int:
+        """The position of a call that there is, by its recipient and its number from 1."""
+        newest = int(self.book.newest[recipient])
+        is_newest = self.entry(newest).number == number
+        return newest if is_newest else self.calls_of(recipient)[number - 1]
+
     def mishaps(self, call: int, at: int) -> list[tuple[int, int]]:
         """What a failed analysis has changed of a call: when (ms), and to what kind (A4)."""
         return self.results.mishaps(call, at)

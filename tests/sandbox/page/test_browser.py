@@ -12,6 +12,7 @@ import pytest
 
 import dialsim
 from dialsim.testing import Sketch
+from dialsim.testing.receiver import Answer, Receiver
 
 THAI = "แจ้งเตือนนัดหมาย"
 WORLD = (
@@ -174,6 +175,27 @@ def test_somebody_is_found_by_number(open_tab: Any, sandbox: dialsim.Sandbox) ->
     tab.page.get_by_label("Phone number, recipient id or call id").fill("0000")
     tab.button("Find").click()
     tab.sees(tab.page.locator("#person"), "Nobody is found")
+
+
+def test_webhooks_show_their_answers_and_bodies_and_are_sent_again(
+    open_tab: Any, sandbox: dialsim.Sandbox
+) -> None:
+    with Receiver() as receiver:
+        receiver.answer(Answer(500))
+        sandbox.set_webhook_url(receiver.url)
+        sandbox.cancel("January")
+        tab = open_tab("?campaign=0.1")
+        tab.button("Advance by 1 hour").click()
+        lines = tab.page.locator("#webhooks details")
+        tab.sees(lines.filter(has_text="POST 1").last, "500")
+        delivered = lines.filter(has_text="200").last
+        delivered.locator("summary").click()
+        tab.sees(delivered.locator("pre"), '"type": "CALL_RESULT"')
+        got = len(receiver.requests)
+        delivered.get_by_role("button", name="Send this webhook again").click()
+        tab.sees(lines.first, "sent again")
+        assert len(receiver.wait_for(got + 1)) == got + 1
+        assert delivered.locator("pre").is_visible()
 
 
 def test_a_fault_is_added_seen_by_a_client_and_cleared(

@@ -13,6 +13,7 @@ import pytest
 from tests.sandbox.asking import NOW, WORLD, Client
 
 import dialsim
+from dialsim.interface.instants import format_instant
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.page.board import Board
 from dialsim.sandbox.page.fault_lines import KINDS, SHARES
@@ -20,6 +21,7 @@ from dialsim.sandbox.page.live import LiveStreams
 from dialsim.sandbox.page.person import find_people
 from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections
 from dialsim.sandbox.page.view import Place, View
+from dialsim.sandbox.page.webhook_lines import latest_webhooks
 from dialsim.testing import Sketch
 
 HOME = {"Host": "127.0.0.1:8400"}
@@ -171,6 +173,47 @@ def test_a_campaign_has_the_buttons_that_its_status_allows(client: Client) -> No
     }
 
 
+# -- webhooks --------------------------------------------------------------------------------------
+
+
+def test_w6_results_without_a_url_are_listed_as_kept_with_their_bodies(client: Client) -> None:
+    listed = ask(client, "/_dialsim/?campaign=0.2").text.partition('id="webhooks"')[2]
+    shown = re.findall(f'hx-get="({OWN}/webhooks/[^"]*)"', listed)
+    # two attempts of two people, and a conversation
+    assert len(shown) == len({*shown}) > 2
+    for path in shown:
+        body = ask(client, path)
+        assert body.status_code == 200
+        assert "Kept: the organization had no webhook URL." in body.text
+        assert "&#34;CALL_RESULT&#34;" in body.text
+    again = ask(client, f"{shown[0]}/again", "POST")
+    assert again.status_code == 409
+    assert _text(again)
+
+
+def test_the_webhooks_listed_are_the_last_of_all_that_the_control_plane_lists(
+    client: Client,
+) -> None:
+    everything = client.ask("GET", "/_dialsim/webhooks", HOME).json()["webhooks"]
+    lines = latest_webhooks(client.exchange, View())
+    assert [(format_instant(line.at), line.fate) for line in lines] == [
+        (row["at"], row["status"]) for row in reversed(everything)
+    ]
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["0.2.0.1.0.9", "0.2.0.9.0.0", "0.2.99.1.0.0", "9.2.0.1.0.0", "0.2.0.1.0", "x", "0.2.0.1.5.0"],
+)
+def test_a_webhook_that_there_is_not_is_missing(client: Client, place: str) -> None:
+    for path, method in ((place, "GET"), (f"{place}/again", "POST")):
+        answer = ask(client, f"{OWN}/webhooks/{path}", method)
+        assert (answer.status_code, _text(answer)) == (404, "Webhook not found")
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("form", "says"),
     [
@@ -256,7 +299,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes_and_ends_when_
 
     async def scene() -> tuple[list[str], list[str]]:
         events = streams.events(View())
-        first = [await anext(events) for _ in range(8)]
+        first = [await anext(events) for _ in range(9)]
         await clock.advance_by(250)  # nothing happens, but it is later
         second = [await anext(events)]
         streams.end()
@@ -266,7 +309,8 @@ def test_the_stream_sends_everything_first_then_only_what_changes_and_ends_when_
     first, second = asyncio.run(scene())
     assert first == [
         "retry",
-        *("clock", "news", "organizations", "campaigns", "calls", "person", "faults"),
+        *("clock", "news", "organizations", "campaigns", "calls", "webhooks"),
+        *("person", "faults"),
     ]
     assert second == ["clock"]
 

@@ -13,7 +13,13 @@ from starlette.routing import BaseRoute, Route
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox.commands import CancelCampaign, ClearFaults, PauseCampaign, ResumeCampaign
+from dialsim.sandbox.commands import (
+    CancelCampaign,
+    ClearFaults,
+    PauseCampaign,
+    ResendWebhook,
+    ResumeCampaign,
+)
 from dialsim.sandbox.control.clock_endpoints import Mode, Move
 from dialsim.sandbox.control.fault_endpoints import find_fault, read_fault
 from dialsim.sandbox.control.routes import Handler
@@ -25,6 +31,7 @@ from dialsim.sandbox.page.live import LiveStreams
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.templating import OWN, render
 from dialsim.sandbox.page.view import PATH, Place, View
+from dialsim.sandbox.page.webhook_lines import find_webhook
 from dialsim.sandbox.request_body import read_bytes
 from dialsim.sandbox.shapes import read_shape
 
@@ -96,6 +103,8 @@ class Page:
                 for name, command in _COMMANDS.items()
             ),
             Route(f"{OWN}/calls/{{place}}", self._call),
+            Route(f"{OWN}/webhooks/{{place}}", self._webhook),
+            Route(f"{OWN}/webhooks/{{place}}/again", self._send_again, methods=["POST"]),
             Route(f"{OWN}/faults", self._add_fault, methods=["POST"]),
             Route(f"{OWN}/faults/{{id}}/clear", self._clear_fault, methods=["POST"]),
             Route(f"{OWN}/{{name}}", _asset),
@@ -196,11 +205,32 @@ class Page:
         return _html(
             render(
                 "call",
-                json=orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode(),
+                json=_indented(answer),
                 person=place._replace(number=desk.entry(place.number).recipient),
                 view=View.read(request.query_params),
             )
         )
+
+    async def _webhook(self, request: Request) -> Response:
+        place = request.path_params["place"]
+        try:
+            row = find_webhook(self._exchange, place)
+        except Refused as refused:
+            return _said(refused)
+        return _html(render("webhook", row=row, place=place, json=_indented(row.body)))
+
+    async def _send_again(self, request: Request) -> Response:
+        try:
+            row = find_webhook(self._exchange, request.path_params["place"])
+            key = self._exchange.webhooks.key(row.n)
+            self._exchange.carry_out(ResendWebhook(**key._asdict()))
+        except Refused as refused:
+            return _said(refused)
+        return _html(render("sent_again"))
+
+
+def _indented(answer: object) -> str:
+    return orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode()
 
 
 async def _form(request: Request) -> dict[str, str]:

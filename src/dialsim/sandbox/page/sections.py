@@ -17,6 +17,7 @@ from dialsim.sandbox.page.fault_lines import FaultLine
 from dialsim.sandbox.page.person import MOST_FOUND, PersonLog, Who, find_people
 from dialsim.sandbox.page.templating import render
 from dialsim.sandbox.page.view import SPANS, Place, View, fitting_span
+from dialsim.sandbox.page.webhook_lines import latest_webhooks
 
 MOST_ORGANIZATIONS = 12
 CAMPAIGNS_A_PAGE = 20
@@ -51,6 +52,7 @@ class Sections:
             "organizations": self._organizations(view),
             "campaigns": self._campaigns(view),
             "calls": render("calls", calls=latest_calls(self._exchange, view), view=view),
+            "webhooks": self._webhooks(view),
             "person": self._person(view),
             "faults": self._faults(),
         }
@@ -64,6 +66,7 @@ class Sections:
             exchange.at,
             exchange.simulation.log.size(),
             (clock.advancing, clock.speed),
+            (len(exchange.outbox.log), exchange.courier.busy),
             tuple((fault.number, fault.met) for fault in exchange.faults),
             monotonic() // _UNTOLD,
         )
@@ -94,6 +97,9 @@ class Sections:
             for account, desk in islice(every, first, first + CAMPAIGNS_A_PAGE)
         ]
         return render("campaigns", cards=cards, pages=pages, shown=shown, view=view)
+
+    def _webhooks(self, view: View) -> str:
+        return render("webhooks", webhooks=latest_webhooks(self._exchange, view), view=view)
 
     def _faults(self) -> str:
         lines = [FaultLine.of(self._exchange, fault) for fault in self._exchange.faults]

@@ -9,7 +9,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.thai_time import date_text, duration_text, thai, time_text
 from dialsim.sandbox.control_guard import PREFIX
-from dialsim.sandbox.page.view import Place
 
 OWN = f"{PREFIX}/page"
 """Where everything lives that the page asks for."""
@@ -65,9 +64,9 @@ def _talk_text(seconds: str) -> str:
     return duration_text(round(float(seconds) * 1000))
 
 
-def _dotted(place: Place) -> str:
+def _dotted(place: tuple[int, ...]) -> str:
     return ".".join(map(str, place))
 
 
-def _dashed(place: Place) -> str:
+def _dashed(place: tuple[int, ...]) -> str:
     return "-".join(map(str, place))

@@ -44,7 +44,7 @@ class Place(NamedTuple):
     def read(cls, text: str, parts: int) -> Place | None:
         """`0.2` or `0.2.17`, of so many parts; None if it isn't that."""
         numbers = text.split(".")
-        if len(numbers) != parts or not all(_is_number(number) for number in numbers):
+        if len(numbers) != parts or not all(is_number(number) for number in numbers):
             return None
         return cls(*map(int, numbers))
 
@@ -74,7 +74,7 @@ class View:
         campaign, person = query.get("campaign", ""), query.get("person", "")
         return cls(
             span=span if span in SPANS else "",
-            campaigns=int(page) if _is_number(page) and int(page) else 1,
+            campaigns=int(page) if is_number(page) and int(page) else 1,
             campaign=campaign if Place.read(campaign, 2) else "",
             status=status if status in CallStatus.__members__ else "",
             person=person if Place.read(person, 3) else "",
@@ -99,5 +99,6 @@ class View:
         return {name: str(v) for name, v in carried.items() if v != usual[name]}
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text of an address is a whole number that is not absurdly large."""
     return text.isascii() and text.isdecimal() and len(text) <= 9
