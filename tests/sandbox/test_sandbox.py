@@ -438,6 +438,7 @@ def test_a_client_that_takes_no_answer_does_not_keep_it_from_stopping() -> None:
                 f"X-API-Key: {sandbox.api_key}\r\n\r\n".encode()
                 * 200
             )
+            assert greedy.recv(1)
             sandbox.stop()
 
 

@@ -19,6 +19,7 @@ from dialsim.sandbox.supervision import Supervision
 
 T = TypeVar("T")
 
+_MOMENT = 0.01  # seconds in which an accepted socket has become a connection
 _GRACE = 1  # seconds that a client has for taking its last answer
 
 
@@ -119,6 +120,11 @@ class _Server(uvicorn.Server):
         """Wait until it is to leave: uvicorn itself looks every tenth of a second."""
         await self.on_tick(0)
         await self._leaving.wait()
+        # asyncio loses sockets that are accepted just before their server is closed
+        for server in self.servers:
+            for listener in server.sockets:
+                asyncio.get_running_loop().remove_reader(listener)
+        await asyncio.sleep(_MOMENT)
 
     def leave(self) -> None:
         """Shut down; to be called in the thread of the event loop."""
