@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -15,6 +17,7 @@ import pytest
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.api_keys import derived_key
 from dialsim.sandbox.server import listening
+from dialsim.testing import Answer, Receiver
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
 
@@ -56,6 +59,36 @@ def test_a_client_runs_hours_of_calling_over_http() -> None:
     finally:
         server.kill()
         server.communicate()
+
+
+@pytest.mark.parametrize("busy", ["working", "sending"])
+def test_ctrl_c_breaks_off_an_advance_that_is_under_way(busy: str) -> None:
+    with Receiver(otherwise=Answer(delay=30)) as receiver:
+        setting = {
+            "working": "organizations.Acme.campaigns.January.recipients.count=500000",
+            "sending": f"organizations.Acme.webhook.url={receiver.url}",
+        }
+        server = serve("--port", "0", "--set", setting[busy])
+        try:
+            assert server.stdout is not None
+            url = next(line for line in server.stdout if line.startswith("Serving")).split()[2]
+            with ThreadPoolExecutor() as pool:
+                body = {"until": "idle"}
+                path = f"{url}/_dialsim/clock/advance"
+                moving = pool.submit(httpx.post, path, json=body, timeout=60)
+                if busy == "sending":
+                    receiver.wait_for(1)
+                while httpx.get(f"{url}/_dialsim/clock").json()["status"] != "advancing":
+                    time.sleep(0.01)
+                server.send_signal(signal.SIGINT)
+                assert server.wait(timeout=20) == 0
+                answer = moving.result().json()
+            assert (answer["statusCode"], answer["code"]) == (503, "STOPPED")
+            assert server.stderr is not None
+            assert server.stderr.read() == ""
+        finally:
+            server.kill()
+            server.communicate()
 
 
 def test_an_address_that_others_reach_is_refused_without_a_token() -> None:

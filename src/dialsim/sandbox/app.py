@@ -32,10 +32,7 @@ DESCRIPTION = "/openapi.json"
 
 
 def application(exchange: Exchange, token: ControlToken | None = None) -> Starlette:
-    """Serve interface, control plane, page and description; errors are in the error envelope.
-
-    Before the server waits for connections to end, it calls `app.state.streams.end()`.
-    """
+    """Serve interface, control plane, page and description; errors are in the error envelope."""
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -43,14 +40,13 @@ def application(exchange: Exchange, token: ControlToken | None = None) -> Starle
         yield
         await exchange.close()
 
-    page = Page(exchange)
     app = Starlette(
         lifespan=lifespan,
         routes=[
             *Endpoints(Service(exchange)).routes(),
             *FileEndpoints(exchange).routes(),
             *control_routes(exchange),
-            *page.routes(),
+            *Page(exchange).routes(),
             Route(DESCRIPTION, _describe),
         ],
         middleware=[
@@ -66,7 +62,6 @@ def application(exchange: Exchange, token: ControlToken | None = None) -> Starle
         },
     )
     app.router.redirect_slashes = False
-    app.state.streams = page.streams
     return app
 
 

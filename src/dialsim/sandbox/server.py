@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from contextlib import suppress
@@ -9,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from dialsim.interface.errors import DialsimError
@@ -17,28 +17,78 @@ from dialsim.sandbox.app import application
 from dialsim.sandbox.connection import Connection
 from dialsim.sandbox.control_token import ControlToken
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.page.live import LiveStreams
+from dialsim.sandbox.supervision import Supervision
 
 BACKLOG = 2_048
+GRACE_SECONDS = 1
+"""What a client has for taking its last answer."""
+_MOMENT = 0.01  # seconds in which an accepted socket has become a connection
 
 
 def serve(exchange: Exchange, listener: socket.socket, token: ControlToken | None = None) -> None:
     """Serve on a listening socket until interrupted, and print where."""
     print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
     with suppress(KeyboardInterrupt):  # the usual way to stop it
-        _Server(application(exchange, token)).run(sockets=[listener])
+        Server(application(exchange, token)).run(sockets=[listener])
 
 
-class _Server(uvicorn.Server):
-    """Ends the streams to open pages when it is to stop; it would wait for them otherwise."""
+class Server(uvicorn.Server):
+    """A server that breaks off what is under way when it is to stop; others wait for its end.
 
-    def __init__(self, app: Starlette) -> None:
-        super().__init__(configuration(app))
-        self._streams: LiveStreams = app.state.streams
+    `faults` are those of ours so far, each answered with 500. `settings` are further ones of
+    uvicorn.
+    """
+
+    def __init__(self, app: ASGIApp, **settings: Any) -> None:
+        self._supervision = Supervision(app)
+        config = configuration(
+            self._supervision, timeout_graceful_shutdown=GRACE_SECONDS, **settings
+        )
+        super().__init__(config)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it winds up."""
+        return self._supervision.stopping
+
+    @property
+    def faults(self) -> list[Exception]:
+        """Exceptions that were not foreseen."""
+        return self._supervision.faults
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        self._loop = asyncio.get_running_loop()
+        self._leaving = asyncio.Event()
+        await super().startup(sockets)
+
+    async def main_loop(self) -> None:
+        """Wait until it is to stop: uvicorn itself looks every tenth of a second."""
+        await self.on_tick(0)
+        if not self.should_exit:
+            await self._leaving.wait()
+        # asyncio loses sockets that are accepted just before their server is closed
+        for server in self.servers:
+            for listener in server.sockets:
+                self._loop.remove_reader(listener)
+        await asyncio.sleep(_MOMENT)
+
+    def wind_up(self) -> None:
+        """Stop serving, from another thread or a signal handler."""
+        self._loop.call_soon_threadsafe(self._wind_up)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._streams.end()
+        """Stop because of a signal; a second one of them waits for nothing."""
+        if self.started:
+            self.wind_up()
         super().handle_exit(sig, frame)
+
+    def _wind_up(self) -> None:
+        self._supervision.stopping = True
+        self.should_exit = True
+        self._leaving.set()
+        for task in tuple(self.server_state.tasks):
+            task.cancel()
 
 
 def configuration(

@@ -9,18 +9,14 @@ from concurrent.futures import Future, wait
 from threading import Event, Lock, Thread
 from typing import TypeVar
 
-import uvicorn
+from starlette.types import ASGIApp
 
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.app import application
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.server import configuration
-from dialsim.sandbox.supervision import Supervision
+from dialsim.sandbox.server import GRACE_SECONDS, Server
 
 T = TypeVar("T")
-
-_MOMENT = 0.01  # seconds in which an accepted socket has become a connection
-_GRACE = 1  # seconds that a client has for taking its last answer
 
 
 class ServerThread:
@@ -32,9 +28,8 @@ class ServerThread:
     def __init__(self, exchange: Exchange, listener: socket.socket) -> None:
         self.failure: BaseException | None = None
         self._listener = listener
-        self._supervision = Supervision(application(exchange))
         self._up = Event()
-        self._server = _Server(self._supervision, self._up)
+        self._server = _Server(application(exchange), self._up)
         port = listener.getsockname()[1]
         self._thread = Thread(target=self._serve, name=f"dialsim-sandbox-{port}", daemon=True)
         self._stopping = Lock()  # who holds it finds the loop going on
@@ -42,12 +37,12 @@ class ServerThread:
     @property
     def faults(self) -> list[Exception]:
         """The faults of ours so far, each answered with 500."""
-        return self._supervision.faults
+        return self._server.faults
 
     @property
     def alive(self) -> bool:
         """Whether it serves."""
-        return self._thread.is_alive() and not self._supervision.stopping
+        return self._thread.is_alive() and not self._server.stopping
 
     def start(self) -> None:
         """Serve from now on; raises DialsimError if that fails."""
@@ -60,7 +55,7 @@ class ServerThread:
         """Break off whatever is under way, close all connections, and end the thread."""
         with self._stopping:
             if self.alive:
-                self._loop.call_soon_threadsafe(self._wind_up)
+                self._server.wind_up()
         self._thread.join()
 
     def ask(self, question: Callable[[], T]) -> T:
@@ -77,7 +72,7 @@ class ServerThread:
             if not self.alive:
                 raise DialsimError("the sandbox was stopped")
             self._loop.call_soon_threadsafe(reply)
-            while not wait([answer], timeout=_GRACE).done:
+            while not wait([answer], timeout=GRACE_SECONDS).done:
                 if not self._thread.is_alive():
                     raise DialsimError(f"the sandbox ended by itself: {self.failure!r}")
             return answer.result()
@@ -97,36 +92,14 @@ class ServerThread:
         for connection in tuple(self._server.server_state.connections):
             connection.transport.abort()  # its client didn't take the answer in time
 
-    def _wind_up(self) -> None:
-        self._supervision.stopping = True
-        self._server.leave()
-        for task in tuple(self._server.server_state.tasks):
-            task.cancel()
 
+class _Server(Server):
+    """Says when it is up, and leaves the logging of the process alone."""
 
-class _Server(uvicorn.Server):
-    """Says when it is up, is told when to leave, and lets the logging of the process alone."""
-
-    def __init__(self, app: Supervision, up: Event) -> None:
-        super().__init__(configuration(app, log_config=None, timeout_graceful_shutdown=_GRACE))
+    def __init__(self, app: ASGIApp, up: Event) -> None:
+        super().__init__(app, log_config=None)
         self._up = up
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._leaving = asyncio.Event()
         self._up.set()
-
-    async def main_loop(self) -> None:
-        """Wait until it is to leave: uvicorn itself looks every tenth of a second."""
-        await self.on_tick(0)
-        await self._leaving.wait()
-        # asyncio loses sockets that are accepted just before their server is closed
-        for server in self.servers:
-            for listener in server.sockets:
-                asyncio.get_running_loop().remove_reader(listener)
-        await asyncio.sleep(_MOMENT)
-
-    def leave(self) -> None:
-        """Shut down; to be called in the thread of the event loop."""
-        self.should_exit = True
-        self._leaving.set()

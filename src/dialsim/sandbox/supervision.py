@@ -1,4 +1,4 @@
-"""Supervision: requests of a sandbox in this process are broken off when it stops."""
+"""Supervision: requests are broken off when the sandbox stops, and faults of ours are noted."""
 
 from __future__ import annotations
 

@@ -22,18 +22,13 @@ class LiveStreams:
 
     def __init__(self, sections: Sections) -> None:
         self._sections = sections
-        self._ended = False
-
-    def end(self) -> None:
-        """Let all streams end within a moment: the server stops."""
-        self._ended = True
 
     async def events(self, view: View) -> AsyncIterator[bytes]:
         """The sections of a view, all of them first and then each that changed, as events."""
         yield b"retry: 1000\n\n"
         sent = dict[str, str]()
         spoke = monotonic()
-        while not self._ended:
+        while True:
             began = monotonic()
             sections = self._sections.render(view)
             took = monotonic() - began

@@ -86,7 +86,7 @@ class Page:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._sections = Sections(exchange)
-        self.streams = LiveStreams(self._sections)
+        self._streams = LiveStreams(self._sections)
 
     def routes(self) -> list[BaseRoute]:
         """The routes, and redirects to the page."""
@@ -142,7 +142,7 @@ class Page:
         )
 
     async def _events(self, request: Request) -> Response:
-        events = self.streams.events(View.read(request.query_params))
+        events = self._streams.events(View.read(request.query_params))
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
     async def _move(self, request: Request) -> Response:

@@ -1,0 +1,262 @@
+"""The clock that runs by itself, and what stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import pytest
+from tests.engine.rows import tables
+from tests.sandbox.asking import WORLD, Client
+from tests.sandbox.asking import control as ask
+from tests.sandbox.webhooks.receiving import Steered, sending
+
+import dialsim
+from dialsim.engine.simulation import run_trace
+from dialsim.interface.errors import Refused
+from dialsim.interface.instants import parse_instant
+from dialsim.sandbox import virtual_clock
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.virtual_clock import MOST_SPEED, VirtualClock
+from dialsim.testing import Answer, Receiver, Sketch
+
+HOUR = 3_600_000
+ENDLESS = Sketch(slots=1).campaign("January", recipients={"count": 100_000})
+QUIET = Sketch(slots=1).campaign("January", "busy 1s", requested=None)
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(Exchange(dialsim.load(WORLD)))
+
+
+@pytest.mark.parametrize(
+    ("body", "texts"),
+    [
+        ({}, ["mode is required"]),
+        ({"mode": "fast"}, ["mode must be manual or running"]),
+        ({"mode": "running", "speed": 0}, ["speed must be greater than 0"]),
+        ({"mode": "running", "speed": -5}, ["speed must be greater than 0"]),
+        ({"mode": "running", "speed": MOST_SPEED + 1}, ["speed must not be greater than 1000000"]),
+        ({"mode": "running", "speed": "600"}, None),
+        ({"mode": "running", "speed": True}, None),
+        ({"mode": "manual", "speed": 5}, ["speed must be left out where mode is manual"]),
+        ({"mode": "running", "pace": 5}, ["property pace should not exist"]),
+        ([], ["body must be an object"]),
+    ],
+)
+def test_a_mode_that_makes_no_sense_is_refused(
+    client: Client, body: Any, texts: list[str] | None
+) -> None:
+    answer = ask(client, "PUT", "/clock", body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "VALIDATION_FAILED")
+    if texts is not None:
+        assert [text.strip() for text in answer.json()["errors"]] == texts
+    assert ask(client, "GET", "/clock").json()["mode"] == "manual"
+
+
+def test_a_clock_that_stands_still_may_be_told_so_again(client: Client) -> None:
+    before = ask(client, "GET", "/clock").json()
+    assert ask(client, "PUT", "/clock", {"mode": "manual"}).json() == before
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so, half a minute at the most."""
+    for _ in range(3_000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+def test_a_running_clock_comes_to_the_run_of_the_file_and_stops_at_its_end() -> None:
+    scenario = dialsim.load(WORLD, ["clock.end=2026-01-12T00:00:00Z"])
+    exchange = Exchange(scenario)
+
+    async def scene() -> None:
+        exchange.clock.run(MOST_SPEED)
+        await until(lambda: exchange.clock.speed is None)
+        await exchange.close()
+
+    asyncio.run(scene())
+    assert exchange.at == scenario.clock.end
+    assert tables(exchange.simulation.trace) == tables(run_trace(scenario))
+
+
+def test_the_speed_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seconds = _counted(monkeypatch)
+
+    async def scene() -> None:
+        clock.run(7.5)
+        await until(lambda: seconds[0] > 40)
+        clock.stop()
+
+    start = clock._exchange.at
+    asyncio.run(scene())
+    assert abs(clock._exchange.at - start - 7_500 * seconds[0]) <= 7_500 * 0.1
+
+
+def test_a_slow_clock_moves_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seconds = _counted(monkeypatch)
+
+    async def scene() -> None:
+        clock.run(0.001)
+        await until(lambda: seconds[0] > 10)
+        clock.stop()
+
+    start = clock._exchange.at
+    asyncio.run(scene())
+    assert abs(clock._exchange.at - start - seconds[0]) <= 1
+
+
+def test_who_was_busy_for_long_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seconds = _counted(monkeypatch, per_look=5.0)
+    start = clock._exchange.at
+
+    async def scene() -> None:
+        clock.run(100)
+        await until(lambda: seconds[0] > 50)
+        clock.stop()
+
+    asyncio.run(scene())
+    assert 0 < clock._exchange.at - start <= 100 * 100 * (seconds[0] / 5)
+
+
+def _counted(
+    monkeypatch: pytest.MonkeyPatch, per_look: float = 0.02
+) -> tuple[VirtualClock, list[float]]:
+    """A clock for which some time has passed at every look at the time of the day."""
+    seconds = [0.0]
+
+    def look() -> float:
+        seconds[0] += per_look
+        return seconds[0]
+
+    monkeypatch.setattr(virtual_clock, "monotonic", look)
+    monkeypatch.setattr(virtual_clock, "_TICK", 0)
+    return Exchange(QUIET.scenario()).clock, seconds
+
+
+@contextmanager
+def running(sketch: Sketch, url: str | None, speed: float) -> Iterator[Steered]:
+    with sending(sketch, url) as sandbox:
+        state = sandbox.ask("PUT", "/clock", {"mode": "running", "speed": speed})
+        assert (state["mode"], state["speed"], state["status"]) == ("running", speed, "advancing")
+        yield sandbox
+
+
+def test_requests_are_answered_while_the_clock_runs_and_it_is_stopped_anywhere() -> None:
+    with running(ENDLESS, None, 5_000) as sandbox:
+        campaign = sandbox.exchange.accounts[0].desks[0].identifier
+        path = f"{sandbox.url}/api/campaign/{campaign}/recipients"
+        headers = {"X-API-Key": sandbox.exchange.api_key(0)}
+        seen = set()
+        while len(seen) < 10:
+            seen.add(sandbox.ask("GET", "/clock")["now"])
+            assert httpx.get(path, headers=headers, trust_env=False).status_code == 200
+        assert sandbox.ask("PUT", "/clock", {"mode": "running", "speed": 2})["speed"] == 2
+        stopped = sandbox.ask("PUT", "/clock", {"mode": "manual"})
+        assert (stopped["mode"], stopped["speed"], stopped["status"]) == ("manual", None, "ready")
+        time.sleep(0.1)
+        assert sandbox.ask("GET", "/clock") == stopped
+        later = sandbox.ask("POST", "/clock/advance", {"by": "1h"})["now"]
+        assert parse_instant(later) - parse_instant(stopped["now"]) == HOUR
+
+
+def test_a_running_clock_is_not_advanced_and_an_advanced_one_is_not_set_running() -> None:
+    with running(QUIET, None, 1) as sandbox:
+        answer = httpx.post(
+            f"{sandbox.url}/_dialsim/clock/advance", json={"by": "1h"}, trust_env=False
+        )
+        assert (answer.status_code, answer.json()["code"]) == (409, "CLOCK_RUNNING")
+        assert answer.json()["message"] == "The clock runs by itself; set its mode to manual first"
+    exchange = Exchange(ENDLESS.scenario())
+
+    async def scene() -> None:
+        moving = asyncio.create_task(exchange.clock.advance_to_idle())
+        await asyncio.sleep(0)
+        with pytest.raises(Refused) as refused:
+            exchange.clock.run(5)
+        assert (refused.value.status, refused.value.code) == (409, "CLOCK_BUSY")
+        moving.cancel()
+        await asyncio.wait([moving])
+        assert not exchange.clock.advancing
+        exchange.clock.run(5)
+        await exchange.close()
+
+    asyncio.run(scene())
+
+
+def test_a_running_clock_stands_still_while_results_are_under_way_and_does_not_jump_after() -> None:
+    seen: list[tuple[int, int]] = []
+    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+
+        def linger(_request: object) -> None:
+            before = sandbox.exchange.at
+            time.sleep(0.3)
+            seen.append((before, sandbox.exchange.at))
+
+        receiver.otherwise = Answer(first=linger)
+        sandbox.ask("PUT", "/clock", {"mode": "running", "speed": 100})
+        receiver.wait_for(5)
+        sandbox.ask("PUT", "/clock", {"mode": "manual"})
+        rows = sandbox.webhooks
+    assert len(seen) >= 4
+    assert all(before == after for before, after in seen)
+    instants = [parse_instant(row["at"]) for row in rows]
+    gaps = [later - earlier for earlier, later in pairwise(instants)]
+    assert gaps == [3_000] * (len(rows) - 1)
+
+
+def test_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
+    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+        receiver.answer(Answer(first=lambda _: sandbox.ask("PUT", "/clock", {"mode": "manual"})))
+        sandbox.ask("PUT", "/clock", {"mode": "running", "speed": 1_000})
+        receiver.wait_for(1)
+        while sandbox.webhooks[0]["status"] == "underWay":
+            time.sleep(0.01)
+        [row] = sandbox.webhooks
+        state = sandbox.ask("GET", "/clock")
+        assert (state["mode"], state["now"], row["status"]) == ("manual", row["at"], "delivered")
+
+
+def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    stops = 0
+    collect = Exchange._send
+
+    def counted(exchange: Exchange) -> None:
+        nonlocal stops
+        stops += 1
+        collect(exchange)
+
+    monkeypatch.setattr(Exchange, "_send", counted)
+    sketch = Sketch(slots=20).campaign("January", recipients={"count": 2_000})
+    exchange = Exchange(sketch.scenario())
+    asyncio.run(exchange.clock.advance_by(9 * HOUR))
+    assert exchange.simulation.log.size() > 10_000
+    assert stops <= 9 * 60 + 2
+
+
+def test_nothing_is_waited_for_twice_however_often_somebody_looks_ahead() -> None:
+    exchange = Exchange(Sketch(slots=1).campaign("January", "answered 1s 5s").scenario())
+
+    async def scene() -> list[int]:
+        seen = []
+        while (ahead := exchange.next_event_at()) is not None:
+            assert ahead == exchange.next_event_at()
+            await exchange.clock.advance_to_next_event()
+            seen.append(exchange.at)
+        await exchange.clock.advance_to_idle()
+        return [*seen, exchange.at]
+
+    *seen, idle = asyncio.run(scene())
+    assert seen == sorted(set(seen))
+    assert idle == seen[-1]
+    assert idle == exchange.simulation.log.campaigns[-1].at + 20_000  # the analysis
