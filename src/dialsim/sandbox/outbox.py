@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import groupby
 from typing import NamedTuple
 
@@ -170,11 +170,9 @@ class Outbox:
 
     def restore(self) -> None:
         """Go on where what was recorded ends: no result is forgotten, none told of too often."""
-        now = self._simulation.at
         self._read_urls()
-        self.look_ahead()
-        self._entries = [entry for entry in self._entries if entry.at > now]
-        heapify(self._entries)
+        for organization in range(len(self._accounts)):
+            self._learn(organization, overdue=False)
         for left in unfinished(self._simulation.trace, self.log):
             key = left.key
             mailing = self._mailings[key.organization][key.campaign]
@@ -190,22 +188,25 @@ class Outbox:
             self._urls[change.organization] = change.url
         self._urls_read = len(changes)
 
-    def _learn(self, organization: int) -> None:
-        """Take in what an organization has been promised since the last time."""
+    def _learn(self, organization: int, *, overdue: bool = True) -> None:
+        """Take in what an organization has been promised since the last time.
+
+        `overdue`: also what was due before now, or is now.
+        """
         simulation, mailings = self._simulation, self._mailings[organization]
         for desk in self._accounts[organization].desks[len(mailings) :]:
             mailings.append(Mailing(simulation.log, desk, simulation.dialler(organization)))
         for mailing in mailings:
             if mailing.has_news():
-                self._enter(organization, mailing)
+                self._enter(organization, mailing, overdue)
 
-    def _enter(self, organization: int, mailing: Mailing) -> None:
+    def _enter(self, organization: int, mailing: Mailing, overdue: bool) -> None:
         """Put what is due later, or now, among the entries. What was due earlier was kept (W6)."""
         now, trace = self._simulation.at, self._simulation.log
         campaign = mailing.desk.campaign.block.position
         notices, changes = mailing.news()
         wanted = notices.sent_at > now
-        if not wanted.all():
+        if overdue and not wanted.all():
             sent = moments(trace, notices.sent_at, notices.turn)
             wanted |= has_url(trace, organization, sent)
         chosen = notices[wanted]
