@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,6 +23,7 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.instants import parse_instant
 from dialsim.sandbox import virtual_clock
 from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.replay import begin, resume
 from dialsim.sandbox.virtual_clock import MOST_SPEED, VirtualClock
 from dialsim.testing import Answer, Receiver, Sketch
 
@@ -125,6 +127,27 @@ def test_who_was_busy_for_long_does_not_jump(monkeypatch: pytest.MonkeyPatch) ->
 
     asyncio.run(scene())
     assert 0 < clock._exchange.at - start <= 100 * 100 * (seconds[0] / 5)
+
+
+def test_time_in_which_results_are_under_way_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, seconds = _counted(monkeypatch, per_look=0)
+
+    async def settle() -> bool:
+        seconds[0] += 0.05
+        return True
+
+    monkeypatch.setattr(clock, "_settle", settle)
+    start = clock._exchange.at
+
+    async def scene() -> None:
+        clock.run(100)
+        await until(lambda: seconds[0] > 5)
+        clock.stop()
+
+    asyncio.run(scene())
+    assert clock._exchange.at == start
 
 
 def _counted(
@@ -244,6 +267,15 @@ def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.Mon
     assert stops <= 9 * 60 + 2
 
 
+def test_a4_a_failed_analysis_is_waited_for_too() -> None:
+    sketch = Sketch(slots=1).campaign("January", "answered 1s 5s analysisFailed")
+    with sending(sketch, None) as sandbox:
+        ended_at = parse_instant(sandbox.advance(until="idle")) - 20_000
+        campaign = sandbox.ask("GET", "/campaigns")[0]["id"]
+        [call] = sandbox.ask("GET", f"/campaigns/{campaign}/calls")["calls"]
+        assert (call["status"], parse_instant(call["callEndedAt"])) == ("ANALYSIS_FAILED", ended_at)
+
+
 def test_nothing_is_waited_for_twice_however_often_somebody_looks_ahead() -> None:
     exchange = Exchange(Sketch(slots=1).campaign("January", "answered 1s 5s").scenario())
 
@@ -260,3 +292,23 @@ def test_nothing_is_waited_for_twice_however_often_somebody_looks_ahead() -> Non
     assert seen == sorted(set(seen))
     assert idle == seen[-1]
     assert idle == exchange.simulation.log.campaigns[-1].at + 20_000  # the analysis
+
+
+def test_a_clock_that_was_running_goes_on_when_its_journal_is_resumed(tmp_path: Path) -> None:
+    exchange = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
+
+    async def scene(exchange: Exchange) -> None:
+        exchange.open()
+        start = exchange.at
+        if exchange.clock.speed is None:
+            exchange.clock.run(5_000)
+        await until(lambda: exchange.at > start + HOUR)
+        assert exchange.clock.speed == 5_000
+        await exchange.close()
+        assert exchange.journal is not None
+        exchange.journal.close()
+
+    asyncio.run(scene(exchange))
+    again = resume(tmp_path / "journal")
+    assert (again.at, again.clock.speed) == (exchange.at, 5_000)
+    asyncio.run(scene(again))

@@ -166,10 +166,6 @@ class CallLog:
         """Take the last turn back: the command was refused, and nothing was written."""
         self._turns.pop()
 
-    def take_back_turn(self) -> None:
-        """Forget the last turn."""
-        self._turns.pop()
-
     def turns(self, rows: int, begun: int) -> NDArray[np.int64]:
         """The turn in which each of the first `rows` rows was written; `begun` is `Trace.turn`.
 
@@ -348,13 +344,6 @@ class Trace:
         for organization in self.calls:
             for log in organization:
                 log.drop_turn()
-
-    def take_back_turn(self) -> None:
-        """Forget the last turn: its command was refused."""
-        self.turns.pop()
-        for organization in self.calls:
-            for log in organization:
-                log.take_back_turn()
 
     def size(self) -> int:
         """How many changes of calls, campaigns and limits, and how many refusals, there are."""
