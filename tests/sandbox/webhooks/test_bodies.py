@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,13 +35,19 @@ SCENARIOS = Path(__file__).parents[3] / "scenarios"
 URL = "http://127.0.0.1:9/"
 
 
+def seeds(first: int) -> list[Any]:
+    """Sixty seeds, of which twenty are quick enough for every run of the tests."""
+    slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(first + 20, first + 60))
+    return [*range(first, first + 20), *slow]
+
+
 async def to_its_end(exchange: Exchange) -> None:
     """On to clock.end, else until nothing is left to happen."""
     end = exchange.simulation.end
     await (exchange.clock.advance_to_idle() if end is None else exchange.clock.advance_to(end))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(0))
 @pytest.mark.parametrize("success", [1.0, 0.4])
 def test_w4_what_is_sent_and_kept_is_what_a_run_of_the_scenario_writes(
     seed: int, success: float, monkeypatch: pytest.MonkeyPatch
@@ -104,7 +111,7 @@ def command(exchange: Exchange, rng: random.Random) -> Command:
     return kind(**desk.place)
 
 
-@pytest.mark.parametrize("seed", range(100, 160))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_t4_whatever_is_commanded_meanwhile_the_trace_tells_later_what_was_sent(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
