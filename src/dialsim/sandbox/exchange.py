@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 
 from pydantic import TypeAdapter
@@ -62,7 +63,7 @@ class Exchange:
         """
         at = self.at
         self.repeat(command)
-        self._keep(Entry(at, Kind.COMMAND, command.model_dump_json().encode()))
+        self._keep(at, Kind.COMMAND, lambda: command.model_dump_json().encode())
         if command.concerns_calling:
             self._send()
 
@@ -159,18 +160,16 @@ class Exchange:
         self.outbox.came_back(parcel, response)
         post = self.outbox.log.row(parcel.row)
         self.faults.ended(post)
-        self._keep(Entry(post.at, Kind.POSTS, POST.dump_json(post)))
+        self._keep(post.at, Kind.POSTS, lambda: POST.dump_json(post))
 
     def _stepped(self) -> None:
         """The clock has come to where it stands now, and others may look."""
-        if self.journal is not None:
-            self.journal.keep(Entry(self.at, Kind.STEP, b"%d" % self.simulation.log.size()))
-            self.journal.commit()
+        self._keep(self.at, Kind.STEP, lambda: b"%d" % self.simulation.log.size())
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, at: int, kind: Kind, body: Callable[[], bytes]) -> None:
         """Have something in the journal, if there is one, when this returns."""
         if self.journal is not None:
-            self.journal.keep(entry)
+            self.journal.keep(Entry(at, kind, body()))
             self.journal.commit()
 
     # -- organizations and campaigns --------------------------------------------------------------
