@@ -22,7 +22,6 @@ from dialsim.interface.payload import (
     Payloads,
     agent_part,
     campaign_part,
-    data_expired,
 )
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.ledger import CALL_STATUSES, NEVER, TO_STATUS, Ledger
@@ -30,7 +29,14 @@ from dialsim.results.stream import wire_text
 from dialsim.results.stream.findings import NULL, Findings
 from dialsim.results.stream.notices import Notices
 from dialsim.results.stream.persons import Persons
-from dialsim.results.stream.shown import AUDIO, OUTPUT, PERSONAL_DATA, Setting, Shown
+from dialsim.results.stream.shown import (
+    AUDIO,
+    DATA_EXPIRED,
+    OUTPUT,
+    PERSONAL_DATA,
+    Setting,
+    Shown,
+)
 
 _STATUSES = [orjson.dumps(status) for status in CALL_STATUSES]
 _END_STATUSES = [_STATUSES[code] for code in TO_STATUS]
@@ -43,14 +49,6 @@ _ERRORS = [
     if change.to_status is CallStatus.FAILED
     else NULL
     for change in CHANGES
-]
-_FLAGS = [
-    data_expired(
-        audio=bool(flags & AUDIO),
-        personal_data=bool(flags & PERSONAL_DATA),
-        output=bool(flags & OUTPUT),
-    )
-    for flags in range(8)
 ]
 _BOOLEANS = (b"false", b"true")
 
@@ -120,7 +118,7 @@ class Bodies:
             call_result=self._findings.texts(notices, (state.expired & OUTPUT) != 0),
             record_url=self._links("recordings", notices, facts, ids, audio_gone),
             transcript_file_url=self._links("transcripts", notices, facts, ids, masked),
-            data_expired=[_FLAGS[flags] for flags in state.expired.tolist()],
+            data_expired=[DATA_EXPIRED[flags] for flags in state.expired.tolist()],
         ).bodies()
 
     def _links(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.trace import Trace
+from dialsim.interface.payload import data_expired
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.ledger import ENDS, NEVER, TO_STATUS, Ledger
 from dialsim.results.stream.moments import change_moments, moments, row_moments
@@ -52,6 +53,15 @@ class Shown:
 
 AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
 ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted campaign
+DATA_EXPIRED = tuple(
+    data_expired(
+        audio=bool(flags & AUDIO),
+        personal_data=bool(flags & PERSONAL_DATA),
+        output=bool(flags & OUTPUT),
+    )
+    for flags in range(ALL_EXPIRED + 1)
+)
+"""The three flags as JSON, by their bits."""
 
 
 def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
