@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +156,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
     """Read the log of one campaign, given by its positions in the scenario."""
     log = trace.calls[organization][campaign]
     block = trace.world.organizations[organization].campaigns[campaign]
-    people, past = block.people.count, _past(block.people)
+    people, past = block.people.count, past_of(block.people)
     rows = log.rows()
     creations = rows.recipient[CREATES[rows.kind]]
     first = np.zeros(people + 1, dtype=np.int64)
@@ -179,9 +179,9 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         rows=rows,
         row_call=of_row,
         first=first,
-        past_attempts=past[0],
-        past_status=past[1],
-        past_ended_at=past[2],
+        past_attempts=past.attempts,
+        past_status=past.status,
+        past_ended_at=past.ended_at,
         recipient=recipient,
         call=(np.arange(len(recipient)) - first[recipient] + 1).astype(np.int32),
         created_at=reading.instant(CREATES[rows.kind]),
@@ -194,7 +194,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         last_kind=last_kind,
         final_kind=last_kind,
         attempt=np.where(
-            dialled, _attempts(ENDS[last_kind], first, recipient) + past[0][recipient], 0
+            dialled, _attempts(ENDS[last_kind], first, recipient) + past.attempts[recipient], 0
         ),
         number=number,
         voice=voice,
@@ -203,8 +203,16 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
     )
 
 
-def _past(people: People) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.int64]]:
-    """The columns `past_attempts`, `past_status` and `past_ended_at`."""
+class PastCalls(NamedTuple):
+    """What histories tell, per recipient; see `past_attempts` and so on of `Ledger`."""
+
+    attempts: NDArray[np.int32]
+    status: NDArray[np.int8]
+    ended_at: NDArray[np.int64]
+
+
+def past_of(people: People) -> PastCalls:
+    """The histories of one campaign's people as columns (new arrays)."""
     attempts = np.zeros(people.count, dtype=np.int32)
     status = np.full(people.count, -1, dtype=np.int8)
     ended_at = np.full(people.count, NEVER, dtype=np.int64)
@@ -212,7 +220,7 @@ def _past(people: People) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[
         attempts[recipient] = past.call_attempt
         status[recipient] = CALL_STATUSES.index(past.latest_call_status)
         ended_at[recipient] = past.last_ended_at
-    return attempts, status, ended_at
+    return PastCalls(attempts, status, ended_at)
 
 
 def _attempts(

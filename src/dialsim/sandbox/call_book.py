@@ -17,6 +17,7 @@ from dialsim.results.ledger import (
     TIMES_OUT,
     TO_STATUS,
     WITHDRAWS,
+    past_of,
 )
 from dialsim.results.stream.bodies import CallFacts
 from dialsim.results.stream.flaws import Conversations, said
@@ -81,7 +82,8 @@ class CallBook:
 
     `catch_up` reads only what the log has got since the last time. Per recipient, `newest` (int32)
     is the position of the newest call, -1 for none, and `attempts` (int32) how many attempts are
-    counted, those of a history included (P5).
+    counted, those of a history included (P5); `past_status` and `past_ended_at` tell of the last
+    call of a history, as in `Ledger`.
     """
 
     def __init__(self, log: CallLog, people: People) -> None:
@@ -96,9 +98,10 @@ class CallBook:
         self._touched = np.zeros((people.count >> _GROUP_BITS) + 1, dtype=np.int64)
         self._recent = np.empty(0, dtype=np.int64)  # the calls of the last changes, newest last
         self.newest = np.full(people.count, NONE, dtype=np.int32)
-        self.attempts = np.zeros(people.count, dtype=np.int32)
-        for recipient, past in people.history.items():
-            self.attempts[recipient] = past.call_attempt
+        past = past_of(people)
+        self.attempts = past.attempts
+        self.past_status = past.status
+        self.past_ended_at = past.ended_at
 
     def __len__(self) -> int:
         return self._count

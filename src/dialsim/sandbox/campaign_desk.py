@@ -13,7 +13,6 @@ from dialsim.engine.campaign import Campaign
 from dialsim.engine.identity import call_ids, recipient_ids, session_ids
 from dialsim.engine.trace import Trace
 from dialsim.interface.instants import format_instant
-from dialsim.interface.payload import data_expired
 from dialsim.interface.status import CallStatus
 from dialsim.results.ledger import CALL_STATUSES, NEVER
 from dialsim.results.stream import wire_text
@@ -22,7 +21,7 @@ from dialsim.results.stream.notices import FOREVER
 from dialsim.results.stream.persons import Persons
 from dialsim.results.stream.shown import (
     ALL_EXPIRED,
-    AUDIO,
+    DATA_EXPIRED,
     OUTPUT,
     PERSONAL_DATA,
     expire_next,
@@ -36,8 +35,7 @@ from dialsim.sandbox.recipient_pages import RecipientPages
 from dialsim.sandbox.transition_table import TransitionTable
 from dialsim.scenario.people import GeneratedPeople
 
-_STATUSES = [*map(orjson.dumps, CALL_STATUSES), b"null"]
-_NO_STATUS = len(CALL_STATUSES)
+_STATUSES = [*map(orjson.dumps, CALL_STATUSES), b"null"]  # the last, -1, stands for none
 _BOOLEANS = (b"false", b"true")
 _RECIPIENT = (
     b'{"id":%b,"customerName":%b,"tel":%b,"callAttempt":%d,"latestCallStatus":%b,'
@@ -49,14 +47,6 @@ _CALL = (
     b'"recipient":{"id":"%b","customerName":%b,"tel":%b},'
     b'"createdAt":%b,"updatedAt":%b,"dataExpired":%b}'
 )
-_FLAGS = [
-    data_expired(
-        audio=bool(flags & AUDIO),
-        personal_data=bool(flags & PERSONAL_DATA),
-        output=bool(flags & OUTPUT),
-    )
-    for flags in range(8)
-]
 
 _GROUP = 256  # calls created one after the other, whose ids are made and kept together
 _MOST_GROUPS = 2_048
@@ -125,14 +115,9 @@ class CampaignDesk:
         """When (ms) each of some recipients changes next by time alone; else `FOREVER`."""
         calls = self.book.newest[who].astype(np.int64)
         until = np.full(len(who), FOREVER, dtype=np.int64)
-        ended_at = np.full(len(who), NEVER, dtype=np.int64)
-        for row in np.flatnonzero(calls == NONE).tolist() if self._people.history else ():
-            if (past := self._people.history.get(int(who[row]))) is not None:
-                ended_at[row] = past.last_ended_at
         has = np.flatnonzero(calls != NONE)
-        ended_at[has] = self.book.column("ended_at", calls[has])
         until[has] = self.results.change_next(calls[has], at)
-        return np.minimum(until, expire_next(self._retention, ended_at, at))
+        return np.minimum(until, expire_next(self._retention, self._last_ended_at(who), at))
 
     # -- ids --------------------------------------------------------------------------------------
 
@@ -186,18 +171,12 @@ class CampaignDesk:
     def recipients(self, who: NDArray[np.int64], at: int) -> list[bytes]:
         """Recipients as JSON (interface, section 2.4)."""
         calls = self.book.newest[who].astype(np.int64)
-        status = np.full(len(who), _NO_STATUS)
+        status = self.book.past_status[who]
         changed_at = np.full(len(who), self.created_at, dtype=np.int64)
-        ended_at = np.full(len(who), NEVER, dtype=np.int64)
-        for row in np.flatnonzero(calls == NONE).tolist():
-            if (past := self._people.history.get(int(who[row]))) is not None:
-                status[row] = CALL_STATUSES.index(past.latest_call_status)
-                ended_at[row] = past.last_ended_at
         has = np.flatnonzero(calls != NONE)
         standing = self.results.standing(calls[has], at)
         status[has], changed_at[has] = standing.status, standing.changed_at
-        ended_at[has] = self.book.column("ended_at", calls[has])
-        masked = (self.flags(ended_at, at) & PERSONAL_DATA) != 0
+        masked = (self.flags(self._last_ended_at(who), at) & PERSONAL_DATA) != 0
         rows = zip(
             wire_text.quoted(self.recipient_ids(who)),
             self.persons.names(who.astype(np.int32), masked),
@@ -253,7 +232,7 @@ class CampaignDesk:
             *self.persons.tels(who, masked),
             _instant(entry.created_at),
             _instant(changed_at),
-            _FLAGS[flags[0]],
+            DATA_EXPIRED[flags[0]],
         )
 
     def latest_calls(self, most: int, status: CallStatus | None = None) -> list[tuple[int, int]]:
@@ -295,14 +274,21 @@ class CampaignDesk:
 
     # -- the rest ---------------------------------------------------------------------------------
 
+    def _last_ended_at(self, who: NDArray[np.int64]) -> NDArray[np.int64]:
+        """When (ms) the newest call of each of some recipients ended, else that of a history."""
+        book = self.book
+        calls = book.newest[who].astype(np.int64)
+        return np.where(
+            calls == NONE, book.past_ended_at[who], book.column("ended_at", np.maximum(calls, 0))
+        )
+
     def _make_names(self, group: int, size: int) -> _Names:
         """The ids of a group's first calls; they are made many at a time, which costs no more."""
         calls = np.arange(group * _GROUP, group * _GROUP + size)
-        who, number = self.book.column("recipient", calls), self.book.column("number", calls)
         return _Names(
-            call=call_ids(*self._place, who, number),
-            session=session_ids(*self._place, who, number),
-            recipient=self.recipient_ids(who),
+            call=self.call_ids(calls),
+            session=self.session_ids(calls),
+            recipient=self.recipient_ids(self.book.column("recipient", calls)),
         )
 
     def flags(self, ended_at: NDArray[np.int64], at: int) -> NDArray[np.int8]:
