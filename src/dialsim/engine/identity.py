@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.chance import BLOCK, BLOCK_BITS, Purpose, generator
 
-_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-_DASHES = (8, 13, 18, 23)
-_DIGITS = np.array([place for place in range(36) if place not in _DASHES])
+_GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))  # of digits, with dashes between them
 
 
 def call_ids(
@@ -87,7 +85,7 @@ def _ids(
         words_of = generator(seed, (0, *position, call, purpose, block))
         words_of.advance(start // 2)
         drawn = words_of.random_raw(2 * (int(places.max()) + 1 - start))
-        words[rows] = drawn.reshape(-1, 2)[places - start]
+        words[rows] = drawn.reshape(-1, 2).take(places - start, axis=0)
     return _text(words)
 
 
@@ -95,7 +93,8 @@ def _text(words: NDArray[np.uint64]) -> NDArray[np.bytes_]:
     octets = words.astype(">u8").view(np.uint8).reshape(-1, 16)
     octets[:, 6] = octets[:, 6] & 0x0F | 0x80  # version 8
     octets[:, 8] = octets[:, 8] & 0x3F | 0x80  # variant 10
+    digits = np.frombuffer(octets.tobytes().hex().encode(), dtype=np.uint8).reshape(-1, 32)
     text = np.full((len(words), 36), ord("-"), dtype=np.uint8)
-    text[:, _DIGITS[0::2]] = _HEX[octets >> 4]
-    text[:, _DIGITS[1::2]] = _HEX[octets & 0x0F]
+    for dashes, (first, end) in enumerate(_GROUPS):
+        text[:, first + dashes : end + dashes] = digits[:, first:end]
     return text.view("S36").ravel()
