@@ -37,7 +37,8 @@ from dialsim.testing.receiver import Receiver
 BARE = Path(__file__).with_name("bare_server.py")
 CONNECTIONS = 8
 KEY = "sim_0123456789abcdef0123456789abcdef"
-CALLS, MANY_PEOPLE, PATHS, SECONDS = 100_000, 1_000_000, 2_000, 5.0
+CALLS, MANY_PEOPLE, PATHS = 100_000, 1_000_000, 2_000
+TURNS, SECONDS = 10, 0.5  # in each round; short ones, since a shared machine is not always as fast
 DAY_PEOPLE, DAY_LINES = 30_000, 26
 RESTART_PEOPLE, RESTART_LINES = 20_000, 4
 SEED = 7
@@ -71,7 +72,7 @@ def scenario_text(people: int, lines: int, webhook: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was measured, and the least or the most that it may be (both None: no promise)."""
+    """What was measured, and the least or the most that it may be."""
 
     what: str
     measured: float
@@ -86,8 +87,6 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        if self.least is None and self.most is None:
-            return "no promise"
         bound = f"at least {self.least}" if self.most is None else f"at most {self.most}"
         return f"{bound:<14} {'PASS' if self.met else 'FAIL'}"
 
@@ -239,13 +238,27 @@ def compare(
     known = {path: asked.text(path) for path in paths}
     rates: Rates = {"sandbox": [], "bare": []}
     with bare(known) as other:
-        for _ in range(rounds):
+        for _ in range(rounds * TURNS):
             if before is not None:
                 asked.ask("PUT", "/_dialsim/clock", before)
             rates["sandbox"].append(asyncio.run(load(asked.url, paths, SECONDS)))
             if after is not None:
                 asked.ask("PUT", "/_dialsim/clock", after)
             rates["bare"].append(asyncio.run(load(other.url, paths, SECONDS)))
+    return rates
+
+
+def each_once(asked: Server, paths: Sequence[str]) -> Rates:
+    """Requests per second when no page is asked for twice, in turns until all have been read."""
+    some = paths[:100]
+    rates: Rates = {"sandbox": [], "bare": []}
+    with bare({path: asked.text(path) for path in some}) as other:
+        unread = paths[100:]
+        while len(unread) > len(paths) // 4:
+            rate = asyncio.run(load(asked.url, unread, SECONDS / 2))
+            rates["sandbox"].append(rate)
+            rates["bare"].append(asyncio.run(load(other.url, some, SECONDS / 2)))
+            unread = unread[int(rate * SECONDS / 2) + 2 * CONNECTIONS :]
     return rates
 
 
@@ -280,12 +293,9 @@ def pages(rounds: int) -> dict[str, Rates]:
     with sandbox(MANY_PEOPLE, 400) as asked:
         asked.ask("POST", "/_dialsim/clock/advance", {"by": "3h"})
         asked.text(f"{path}1")  # makes up a million names
-        once = [f"{path}{page}" for page in range(2, last + 1)]
-        with bare({path: asked.text(once[-1]) for path in once[:100]}) as other:
-            found["every page once"] = {
-                "sandbox": [asyncio.run(load(asked.url, once, 2.0))],
-                "bare": [asyncio.run(load(other.url, once[:100], 2.0))],
-            }
+        found["every page once"] = each_once(
+            asked, [f"{path}{page}" for page in range(2, last + 1)]
+        )
     return found
 
 
@@ -350,17 +360,18 @@ def batch_day() -> Sample:
 
 
 def findings(taken: dict[str, Any]) -> list[Finding]:
-    """The ratios of medians, each with its bound."""
+    """The ratios, of two turns after each other or of medians, each with its bound."""
 
     def share(rates: Rates) -> float:
-        return median(rates["sandbox"]) / median(rates["bare"])
+        turns = zip(rates["sandbox"], rates["bare"], strict=True)
+        return median(ours / theirs for ours, theirs in turns)
 
     first, last = taken["first pages"], taken["last pages"]
     return [
         Finding("GET /api/call/{id}, clock at 3600x / bare", share(taken["calls"]), least=0.5),
         Finding("first recipients pages / bare", share(first), least=0.5),
         Finding("last recipients pages / bare", share(last), least=0.5),
-        Finding("every recipients page once / bare", share(taken["every page once"])),
+        Finding("every recipients page once / bare", share(taken["every page once"]), least=0.5),
         Finding(
             "first pages / last pages, requests per second",
             median(first["sandbox"]) / median(last["sandbox"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -11,6 +12,12 @@ from tests.sandbox.test_read_model import SCENARIO
 import dialsim
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.kept_answers import KeptAnswers
+from dialsim.sandbox.page_number import PageNumber
+from dialsim.sandbox.recipient_texts import RecipientTexts
+
+
+def page(place: int) -> PageNumber:
+    return PageNumber(str(place + 1), place)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -26,9 +33,14 @@ def test_pages_and_calls_that_are_kept_are_those_rendered_anew(seed: int) -> Non
         for desk in desks:
             desk.catch_up()
             for number in range(3):
+                data = json.loads(desk.pages.answer(page(number), at))["data"]
                 who = desk.newest_first(100 * number, 100 * number + 100)
-                fresh = b",".join(desk.recipients(who, at)) if len(who) else b""
-                assert desk.pages.page(number, at) == fresh
+                fresh = b"".join(next(desk.recipients(who, at).pages(100))) if len(who) else b""
+                assert data["totalRecipients"] == desk.total_recipients
+                assert data["recipients"] == json.loads(b"[%b]" % fresh)
+                for row in chance.sample(range(len(who)), min(len(who), 5)):
+                    alone = json.loads(desk.recipient(int(who[row]), at))
+                    assert data["recipients"][row] == alone
             for call in chance.sample(range(desk.calls), min(desk.calls, 20)):
                 entry = desk.book[call]
                 assert desk.call(call, at) == desk._render_call(call, entry, at)
@@ -37,7 +49,7 @@ def test_pages_and_calls_that_are_kept_are_those_rendered_anew(seed: int) -> Non
 
 
 def test_pages_rendered_ahead_are_kept_until_somebody_on_them_changes() -> None:
-    text = SCENARIO.format(seed=1).replace("count: 130", "count: 1500")
+    text = SCENARIO.format(seed=1).replace("count: 130", "count: 4000")
     exchange = Exchange(dialsim.loads(text))
     exchange.simulation.advance(to="2026-01-05T02:00:00Z")
     desk = exchange.accounts[0].desks[0]
@@ -45,28 +57,63 @@ def test_pages_rendered_ahead_are_kept_until_somebody_on_them_changes() -> None:
     rendered: list[int] = []
     render = desk.recipients
 
-    def count(who: np.ndarray, at: int) -> list[bytes]:
+    def count(who: np.ndarray, at: int) -> RecipientTexts:
         rendered.append(len(who))
         return render(who, at)
 
     desk.recipients = count  # type: ignore[method-assign]
-    for number in range(15):
-        desk.pages.page(number, exchange.simulation.at)
-    assert rendered == [800, 700]
+
+    def read_from(first: int) -> list[int]:
+        """Read all pages from one on, and say how many recipients were rendered each time."""
+        rendered.clear()
+        for number in range(first, 40):
+            desk.pages.answer(page(number), exchange.simulation.at)
+        return rendered
+
+    assert read_from(36) == [100, 100, 200]  # nobody had read what is before the first of them
+    assert read_from(0) == [100, 100, 200, 400, 800, 1600, 400]  # up to those that were known
+    assert read_from(0) == []
     exchange.simulation.advance(minutes=5)  # calls the first of the upload, on the last two pages
     desk.catch_up()
-    for number in range(15):
-        desk.pages.page(number, exchange.simulation.at)
-    assert rendered == [800, 700, 200]
+    assert read_from(0) == [200]
+
+
+def ask(kept: KeptAnswers, number: int) -> bool:
+    """Ask for an answer, and keep a new one if there is none; whether there was one."""
+    if kept.find(number, (0,), 9) == b"%d" % number:
+        return True
+    kept.keep(number, b"%d" % number, (0,), 10)
+    return False
 
 
 def test_the_answer_not_asked_for_longest_is_forgotten() -> None:
+    kept = KeptAnswers(16)
+    for number in range(17):
+        assert not ask(kept, number)
+        assert ask(kept, number)
+    assert 0 not in kept
+    assert all(ask(kept, number) for number in range(1, 17))
+    ask(kept, 17), ask(kept, 17)
+    assert 1 not in kept
+
+
+def test_what_is_read_from_end_to_end_drives_out_only_its_like() -> None:
+    kept = KeptAnswers(16)
+    ask(kept, 0), ask(kept, 0)
+    for number in range(1, 100):
+        assert not ask(kept, number)
+    assert [number for number in range(100) if number in kept] == [0, 98, 99]
+    assert not ask(kept, 50)  # known to have been asked for, though it was forgotten
+    assert not any(ask(kept, number) for number in range(100, 110))
+    assert ask(kept, 50)
+
+
+def test_an_answer_that_is_stale_or_over_is_not_given() -> None:
     kept = KeptAnswers(2)
-    for number in (1, 2):
-        kept.keep(number, b"%d" % number, (0,), 10)
-    assert kept.find(1, (0,), 9) == b"1"
-    kept.keep(3, b"3", (0,), 10)
-    assert kept.find(2, (0,), 9) is None
-    assert kept.find(1, (0,), 9) == b"1"
-    assert kept.find(1, (1,), 9) is None
-    assert kept.find(1, (0,), 10) is None
+    kept.keep(1, b"1", (0,), 10)
+    for give in (kept.find, kept.text):
+        assert give(1, (0,), 9) == b"1"
+        assert give(1, (1,), 9) is None
+        assert give(1, (0,), 10) is None
+    kept.keep(1, b"one", (1,), 20)
+    assert kept.find(1, (1,), 19) == b"one"

@@ -24,8 +24,8 @@ organizations:
 
 def test_f4_agents_and_recipients_made_together_are_listed_last_first() -> None:
     service = Service(Exchange(dialsim.loads(SCENARIO)))
-    agents = json.loads(service.agents(0).data)
+    agents = json.loads(service.agents(0))["data"]
     assert [agent["name"] for agent in agents] == ["Third", "Second", "First"]
-    page = json.loads(service.recipients(0, "0b0b0b0b-0000-4000-8000-000000000001").data)
+    page = json.loads(service.recipients(0, "0b0b0b0b-0000-4000-8000-000000000001"))["data"]
     tels = [person["tel"] for person in page["recipients"]]
     assert tels == ["0810000003", "0810000002", "0810000001"]

@@ -93,7 +93,7 @@ def listed(service: Service, campaign: int) -> list[dict[str, object]]:
     identifier = service.exchange.accounts[0].desks[campaign].identifier
     people: list[dict[str, object]] = []
     for page in range(1, 1000):
-        data = json.loads(service.recipients(0, identifier, str(page)).data)
+        data = json.loads(service.recipients(0, identifier, str(page)))["data"]
         if not data["recipients"]:
             assert data["totalRecipients"] == len(people)
             assert data["totalPages"] == page - 1 == -(-len(people) // 100)
@@ -106,7 +106,7 @@ def test_calls_are_those_of_the_tables(service: Service) -> None:
     met = set()
     for result in stops(service):
         for row in result.calls.itertuples():
-            call = json.loads(service.call(0, row.call_id).data)
+            call = json.loads(service.call(0, row.call_id))["data"]
             assert call["id"] == row.call_id
             assert call["sessionId"] == row.session_id
             assert call["callStatus"] == row.status
@@ -138,7 +138,7 @@ def test_recipients_are_those_of_the_tables(service: Service) -> None:
                 assert person["updatedAt"] == wire(row.updated_at)
                 if not person["personalDataMasked"]:
                     assert person["tel"] == row.tel
-                alone = json.loads(service.recipient(0, row.recipient_id).data)
+                alone = json.loads(service.recipient(0, row.recipient_id))["data"]
                 assert alone == person
 
 
@@ -151,7 +151,7 @@ def test_a5_the_result_is_that_of_the_newest_webhook(service: Service) -> None:
             newest[payload["call"]["id"]] = payload
             repeats += payload["isReAnalysis"]
         for identifier, payload in newest.items():
-            call = json.loads(service.call(0, identifier).data)
+            call = json.loads(service.call(0, identifier))["data"]
             if call["dataExpired"]["output"]:
                 continue
             assert call["result"] == (payload["callResult"] or {})
@@ -163,7 +163,7 @@ def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(service: Servi
     for result in stops(service):
         now = pd.Timestamp(service.exchange.simulation.now)
         for row in result.calls.itertuples():
-            call = json.loads(service.call(0, row.call_id).data)
+            call = json.loads(service.call(0, row.call_id))["data"]
             for flag, hours in spans.items():
                 gone = not pd.isna(row.call_ended_at) and (
                     now - row.call_ended_at >= pd.Timedelta(hours=hours)
@@ -178,7 +178,7 @@ def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: Service) -> No
     service.exchange.simulation.advance(to="2026-01-05T02:30:00Z")
     call_id = Result(service.exchange.simulation.trace).calls.call_id[0]
     service.exchange.simulation.delete("First")
-    call = json.loads(service.call(0, call_id).data)
+    call = json.loads(service.call(0, call_id))["data"]
     assert call["dataExpired"] == {"audio": True, "personalData": True, "output": True}
     assert call["recipient"]["tel"][2:8] == "xxxxxx"
 
@@ -212,11 +212,11 @@ def test_a_campaign_that_is_added_is_served_like_any_other(service: Service) -> 
     identifier = simulation.add_campaign(
         {"name": "Third", "agent": "Reminder", "recipients": [person]}
     )
-    before = json.loads(service.recipient(0, person["id"]).data)
+    before = json.loads(service.recipient(0, person["id"]))["data"]
     assert (before["campaignId"], before["createdAt"]) == (identifier, "2026-01-05T02:00:00.000Z")
     service.schedule(0, identifier, {"startDateTime": "2026-01-05T02:00:00Z"})
-    paused = json.loads(service.pause(0, identifier).data)
+    paused = json.loads(service.pause(0, identifier))["data"]
     assert paused == {"id": identifier, "status": "PAUSED"}
     table = Result(simulation.trace).calls
-    call = json.loads(service.call(0, table[table.campaign == "Third"].call_id.iloc[0]).data)
+    call = json.loads(service.call(0, table[table.campaign == "Third"].call_id.iloc[0]))["data"]
     assert call["recipient"]["id"] == person["id"]

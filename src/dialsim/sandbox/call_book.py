@@ -111,7 +111,7 @@ class CallBook:
 
     def column(self, name: str, calls: NDArray[np.integer]) -> NDArray[np.int64]:
         """One field of `CallEntry`, of some calls."""
-        values: NDArray[np.int64] = self._calls[name][calls].astype(np.int64)
+        values: NDArray[np.int64] = self._calls[name][calls].astype(np.int64, copy=False)
         return values
 
     def facts(self, calls: NDArray[np.int64]) -> CallFacts:
@@ -139,7 +139,8 @@ class CallBook:
     def version(self, first: int, last: int) -> int:
         """A number that grows whenever calls of these recipients, `last` included, change."""
         touched = self._touched[first >> _GROUP_BITS : (last >> _GROUP_BITS) + 1]
-        return int(touched.max())
+        newest: int = max(touched.tolist())
+        return newest
 
     @property
     def ends(self) -> int:
@@ -200,9 +201,11 @@ class CallBook:
             calls = _newest_first(order, self._calls["kind"], status)
         return calls[:most]
 
-    def new_conversations(self) -> Conversations:
-        """The conversations that have ended since this was last asked, in that order."""
-        calls = np.concatenate([np.empty(0, np.int64), *self._talked])
+    def new_conversations(self) -> Conversations | None:
+        """The conversations that have ended since this was last asked, in that order, if any."""
+        if not self._talked:
+            return None
+        calls = np.concatenate(self._talked)
         self._talked.clear()
         table = self._calls[calls]
         return Conversations(

@@ -76,13 +76,13 @@ class CallResults:
 
     def catch_up(self) -> None:
         """Analyze what has ended since the last time; the book comes first."""
-        new = self._book.new_conversations()
         if len(self._book) > len(self._table):
             blank = np.zeros(max(len(self._book), 2 * len(self._table)), dtype=self._row)
             blank["ready_at"] = blank["failed_at"] = NEVER
             blank[: len(self._table)] = self._table
             self._table = blank
-        if len(new):
+        new = self._book.new_conversations()
+        if new is not None:
             first = self._analyst.first(new)
             for field in ("flaw", "ready_at", "failed_at", "found"):
                 self._table[field][first.call] = getattr(first, field)
@@ -91,15 +91,16 @@ class CallResults:
 
     def standing(self, calls: NDArray[np.int64], at: int) -> Standing:
         """How some calls stand at an instant from now on (A4)."""
-        book, table = self._book, self._table[calls]
+        book, failed_at = self._book, self._table["failed_at"][calls]
         status = TO_STATUS[book.column("kind", calls)]
         changed_at = book.column("changed_at", calls)
-        failed = (table["failed_at"] != NEVER) & (table["failed_at"] <= at)
+        failed = (failed_at != NEVER) & (failed_at <= at)
         if failed.any():
-            mended = failed & (table["ready_at"] != NEVER) & (table["ready_at"] <= at)
+            ready_at = self._table["ready_at"][calls]
+            mended = failed & (ready_at != NEVER) & (ready_at <= at)
             status = np.where(failed & ~mended, np.int8(_FAILED), status)
-            changed_at = np.where(failed, table["failed_at"], changed_at)
-            changed_at = np.where(mended, table["ready_at"], changed_at)
+            changed_at = np.where(failed, failed_at, changed_at)
+            changed_at = np.where(mended, ready_at, changed_at)
         return Standing(status, changed_at)
 
     @property
@@ -109,9 +110,9 @@ class CallResults:
 
     def change_next(self, calls: NDArray[np.int64], at: int) -> NDArray[np.int64]:
         """When (ms) analyses change each of some calls next, after an instant; else `FOREVER`."""
-        table = self._table[calls]
         later = np.full(len(calls), FOREVER, dtype=np.int64)
-        for instants in (table["ready_at"], table["failed_at"]):
+        for change in ("ready_at", "failed_at"):
+            instants = self._table[change][calls]
             np.minimum(later, instants, out=later, where=instants > at)
         ahead = self._again.ready_at[self._again.ready_at > at]
         np.minimum(later, ahead.min(initial=FOREVER), out=later)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
+from itertools import repeat
+from operator import is_
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -17,7 +20,6 @@ from dialsim.interface.status import CallStatus
 from dialsim.results.ledger import CALL_STATUSES, NEVER
 from dialsim.results.stream import wire_text
 from dialsim.results.stream.flaws import Flaw
-from dialsim.results.stream.notices import FOREVER
 from dialsim.results.stream.persons import Persons
 from dialsim.results.stream.shown import (
     ALL_EXPIRED,
@@ -32,15 +34,12 @@ from dialsim.sandbox.call_results import CallResults
 from dialsim.sandbox.call_table import CallTable
 from dialsim.sandbox.kept_answers import KeptAnswers, Version
 from dialsim.sandbox.recipient_pages import RecipientPages
+from dialsim.sandbox.recipient_texts import Column, RecipientTexts
 from dialsim.sandbox.transition_table import TransitionTable
 from dialsim.scenario.people import GeneratedPeople
 
 _STATUSES = [*map(orjson.dumps, CALL_STATUSES), b"null"]  # the last, -1, stands for none
 _BOOLEANS = (b"false", b"true")
-_RECIPIENT = (
-    b'{"id":%b,"customerName":%b,"tel":%b,"callAttempt":%d,"latestCallStatus":%b,'
-    b'"agentParams":%b,"campaignId":%b,"createdAt":%b,"updatedAt":%b,"personalDataMasked":%b}'
-)
 _CALL = (
     b'{"id":"%b","sessionId":"%b","callStatus":%b,"agentStatus":"%b","callStartedAt":%b,'
     b'"callEndedAt":%b,"callDuration":%b,"result":%b,'
@@ -83,7 +82,10 @@ class CampaignDesk:
         self._trace = trace
         self._people = block.people
         self._retention = trace.world.organizations[block.organization].settings.retention
-        self._place = trace.world.seed, block.organization, block.position
+        created_at = _instant(self.created_at)
+        self._origin = b'"campaignId":"%b","createdAt":%b' % (block.id.encode(), created_at)
+        self._key = block.organization, block.position
+        self._place = trace.world.seed, *self._key
         self.persons = Persons(block.people)
         self.book = CallBook(campaign.log, block.people)
         self.results = CallResults(trace, block, self.book)
@@ -106,18 +108,10 @@ class CampaignDesk:
 
     # -- what may be kept -------------------------------------------------------------------------
 
-    def version(self, who: NDArray[np.int64]) -> Version:
-        """What the answers about some recipients, and about their calls, depend on but time."""
-        changed = self.book.version(int(who.min()), int(who.max()))
+    def version(self, first: int, last: int) -> Version:
+        """What answers about recipients up to `last`, and their calls, depend on but time."""
+        changed = self.book.version(first, last)
         return changed, self.results.version, len(self._removed), self.campaign.deleted
-
-    def stand_until(self, who: NDArray[np.int64], at: int) -> NDArray[np.int64]:
-        """When (ms) each of some recipients changes next by time alone; else `FOREVER`."""
-        calls = self.book.newest[who].astype(np.int64)
-        until = np.full(len(who), FOREVER, dtype=np.int64)
-        has = np.flatnonzero(calls != NONE)
-        until[has] = self.results.change_next(calls[has], at)
-        return np.minimum(until, expire_next(self._retention, self._last_ended_at(who), at))
 
     # -- ids --------------------------------------------------------------------------------------
 
@@ -164,40 +158,56 @@ class CampaignDesk:
         rows = np.arange(max(total - start, 0) - 1, max(total - stop, 0) - 1, -1)
         return self._kept[rows] if len(self._removed) else rows
 
+    def list_version(self, start: int, stop: int) -> Version | None:
+        """The version of some of the recipients who are listed, None if there are none."""
+        total = self.total_recipients
+        oldest, newest = max(total - stop, 0), total - 1 - start
+        if newest < 0:
+            return None
+        if len(self._removed):
+            oldest, newest = int(self._kept[oldest]), int(self._kept[newest])
+        return self.version(oldest, newest)
+
     def who_has(self, tel: str) -> NDArray[np.int64]:
         """The recipients with a phone number as it was uploaded."""
         return self.persons.who_has(tel)
 
-    def recipients(self, who: NDArray[np.int64], at: int) -> list[bytes]:
+    def recipients(self, who: NDArray[np.int64], at: int) -> RecipientTexts:
         """Recipients as JSON (interface, section 2.4)."""
         calls = self.book.newest[who].astype(np.int64)
-        status = self.book.past_status[who]
-        changed_at = np.full(len(who), self.created_at, dtype=np.int64)
         has = np.flatnonzero(calls != NONE)
         standing = self.results.standing(calls[has], at)
+        status = self.book.past_status[who]
+        changed_at = np.full(len(who), self.created_at, dtype=np.int64)
         status[has], changed_at[has] = standing.status, standing.changed_at
-        masked = (self.flags(self._last_ended_at(who), at) & PERSONAL_DATA) != 0
-        rows = zip(
-            wire_text.quoted(self.recipient_ids(who)),
-            self.persons.names(who.astype(np.int32), masked),
-            self.persons.tels(who.astype(np.int32), masked),
-            self.book.attempts[who].tolist(),
-            [_STATUSES[code] for code in status.tolist()],
-            self.persons.params(who.astype(np.int32), masked),
-            [b'"%b"' % self.identifier.encode()] * len(who),
-            [_instant(self.created_at)] * len(who),
-            wire_text.instants(changed_at),
-            [_BOOLEANS[flag] for flag in masked.tolist()],
-            strict=False,  # generated people's params go on for ever
+        ended_at = self.book.past_ended_at[who]
+        ended_at[has] = self.book.column("ended_at", calls[has])
+        until = expire_next(self._retention, ended_at, at)
+        until[has] = np.minimum(until[has], self.results.change_next(calls[has], at))
+        masked = (self.flags(ended_at, at) & PERSONAL_DATA) != 0
+        persons = who.astype(np.int32)
+        return RecipientTexts(
+            identifier=self.recipient_ids(who).tolist(),
+            customer_name=self.persons.names(persons, masked),
+            tel=self.persons.tels(persons, masked),
+            progress=_few(self.book.attempts[who] * len(_STATUSES) + status + 1, _progress),
+            agent_params=_same(self.persons.params(persons, masked)),
+            origin=self._origin,
+            updated_at=_instants(changed_at),
+            personal_data_masked=_few(masked, _BOOLEANS.__getitem__),
+            until=until,
         )
-        return [_RECIPIENT % row for row in rows]
+
+    def recipient(self, recipient: int, at: int) -> bytes:
+        """One recipient as JSON."""
+        return b"".join(next(self.recipients(np.array([recipient]), at).pages(1)))
 
     # -- calls ------------------------------------------------------------------------------------
 
     def call(self, call: int, at: int) -> bytes:
         """A call as JSON (interface, section 2.5)."""
         entry = self.book[call]
-        version = self.version(np.array([entry.recipient]))
+        version = self.version(entry.recipient, entry.recipient)
         text = self._kept_calls.find(call, version, at)
         if text is None:
             text = self._render_call(call, entry, at)
@@ -274,14 +284,6 @@ class CampaignDesk:
 
     # -- the rest ---------------------------------------------------------------------------------
 
-    def _last_ended_at(self, who: NDArray[np.int64]) -> NDArray[np.int64]:
-        """When (ms) the newest call of each of some recipients ended, else that of a history."""
-        book = self.book
-        calls = book.newest[who].astype(np.int64)
-        return np.where(
-            calls == NONE, book.past_ended_at[who], book.column("ended_at", np.maximum(calls, 0))
-        )
-
     def _make_names(self, group: int, size: int) -> _Names:
         """The ids of a group's first calls; they are made many at a time, which costs no more."""
         calls = np.arange(group * _GROUP, group * _GROUP + size)
@@ -299,7 +301,7 @@ class CampaignDesk:
 
     @property
     def _removed(self) -> NDArray[np.int64]:
-        scheduled = self._trace.requests.get(self._place[1:])
+        scheduled = self._trace.requests.get(self._key)
         if scheduled is None or not scheduled.removed:
             return _NOBODY
         return self._removed_once
@@ -307,7 +309,7 @@ class CampaignDesk:
     @cached_property
     def _removed_once(self) -> NDArray[np.int64]:
         """The recipients removed by the one request there ever is, ascending."""
-        return np.array(self._trace.requests[self._place[1:]].removed, dtype=np.int64)
+        return np.array(self._trace.requests[self._key].removed, dtype=np.int64)
 
     @cached_property
     def _kept(self) -> NDArray[np.int64]:
@@ -317,6 +319,31 @@ class CampaignDesk:
 
 
 _NOBODY = np.empty(0, dtype=np.int64)
+
+
+def _few(codes: NDArray[np.integer], text: Callable[[int], bytes]) -> Column:
+    """The text of each of some codes; only few of them are different."""
+    if (codes == codes[0]).all():
+        return text(int(codes[0]))
+    different, place = np.unique(codes, return_inverse=True)
+    texts = [*map(text, different.tolist())]
+    return [*map(texts.__getitem__, place.tolist())]
+
+
+def _same(texts: list[bytes]) -> Column:
+    """Texts that are one and the same, as they are if it is not looked up for each, only once."""
+    return texts[0] if all(map(is_, texts, repeat(texts[0]))) else texts
+
+
+def _progress(code: int) -> bytes:
+    """How often a recipient was called, and how the newest call stands."""
+    attempts, status = divmod(code, len(_STATUSES))
+    return b'"callAttempt":%d,"latestCallStatus":%b' % (attempts, _STATUSES[status - 1])
+
+
+def _instants(at: NDArray[np.int64]) -> Column:
+    """Instants (ms) as JSON; calls that were created at once, and not dialled, have the same."""
+    return _instant(int(at[0])) if (at == at[0]).all() else wire_text.instants(at)
 
 
 def _instant(ms: int) -> bytes:

@@ -103,6 +103,7 @@ def configuration(
         access_log=False,  # what is asked for is no secret, but who asks is
         server_header=False,
         date_header=False,
+        proxy_headers=False,  # who asks, by what address, makes no difference
         **more,
     )
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
 import orjson
 
 from dialsim.interface.errors import Refused
@@ -14,23 +11,17 @@ from dialsim.interface.status import CampaignStatus
 from dialsim.interface.voices import SAMPLE_CATEGORIES
 from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
+from dialsim.sandbox.envelopes import success
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.page_number import count_pages, read_page
-
-
-class Reply(NamedTuple):
-    """A success: its message, and `data` as JSON."""
-
-    message: str
-    data: bytes
+from dialsim.sandbox.page_number import read_page
 
 
 class Service:
     """Endpoints of the interface (sections 4.1 to 4.7) over an exchange.
 
-    Every method takes the position of the organization that asks, and raises `Refused` with the
-    status, code and texts of its error tables, in the order of its checks. Another organization's
-    resources are missing.
+    Every method takes the position of the organization that asks. It returns the answer's body, and
+    raises `Refused` with the status, code and texts of its error tables, in the order of its
+    checks. Another organization's resources are missing.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -45,36 +36,29 @@ class Service:
             }
         )
 
-    def agents(self, organization: int) -> Reply:
+    def agents(self, organization: int) -> bytes:
         """List agents (4.1)."""
-        return Reply("Get Agent list successfully", self._accounts[organization].agents)
+        return success("Get Agent list successfully", self._accounts[organization].agents)
 
-    def pause(self, organization: int, identifier: str) -> Reply:
+    def pause(self, organization: int, identifier: str) -> bytes:
         """Pause a campaign (4.2)."""
         require_uuid("id", identifier)
         desk = self._campaign(organization, identifier)
         if desk.campaign.status is CampaignStatus.PAUSED:
-            return Reply("Campaign is already PAUSED", _state(desk, CampaignStatus.PAUSED))
+            return success("Campaign is already PAUSED", _state(desk, CampaignStatus.PAUSED))
         self.exchange.carry_out(PauseCampaign(**desk.place))
         message = "Campaign status updated to PAUSED successfully"
-        return Reply(message, _state(desk, CampaignStatus.PAUSED))
+        return success(message, _state(desk, CampaignStatus.PAUSED))
 
-    def recipients(self, organization: int, identifier: str, page: str | None = None) -> Reply:
+    def recipients(self, organization: int, identifier: str, page: str | None = None) -> bytes:
         """List a campaign's recipients (4.3); `page` as it stands in the query, None if absent."""
         require_uuid("id", identifier)
         shown = read_page(page)
         desk = self._campaign(organization, identifier)
         desk.catch_up()
-        total = desk.total_recipients
-        data = b'{"totalRecipients":%d,"totalPages":%d,"page":%b,"recipients":[%b]}' % (
-            total,
-            count_pages(total),
-            shown.digits.encode(),
-            desk.pages.page(shown.place, self._simulation.at),
-        )
-        return Reply("Get Campaign recipients successfully", data)
+        return desk.pages.answer(shown, self._simulation.at)
 
-    def recipient(self, organization: int, identifier: str) -> Reply:
+    def recipient(self, organization: int, identifier: str) -> bytes:
         """Get a recipient (4.4)."""
         require_uuid("recipientId", identifier)
         found = self._accounts[organization].recipient(identifier)
@@ -82,10 +66,10 @@ class Service:
             raise Refused(404, "RECIPIENT_NOT_FOUND", ["Recipient not found"])
         desk, recipient = found
         desk.catch_up()
-        data = desk.recipients(np.array([recipient]), self._simulation.at)[0]
-        return Reply("Get Recipient details successfully", data)
+        data = desk.recipient(recipient, self._simulation.at)
+        return success("Get Recipient details successfully", data)
 
-    def call(self, organization: int, identifier: str) -> Reply:
+    def call(self, organization: int, identifier: str) -> bytes:
         """Get a call (4.5)."""
         require_uuid("callId", identifier)
         found = self._accounts[organization].call(identifier)
@@ -93,9 +77,9 @@ class Service:
             raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
         desk, call = found
         desk.catch_up()
-        return Reply("Get Call details successfully", desk.call(call, self._simulation.at))
+        return success("Get Call details successfully", desk.call(call, self._simulation.at))
 
-    def schedule(self, organization: int, identifier: str, body: object) -> Reply:
+    def schedule(self, organization: int, identifier: str, body: object) -> bytes:
         """Start a campaign (4.6); `body` is decoded JSON. The id's form comes before it (C9)."""
         require_uuid("id", identifier)
         request = read_schedule(body)
@@ -106,7 +90,7 @@ class Service:
         if request.remove_duplicates:
             removed = desk.campaign.block.people.count - desk.total_recipients
             data = b'%b,"removedRecipients":%d}' % (data[:-1], removed)
-        return Reply("Campaign schedule updated successfully", data)
+        return success("Campaign schedule updated successfully", data)
 
     def _campaign(self, organization: int, identifier: str) -> CampaignDesk:
         desk = self._accounts[organization].campaign(identifier)

@@ -51,6 +51,8 @@ class Shown:
         )
 
 
+_NO_POLICY = Retention()
+
 AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
 ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted campaign
 DATA_EXPIRED = tuple(
@@ -199,6 +201,6 @@ def expire_next(
 
 def _spans(retention: Retention | None) -> dict[int, int]:
     """How long (ms) what each flag stands for is kept after the end of a call."""
-    policy = retention or Retention()
+    policy = retention or _NO_POLICY
     spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
     return {flag: span for flag, span in spans.items() if span is not None}

@@ -39,7 +39,7 @@ class Who:
             place=Place(block.organization, block.position, recipient),
             organization=exchange.accounts[block.organization].block.name,
             campaign=block.name,
-            shown=orjson.loads(desk.recipients(np.array([recipient]), at)[0]),
+            shown=orjson.loads(desk.recipient(recipient, at)),
         )
 
 
