@@ -53,7 +53,8 @@ def test_a_wanted_precision_is_reported(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    sweep = ("sweep", FIRST, *FEW, "--vary", f"{LIMIT}=9,10", "--replications", "2", "--out", out)
+    asked = (*FEW, "--vary", f"{LIMIT}=9,10", "--replications", "2", "--what-if", "0")
+    sweep = ("sweep", FIRST, *asked, "--out", out)
     assert dialsim(*sweep).returncode == 0
     assert dialsim(*sweep).returncode == 0
     other = dialsim(*sweep, "--seed", "4")

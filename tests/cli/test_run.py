@@ -66,13 +66,13 @@ def test_an_override_counts_as_if_it_stood_in_the_file() -> None:
 
 def test_an_existing_folder_is_refused_before_anything_is_simulated(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert dialsim("run", SCRIPTED, "--out", out).returncode == 0
+    assert dialsim("run", SCRIPTED, "--what-if", "0", "--out", out).returncode == 0
     before = digests(out)
-    done = dialsim("run", SCRIPTED, "--out", out, "--set", "seed=5")
+    done = dialsim("run", SCRIPTED, "--what-if", "0", "--out", out, "--set", "seed=5")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (f"Error: {out} exists already; choose another folder, or use --force\n")
     assert digests(out) == before
-    assert dialsim("run", SCRIPTED, "--out", out, "--force").returncode == 0
+    assert dialsim("run", SCRIPTED, "--what-if", "0", "--out", out, "--force").returncode == 0
 
 
 def test_force_does_not_replace_a_folder_that_is_no_result(tmp_path: Path) -> None:
