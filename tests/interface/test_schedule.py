@@ -25,6 +25,7 @@ from dialsim.interface.schedule import (
 
 GOLDEN = json.loads(Path(__file__).with_name("schedule_errors.json").read_text("utf-8"))
 START = "2026-01-05T02:00:00Z"
+MOST = 2**53 - 1  # integers that JSON has exactly
 ACCOUNT = CallingAccount(
     caller_ids=frozenset({"021000001", "021000002"}),
     sip_accounts={
@@ -103,10 +104,23 @@ def test_c10_one_point_zero_is_the_integer_one() -> None:
     assert type(request.retry_interval) is int
 
 
-def test_very_large_integers_are_kept_exactly() -> None:
-    body = {"startDateTime": START, "maxAttempts": 10**40, "retryInterval": 10**40 + 1}
+def test_integers_are_taken_as_far_as_json_has_them_exactly() -> None:
+    body = {"startDateTime": START, "maxAttempts": MOST, "retryInterval": MOST}
     request = read_schedule(body)
-    assert (request.max_attempts, request.retry_interval) == (10**40, 10**40 + 1)
+    assert (request.max_attempts, request.retry_interval) == (MOST, MOST)
+    for beyond in (MOST + 1, 10**40, 1e20):
+        body = {"startDateTime": START, "maxAttempts": beyond, "retryInterval": beyond}
+        assert refusal(body).errors == (
+            f"maxAttempts must not be greater than {MOST}",
+            f"retryInterval must not be greater than {MOST}",
+        )
+
+
+@pytest.mark.parametrize(
+    "text", ["1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00+07:00", "1900-01-01", "0001-01-01"]
+)
+def test_c9_a_start_before_1970_is_past_like_any_other(text: str) -> None:
+    assert read_schedule({"startDateTime": text}).start_date_time == 0
 
 
 def test_half_a_surrogate_pair_is_no_string() -> None:
@@ -225,8 +239,8 @@ BODIES = st.fixed_dictionaries(
     optional={
         "endDateTime": st.none() | INSTANTS,
         "timeWindows": st.none() | st.lists(DAYS, max_size=4),
-        "maxAttempts": st.none() | st.integers(1) | st.just(2.0),
-        "retryInterval": st.none() | st.integers(0),
+        "maxAttempts": st.none() | st.integers(1, MOST) | st.just(2.0),
+        "retryInterval": st.none() | st.integers(0, MOST),
         "callerIds": st.none() | TEXTS,
         "sipAccountId": st.none() | UUIDS,
         "sipCallerId": st.none() | UUIDS,

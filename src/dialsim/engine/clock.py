@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappop, heappush
-from math import inf
 from typing import cast
 
 import simpy
 from simpy.events import Event, EventPriority
+
+from dialsim.engine.windows import LAST_INSTANT
 
 Action = Callable[["At"], None]
 
@@ -59,24 +60,25 @@ class Clock(simpy.Environment):
         super().__init__(initial_time=start)
 
     def next_instant(self) -> int | None:
-        """The instant of the next event that still counts; None when there is none."""
+        """The instant of the next event that still counts; None when there is none up to 9999."""
         queue = self._queue
         while queue:
             event = cast(At, queue[0][3])
             if not event.cancelled:
-                return cast(int, queue[0][0])
+                instant = cast(int, queue[0][0])
+                return instant if instant <= LAST_INSTANT else None
             heappop(queue)
             event.callbacks = None  # type: ignore[assignment]
         return None
 
     def work_off(self, until: int | None) -> None:
-        """Carry out all events up to and including `until` (None: all there are).
+        """Carry out all events up to and including `until` (None: all up to the year 9999).
 
         This is SimPy's `step` without what failing events need, of which there are none; and an
         event that was cancelled doesn't move the clock.
         """
         queue = cast(list[tuple[int, int, int, At]], self._queue)
-        last = inf if until is None else until
+        last = LAST_INSTANT if until is None else until
         while queue and queue[0][0] <= last:
             instant, _, _, event = heappop(queue)
             callbacks = event.callbacks

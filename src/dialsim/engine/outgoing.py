@@ -48,11 +48,9 @@ class Outgoing:
         """Take the caller IDs and voices from the schedule request (P3, P4)."""
         world, agent = self._world, self._block.agent
         numbers = request.caller_ids
-        if numbers is None and request.sip_account_id and request.sip_caller_id:
-            accounts = organization.calling_account().sip_accounts
-            numbers = (accounts[request.sip_account_id][request.sip_caller_id],)
         if numbers is None:
-            numbers = (agent.caller_id or world.scenario.service.shared_number,)
+            sip_number = organization.calling_account().sip_number(request)
+            numbers = (sip_number or agent.caller_id or world.scenario.service.shared_number,)
         self._caller_ids = CallerIds(world.number(number) for number in numbers)
         keys = request.tts_voice_keys or (agent.voice_key,)
         self._voices = tuple(NONE if key is None else world.voice(key) for key in keys)

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.identifiers import is_uuid
-from dialsim.interface.instants import parse_instant
+from dialsim.interface.instants import parse_instant_or_epoch
 
 TIME_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 """A time of the day, 24-hour with a two-digit hour: `09:00`."""
@@ -92,10 +92,13 @@ class Fields:
         return None
 
     def instant(self, name: str) -> int | None:
-        """An ISO 8601 date or date-time, as milliseconds since the Unix epoch, UTC."""
+        """An ISO 8601 date or date-time, as milliseconds since the Unix epoch, UTC.
+
+        What lies before 1970 counts as its beginning: it is past.
+        """
         value = self._fields.get(name)
         try:
-            return parse_instant(value if isinstance(value, str) else "")
+            return parse_instant_or_epoch(value if isinstance(value, str) else "")
         except ValueError:
             self._note(f"{name} must be a valid ISO 8601 date string", name)
             return None

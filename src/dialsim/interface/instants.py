@@ -10,13 +10,13 @@ _TIME = (
     r"([Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?"
 )
 INSTANT_PATTERN = (
-    r"^(?:1969-12-31|(?:19[7-9][0-9]|[2-9][0-9]{3})-"
+    r"^(?:(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-"
     r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     rf"|02-(?:0[1-9]|[12][0-9]))){_TIME}$"
 )
 """The accepted form for JSON Schema: a date, or a date and a time with or without offset.
 
-It can't tell leap years, nor whether an offset leads out of the years 1970 to 9999.
+It can't tell leap years, nor whether an offset leads out of the year 9999.
 """
 
 _INSTANT = re.compile(f"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}}){_TIME}")
@@ -36,6 +36,21 @@ def parse_instant(text: str) -> int:
     Raises ValueError if the text has another form, names a day that doesn't exist, or lies
     outside the years 1970 to 9999 (UTC).
     """
+    instant = _parse(text)
+    if instant < 0:
+        raise _outside(text)
+    return instant
+
+
+def parse_instant_or_epoch(text: str) -> int:
+    """Read a text as `parse_instant`; what lies before 1970 counts as its beginning.
+
+    For what is past either way (interface, section 4.6: `startDateTime`).
+    """
+    return max(0, _parse(text))
+
+
+def _parse(text: str) -> int:
     match = _INSTANT.fullmatch(text)
     if match is None:
         raise ValueError(
@@ -49,9 +64,13 @@ def parse_instant(text: str) -> int:
     seconds = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
     instant = days * _DAY_MS + seconds * 1000 + int((decimals or "")[:3].ljust(3, "0"))
     instant -= _offset_ms(offset or "Z")
-    if not 0 <= instant <= _LAST_MS:
-        raise ValueError(f"{text!r} lies outside the years 1970 to 9999")
+    if instant > _LAST_MS:
+        raise _outside(text)
     return instant
+
+
+def _outside(text: str) -> ValueError:
+    return ValueError(f"{text!r} lies outside the years 1970 to 9999")
 
 
 def format_instant(instant: int) -> str:

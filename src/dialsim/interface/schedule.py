@@ -18,7 +18,7 @@ from dialsim.interface.windows import (
     TimeRange,
     read_time_windows,
 )
-from dialsim.interface.wire import NullAsAbsent, WireModel
+from dialsim.interface.wire import MOST_EXACT, NullAsAbsent, WireModel
 
 __all__ = [
     "CallingAccount",
@@ -45,8 +45,13 @@ Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 _OneOrMore = Field(json_schema_extra={"minItems": 1})
 _RetryInterval = Annotated[
     int,
-    Field(strict=True, ge=0),
-    WithJsonSchema({"type": "integer", "anyOf": [{"const": 0}, {"minimum": LEAST_RETRY_INTERVAL}]}),
+    Field(strict=True, ge=0, le=MOST_EXACT),
+    WithJsonSchema(
+        {
+            "type": "integer",
+            "anyOf": [{"const": 0}, {"minimum": LEAST_RETRY_INTERVAL, "maximum": MOST_EXACT}],
+        }
+    ),
     NullAsAbsent(),
 ]
 
@@ -102,7 +107,7 @@ class ScheduleRequest(WireModel):
         "left out.",
         examples=[[{"dayOfWeek": 1, "time": [{"start": "09:00", "end": "12:00"}]}]],
     )
-    max_attempts: Annotated[int, Field(strict=True, ge=1), NullAsAbsent()] = Field(
+    max_attempts: Annotated[int, Field(strict=True, ge=1, le=MOST_EXACT), NullAsAbsent()] = Field(
         default=1,
         description="Calls per recipient, the first included: 3 means up to 2 retries.",
         examples=[3],
@@ -153,8 +158,8 @@ _FIELDS: Mapping[str, Callable[[Fields, str], object]] = {
     "startDateTime": Fields.instant,
     "endDateTime": Fields.instant,
     "timeWindows": read_time_windows,
-    "maxAttempts": lambda body, name: body.integer(name, 1),
-    "retryInterval": lambda body, name: body.integer(name, 0),
+    "maxAttempts": lambda body, name: body.integer(name, 1, MOST_EXACT),
+    "retryInterval": lambda body, name: body.integer(name, 0, MOST_EXACT),
     "callerIds": Fields.texts,
     "sipAccountId": Fields.uuid,
     "sipCallerId": Fields.uuid,
@@ -187,12 +192,20 @@ def read_schedule(body: object) -> ScheduleRequest:
 class CallingAccount:
     """What a schedule request may ask of the organization that makes it.
 
-    `sip_accounts` gives, by SIP account id, the numbers of that account by their ids.
+    `sip_accounts` gives, by SIP account id, the numbers of that account by their ids; all ids are
+    in lower case, in which they are looked up.
     """
 
     caller_ids: frozenset[str]
     sip_accounts: Mapping[str, Mapping[str, str]]
     duplicate_call_alert: bool
+
+    def sip_number(self, request: ScheduleRequest) -> str | None:
+        """The number of a request's SIP caller ID; None if it names none, or none that is there."""
+        account, caller = request.sip_account_id, request.sip_caller_id
+        if account is None or caller is None:
+            return None
+        return self.sip_accounts.get(account.lower(), {}).get(caller.lower())
 
 
 def check_conditions(
@@ -208,7 +221,7 @@ def check_conditions(
         *_retry_faults(request),
         *_unknown("voice", "ttsVoiceKeys", request.tts_voice_keys, voice_keys),
         *_unknown("caller ID", "callerIds", request.caller_ids, organization.caller_ids),
-        *_sip_faults(request, organization.sip_accounts),
+        *_sip_faults(request, organization),
     ]
     if request.remove_duplicates and not organization.duplicate_call_alert:
         faults.append(
@@ -261,16 +274,14 @@ def _unknown(
             yield Fault((field, index), f"Unknown {noun}: {key}")
 
 
-def _sip_faults(
-    request: ScheduleRequest, accounts: Mapping[str, Mapping[str, str]]
-) -> Iterator[Fault]:
+def _sip_faults(request: ScheduleRequest, organization: CallingAccount) -> Iterator[Fault]:
     account, caller = request.sip_account_id, request.sip_caller_id
     if account is None:
         if caller is not None:
             yield Fault(("sipCallerId",), "Cannot set caller ID without specifying a SIP account")
-    elif account not in accounts:
+    elif account.lower() not in organization.sip_accounts:
         yield Fault(("sipAccountId",), "Unknown SIP account")
-    elif caller is not None and caller not in accounts[account]:
+    elif caller is not None and organization.sip_number(request) is None:
         yield Fault(
             ("sipCallerId",),
             "The specified caller ID does not belong to the selected SIP account",

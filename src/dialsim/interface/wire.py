@@ -12,6 +12,8 @@ from pydantic_core import CoreSchema
 
 from dialsim.interface.identifiers import UUID_PATTERN
 
+MOST_EXACT = 2**53 - 1
+"""The largest whole number that every reader of JSON takes as it is (RFC 8259, section 6)."""
 UuidText = Annotated[
     str, WithJsonSchema({"type": "string", "format": "uuid", "pattern": UUID_PATTERN})
 ]

@@ -9,7 +9,7 @@ from typing import TypeVar
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.clock import Beginning, not_after
 from dialsim.scenario.csv_source import CsvSource, quoted
-from dialsim.scenario.history import Past, contradiction
+from dialsim.scenario.history import MOST_ATTEMPTS, Past, contradiction
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.units import parse_offset_instant
 
@@ -87,6 +87,8 @@ def _past(
 def _count(cell: str) -> int:
     if not _COUNT.fullmatch(cell):
         raise ValueError(f"must be a whole number of 0 or more, not {quoted(cell)}")
+    if int(cell) > MOST_ATTEMPTS:
+        raise ValueError(f"must be at most {MOST_ATTEMPTS}, not {quoted(cell)}")
     return int(cell)
 
 

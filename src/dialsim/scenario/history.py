@@ -11,6 +11,8 @@ from dialsim.interface.status import CallStatus
 from dialsim.scenario.fields import Model, Text, Whole, broken
 from dialsim.scenario.units import Instant
 
+MOST_ATTEMPTS = 1_000_000
+"""More of them than anybody is called; totals stay far from the ends of their columns."""
 REACHED = frozenset({CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED})  # R3
 _COUNTED = REACHED | {CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED}  # P5
 _ENDED = _COUNTED | {CallStatus.CANCELLED}  # F1: those that have an end (Q5)
@@ -37,7 +39,7 @@ class Past:
 class History(Model):
     """What happened to a recipient before the scenario begins, with the interface's names."""
 
-    call_attempt: Annotated[Whole, Field(ge=0)] = Field(
+    call_attempt: Annotated[Whole, Field(ge=0, le=MOST_ATTEMPTS)] = Field(
         default=0, description="Attempts that were dialled and ended.", examples=[1]
     )
     latest_call_status: CallStatus | None = Field(

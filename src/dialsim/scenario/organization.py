@@ -106,7 +106,9 @@ class Organization(Model):
         return CallingAccount(
             caller_ids=frozenset(self.caller_ids),
             sip_accounts={
-                account.id: {caller.id: caller.number for caller in account.caller_ids}
+                account.id.lower(): {
+                    caller.id.lower(): caller.number for caller in account.caller_ids
+                }
                 for account in self.sip_accounts
             },
             duplicate_call_alert=self.duplicate_call_alert is not None,

@@ -214,7 +214,9 @@ class _Composer:
         if not _INTEGER.fullmatch(text):
             return float(text)
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-        return int(text, base)
+        number = int(text, base)
+        # more than 64 bits is what it is in JSON that is uploaded: a number like any other
+        return number if -(2**63) <= number < 2**64 else float(str(number))
 
 
 def _shown(tag: str) -> str:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dialsim.interface.analysis import Conclusions, Field, Value, unavailable
 from dialsim.interface.masks import mask_call_result
+from dialsim.interface.wire import MOST_EXACT
 from dialsim.results.stream.notices import Content, Notices
 from dialsim.scenario.agent import Analysis, AnalysisField
 
@@ -75,4 +76,5 @@ def field_value(field: AnalysisField, text: str) -> Value:
     if field.type != "number":
         return text
     number = float(text)
-    return int(number) if number.is_integer() else number
+    is_exact = number.is_integer() and abs(number) <= MOST_EXACT
+    return int(number) if is_exact else number

@@ -62,8 +62,6 @@ def _numbers(campaign: CampaignRecord, request: ScheduleRequest) -> set[str]:
     world, block = campaign.run.trace.world, campaign.block
     if request.caller_ids is not None:
         return set(request.caller_ids)
-    if request.sip_account_id is not None and request.sip_caller_id is not None:
-        settings = world.organizations[block.organization].settings
-        accounts = settings.calling_account().sip_accounts
-        return {accounts[request.sip_account_id][request.sip_caller_id]}
-    return {block.agent.caller_id or world.scenario.service.shared_number}
+    account = world.organizations[block.organization].settings.calling_account()
+    shared_number = world.scenario.service.shared_number
+    return {account.sip_number(request) or block.agent.caller_id or shared_number}
