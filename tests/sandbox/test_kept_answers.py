@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import numpy as np
@@ -33,14 +32,14 @@ def test_pages_and_calls_that_are_kept_are_those_rendered_anew(seed: int) -> Non
         for desk in desks:
             desk.catch_up()
             for number in range(3):
-                data = json.loads(desk.pages.answer(page(number), at))["data"]
+                answer = desk.pages.answer(page(number), at)
                 who = desk.newest_first(100 * number, 100 * number + 100)
                 fresh = b"".join(next(desk.recipients(who, at).pages(100))) if len(who) else b""
-                assert data["totalRecipients"] == desk.total_recipients
-                assert data["recipients"] == json.loads(b"[%b]" % fresh)
-                for row in chance.sample(range(len(who)), min(len(who), 5)):
-                    alone = json.loads(desk.recipient(int(who[row]), at))
-                    assert data["recipients"][row] == alone
+                assert answer.endswith(b'"recipients":[%b]}}' % fresh)
+                assert b'"totalRecipients":%d,' % desk.total_recipients in answer[:100]
+                if step % 10 == 0:
+                    alone = [desk.recipient(one, at) for one in who.tolist()]
+                    assert fresh == b",".join(alone)
             for call in chance.sample(range(desk.calls), min(desk.calls, 20)):
                 entry = desk.book[call]
                 assert desk.call(call, at) == desk._render_call(call, entry, at)
