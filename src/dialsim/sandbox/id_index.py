@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_DASHES = (8, 13, 18, 23)
-_DIGITS = np.array([place for place in range(36) if place not in _DASHES])
 _LOW_HALF = 2**64 - 1
 
 
@@ -61,9 +59,6 @@ def _sorted(high: NDArray[np.uint64], low: NDArray[np.uint64], places: NDArray[n
 
 
 def _halves(ids: NDArray[np.bytes_]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    digits = np.ascontiguousarray(ids).view(np.uint8).reshape(-1, 36)[:, _DIGITS]
-    # the sixth bit tells a letter from a digit, in either case
-    nibbles = np.where(digits & 0x40, (digits & 0x0F) + 9, digits & 0x0F).astype(np.uint8)
-    octets = nibbles[:, 0::2] << 4 | nibbles[:, 1::2]
-    words = np.ascontiguousarray(octets).view(">u8").astype(np.uint64)
+    digits = ids.tobytes().replace(b"-", b"").decode()
+    words = np.frombuffer(bytes.fromhex(digits), dtype=">u8").astype(np.uint64).reshape(-1, 2)
     return words[:, 0], words[:, 1]
