@@ -90,30 +90,20 @@ def test_a_running_clock_comes_to_the_run_of_the_file_and_stops_at_its_end() -> 
     assert tables(exchange.simulation.trace) == tables(run_trace(scenario))
 
 
-def test_the_speed_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("speed", "long", "tolerance"), [(7.5, 40, 7_500 * 0.1), (0.001, 10, 1)])
+def test_the_speed_is_what_was_asked_for_also_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch, speed: float, long: float, tolerance: float
+) -> None:
     clock, seconds = _counted(monkeypatch)
 
     async def scene() -> None:
-        clock.run(7.5)
-        await until(lambda: seconds[0] > 40)
+        clock.run(speed)
+        await until(lambda: seconds[0] > long)
         clock.stop()
 
     start = clock._exchange.at
     asyncio.run(scene())
-    assert abs(clock._exchange.at - start - 7_500 * seconds[0]) <= 7_500 * 0.1
-
-
-def test_a_slow_clock_moves_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, seconds = _counted(monkeypatch)
-
-    async def scene() -> None:
-        clock.run(0.001)
-        await until(lambda: seconds[0] > 10)
-        clock.stop()
-
-    start = clock._exchange.at
-    asyncio.run(scene())
-    assert abs(clock._exchange.at - start - seconds[0]) <= 1
+    assert abs(clock._exchange.at - start - 1_000 * speed * seconds[0]) <= tolerance
 
 
 def test_who_was_busy_for_long_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
