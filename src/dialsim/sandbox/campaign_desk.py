@@ -331,7 +331,7 @@ def _few(codes: NDArray[np.integer], text: Callable[[int], bytes]) -> Column:
 
 
 def _same(texts: list[bytes]) -> Column:
-    """Texts that are one and the same, as they are if it is not looked up for each, only once."""
+    """Texts, given once if all of them are one and the same object."""
     return texts[0] if all(map(is_, texts, repeat(texts[0]))) else texts
 
 
