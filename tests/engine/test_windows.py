@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from dialsim.engine.windows import (
     DAY,
     HOUR,
-    LAST_INSTANT,
     MINUTE,
     WEEK,
     Windows,
     _first_multiple,
     week_position,
 )
-from dialsim.interface.instants import parse_instant
+from dialsim.interface.instants import LAST_INSTANT, parse_instant
 from dialsim.interface.schedule import read_schedule
 
 Ranges = list[tuple[int, int]]

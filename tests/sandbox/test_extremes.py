@@ -10,6 +10,7 @@ import pytest
 from tests.sandbox.asking import Client, control
 
 import dialsim
+from dialsim.interface.instants import LAST_INSTANT
 from dialsim.sandbox.exchange import Exchange
 
 KEY = "acme_0123456789abcdef0123456789abcdef"
@@ -100,6 +101,24 @@ def test_a_campaign_at_the_end_of_time_leaves_the_clock_alone(
     clock = control(client, "GET", "/clock").json()
     assert (clock["now"], clock["nextEventAt"]) == ("9999-12-31T23:59:59.999Z", None)
     assert control(client, "GET", f"/campaigns/{CAMPAIGN}").status_code == 200
+
+
+def test_what_would_come_after_the_year_9999_does_not_happen() -> None:
+    text = SCENARIO.replace("2026-01-05T01", "9999-12-31T20")
+    text = text.replace("agents:", "webhook: {url: 'http://127.0.0.1:9/'}\n    agents:")
+    client = Client(Exchange(dialsim.loads(text)))
+    windows = [{"dayOfWeek": 6, "time": [{"start": "06:00", "end": "09:00"}]}]
+    schedule(client, startDateTime="9999-12-31T23:59:00Z", timeWindows=windows)
+    ends = control(client, "POST", "/clock/advance", {"to": "9999-12-31T23:59:59.999Z"})
+    assert (ends.status_code, ends.json()["nextEventAt"]) == (200, None)
+    calls = control(client, "GET", f"/campaigns/{CAMPAIGN}/calls").json()["calls"]
+    (call,) = calls
+    assert (call["status"], call["callEndedAt"]) == ("INITIATED", None)
+    assert call["callStartedAt"].startswith("9999-12-31T23:59:0")
+    page = client.ask("GET", "/_dialsim/", {"Host": "127.0.0.1:8400"})
+    assert (page.status_code, "31 Dec 9999" in page.text) == (200, True)
+    trace = client.exchange.simulation.run()
+    assert (trace.idle, trace.end) == (True, LAST_INSTANT)
 
 
 def test_a_start_before_1970_is_now(client: Client) -> None:

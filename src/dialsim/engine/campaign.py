@@ -16,7 +16,7 @@ from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.outgoing import Outgoing
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.waiting import WaitingList
-from dialsim.engine.windows import LAST_INSTANT, Windows
+from dialsim.engine.windows import Windows
 from dialsim.interface.errors import Refused
 from dialsim.interface.schedule import check_conditions
 from dialsim.interface.status import CallStatus, CampaignStatus
@@ -327,7 +327,7 @@ class Campaign:
         self._await_retry()
 
     def _await_retry(self) -> None:
-        if self._retries and self._retries[0][0] <= LAST_INSTANT:
+        if self._retries:
             self._retry.set(self._retries[0][0])
 
     def _wait(self, due: int, recipient: int, number: int) -> None:

@@ -14,7 +14,7 @@ from typing import cast
 import simpy
 from simpy.events import Event, EventPriority
 
-from dialsim.engine.windows import LAST_INSTANT
+from dialsim.interface.instants import LAST_INSTANT
 
 Action = Callable[["At"], None]
 
@@ -78,7 +78,7 @@ class Clock(simpy.Environment):
         event that was cancelled doesn't move the clock.
         """
         queue = cast(list[tuple[int, int, int, At]], self._queue)
-        last = LAST_INSTANT if until is None else until
+        last = LAST_INSTANT if until is None else min(until, LAST_INSTANT)
         while queue and queue[0][0] <= last:
             instant, _, _, event = heappop(queue)
             callbacks = event.callbacks

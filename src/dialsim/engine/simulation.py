@@ -16,10 +16,10 @@ from dialsim.engine.move import Instant, Move, Until, instant_as_datetime
 from dialsim.engine.scripted_numbers import ScriptedNumbers
 from dialsim.engine.timeline import lay_out
 from dialsim.engine.trace import Trace
-from dialsim.engine.windows import HOUR, LAST_INSTANT
+from dialsim.engine.windows import HOUR
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.interface.instants import LAST_INSTANT
+
 if TYPE_CHECKING:
     from dialsim.interface.schedule import DayWindows
 
@@ -17,7 +19,6 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = 7 * DAY
 THAI_OFFSET = 7 * HOUR  # T2: UTC+7 all year
-LAST_INSTANT = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 
 _MONDAY_BEFORE_EPOCH = 3 * DAY  # 1970-01-01 was a Thursday
 

@@ -22,7 +22,8 @@ It can't tell leap years, nor whether an offset leads out of the year 9999.
 _INSTANT = re.compile(f"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}}){_TIME}")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MS = 86_400_000
-_LAST_MS = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS - 1
+LAST_INSTANT = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS - 1
+"""9999-12-31T23:59:59.999Z: nothing happens after it (T5)."""
 
 
 def parse_instant(text: str) -> int:
@@ -64,7 +65,7 @@ def _parse(text: str) -> int:
     seconds = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
     instant = days * _DAY_MS + seconds * 1000 + int((decimals or "")[:3].ljust(3, "0"))
     instant -= _offset_ms(offset or "Z")
-    if instant > _LAST_MS:
+    if instant > LAST_INSTANT:
         raise _outside(text)
     return instant
 
@@ -78,7 +79,7 @@ def format_instant(instant: int) -> str:
 
     Raises ValueError outside the years 1970 to 9999.
     """
-    if not 0 <= instant <= _LAST_MS:
+    if not 0 <= instant <= LAST_INSTANT:
         raise ValueError(f"{instant} ms since 1970 lies outside the years 1970 to 9999")
     days, rest = divmod(instant, _DAY_MS)
     minutes, milliseconds = divmod(rest, 60_000)

@@ -7,14 +7,18 @@ from datetime import datetime, timedelta, timezone
 THAI = timezone(timedelta(hours=7), "Thai time")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=THAI) + timedelta(hours=7)
+_LAST = datetime.max.replace(tzinfo=THAI) - _EPOCH
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def thai(instant: int) -> datetime:
-    """An instant in ms, UTC, as a datetime of Thai time."""
-    return _EPOCH + timedelta(milliseconds=instant)
+    """An instant in ms, UTC, as a datetime of Thai time.
+
+    Python's dates end with 9999, so what is in the year 10000 of Thai time is shown as its end.
+    """
+    return _EPOCH + min(timedelta(milliseconds=instant), _LAST)
 
 
 def date_text(instant: int) -> str:

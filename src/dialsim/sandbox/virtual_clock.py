@@ -6,9 +6,8 @@ import asyncio
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dialsim.engine.windows import LAST_INSTANT
 from dialsim.interface.errors import Refused
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.sandbox.commands import SetSpeed
 
 if TYPE_CHECKING:

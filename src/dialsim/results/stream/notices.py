@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.chance import Purpose
 from dialsim.engine.trace import Reanalysis, Trace
+from dialsim.interface.instants import LAST_INSTANT
 from dialsim.results.ledger import ENDS, NEVER, TIMES_OUT, Ledger
 from dialsim.results.stream.analyses import Analyses, Analyst, conversations
 from dialsim.results.stream.flaws import Flaw
@@ -87,7 +88,7 @@ def horizon(trace: Trace) -> int:
     sandbox.
     """
     unbounded = trace.world.scenario.clock.end is None and trace.posts is None
-    return FOREVER if trace.idle and unbounded else trace.end
+    return LAST_INSTANT if trace.idle and unbounded else trace.end
 
 
 class Owing:
