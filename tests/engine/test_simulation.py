@@ -151,6 +151,9 @@ def test_t5_the_clock_does_not_pass_clock_end() -> None:
 PAST = "advance: 2026-01-05T03:00:09.000Z is before now, 2026-01-05T03:00:10.000Z"
 LATE = "advance: 2026-01-05T03:00:21.000Z is after clock.end, 2026-01-05T03:00:20.000Z"
 ONE = "advance: give one of `to`, `until` or a span such as `hours=2`"
+BUDDHIST = (
+    "advance: to must not count years in the Buddhist era: 2569 is 2026, so write 2026-01-05T03:00:"
+)
 NAIVE = "advance: 2026-01-05 04:00:00 has no time zone; give an aware datetime or text"
 
 
@@ -166,6 +169,8 @@ NAIVE = "advance: 2026-01-05 04:00:00 has no time zone; give an aware datetime o
         ({"until": "idle", "to": at(11)}, ONE),
         ({"until": "noon"}, 'advance: until=\'noon\' is not "nextEvent" or "idle"'),
         ({"to": datetime(2026, 1, 5, 4)}, NAIVE),  # noqa: DTZ001
+        ({"to": "2569-01-05T03:00:11Z"}, BUDDHIST + "11Z"),
+        ({"to": datetime(2569, 1, 5, 3, 0, 12, tzinfo=UTC)}, BUDDHIST + "12+00:00"),
     ],
 )
 def test_an_impossible_advance_is_refused_and_moves_nothing(arguments: Any, text: str) -> None:
@@ -246,6 +251,17 @@ def test_a_slow_behaviour_holds_from_the_next_dial_on() -> None:
     assert [row for row in calls(live.trace) if row.endswith("ended")] == lines("""
         2 0.1 INITIATED>BUSY ended
         7 1.1 INITIATED>BUSY ended""")
+
+
+def test_c9_a_request_with_a_buddhist_year_is_an_error_that_proposes_the_year() -> None:
+    live = simulation(scenario(campaign("D", "busy 3s", requested=None)))
+    with pytest.raises(DialsimError) as caught:
+        live.schedule("D", {"startDateTime": "2026-01-05", "endDateTime": "2569-01-06T12:00Z"})
+    assert str(caught.value) == (
+        "schedule: endDateTime must not count years in the Buddhist era: 2569 is 2026, "
+        "so write 2026-01-06T12:00:00Z"
+    )
+    assert live.status("D") is CampaignStatus.DRAFT
 
 
 NOT_NOW = (409, "INVALID_CAMPAIGN_STATE")

@@ -166,6 +166,13 @@ REFUSED = {
     "2026-01-09T12:00:00Z, or a time after the earliest start, such as 5d",
     "p95(finish) <= tomorrow": "goal p95(finish) <= tomorrow: tomorrow is not a number, "
     "a duration such as 30m or an instant such as 2026-01-05T02:00:00Z",
+    "p95(finish) <= 2569-01-09T12:00:00Z": "goal p95(finish) <= 2569-01-09T12:00:00Z: "
+    "2569-01-09T12:00:00Z must not count years in the Buddhist era: 2569 is 2026, so write "
+    "2026-01-09T12:00:00Z",
+    "prob(finish <= 09/01/2569) >= 0.9": "goal prob(finish <= 09/01/2569) >= 0.9: 09/01/2569 "
+    'must be an instant with an offset or Z, not "09/01/2569": write 2026-01-09T00:00:00+07:00',
+    "p95(finish) <= 2026-01-09T12:00": "goal p95(finish) <= 2026-01-09T12:00: 2026-01-09T12:00 "
+    "must say its offset: 2026-01-09T12:00:00Z is UTC, 2026-01-09T12:00:00+07:00 is Thai time",
     "p100(finish) <= 5d": "goal p100(finish) <= 5d: p100 is no quantile: write p1 to p99, "
     "such as p95(finish)",
     "prob(finish) >= 0.95": "goal prob(finish) >= 0.95: write a comparison into prob(…), "

@@ -215,6 +215,12 @@ def test_windows_are_kept_as_sent() -> None:
     assert (span.start_minute, span.end_minute) == (780, 870)
 
 
+def test_c9_a_buddhist_year_is_a_year_like_any_other_for_programs() -> None:
+    request = read_schedule({"startDateTime": "2569-01-05", "endDateTime": "2569-01-06T00:00Z"})
+    assert request.end_date_time == request.start_date_time + 86_400_000
+    assert request.model_dump(mode="json", by_alias=True)["startDateTime"][:10] == "2569-01-05"
+
+
 @pytest.mark.parametrize(("attempts", "interval"), [(1, 0), (2, 3_600_000), (9, 3_600_000)])
 def test_c9_an_interval_left_out_is_an_hour_where_there_are_retries(
     attempts: int, interval: int

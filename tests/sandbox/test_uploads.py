@@ -116,7 +116,7 @@ def test_recipients_may_come_as_csv_and_the_rest_in_the_query(client: Client) ->
         ({"name": "Running"}, ['name "Running" must be unique, but organizations.0.campaigns.2 has it too']),
         ({"schedule": {"startDateTime": "soon", "x": 1}}, [
             "schedule.property x should not exist; known here: startDateTime, endDateTime, timeWindows, maxAttempts, retryInterval, callerIds, sipAccountId, sipCallerId, ttsVoiceKeys, removeDuplicates",
-            "schedule.startDateTime must be a valid ISO 8601 date string",
+            "schedule.startDateTime must be a valid ISO 8601 date string, such as 2026-01-05T09:00:00+07:00",
         ]),
     ],
 )  # fmt: skip

@@ -121,3 +121,13 @@ def test_any_override_is_applied_or_refused(override: str) -> None:
     except ScenarioError as error:
         problems = error.problems
     assert all(problem.message for problem in problems)
+
+
+def test_a_buddhist_year_in_an_override_is_an_error_that_proposes_the_year() -> None:
+    override = "organizations.Acme.campaigns.January.schedule.startDateTime=2569-01-05T09:00+07:00"
+    with pytest.raises(ScenarioError) as raised:
+        loads(SMALL, overrides=[override])
+    assert str(raised.value) == (
+        f"--set {override}: organizations.0.campaigns.0.schedule.startDateTime must not count "
+        "years in the Buddhist era: 2569 is 2026, so write 2026-01-05T09:00:00+07:00"
+    )

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialsim.interface.instants import format_instant
 from dialsim.scenario.units import (
     LONGEST_MS,
     format_duration,
@@ -113,6 +116,7 @@ def test_an_instant_reads_as_milliseconds_since_1970(text: str) -> None:
         "2026-01-05",
         "2026-02-30T00:00:00Z",
         "2026-01-05T24:00:00Z",
+        "2512-12-31T00:00:00",
         "now",
         "",
     ],
@@ -120,3 +124,45 @@ def test_an_instant_reads_as_milliseconds_since_1970(text: str) -> None:
 def test_an_instant_needs_a_real_day_and_an_offset(text: str) -> None:
     with pytest.raises(ValueError, match="must "):
         parse_offset_instant(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("2569-01-05T08:00:00+07:00", "2026-01-05T08:00:00+07:00"),
+        ("2569-01-05 01:00Z", "2026-01-05T01:00:00Z"),
+        ("2567-02-29", "2024-02-29T00:00:00+07:00"),
+        ("2513-01-01T07:00", "1970-01-01T07:00:00+07:00"),
+        ("2700-12-31T00:00:00.5Z", "2157-12-31T00:00:00.5Z"),
+        ("05/01/2569", "2026-01-05T00:00:00+07:00"),
+        ("5/1/2026 9:00", "2026-01-05T09:00:00+07:00"),
+        ("5-1-2026, 09.30", "2026-01-05T09:30:00+07:00"),
+        ("31.12.2569 23:59:59 +07:00", "2026-12-31T23:59:59+07:00"),
+        ("12/31/2026", "2026-12-31T00:00:00+07:00"),
+        ("2026/1/5", "2026-01-05T00:00:00+07:00"),
+        ("2026-1-5T9:00Z", "2026-01-05T09:00:00Z"),
+    ],
+)
+def test_a_date_of_another_spelling_or_era_is_refused_with_the_one_that_is_meant(
+    text: str, meant: str
+) -> None:
+    with pytest.raises(ValueError, match=f"write {re.escape(meant)}$"):
+        parse_offset_instant(text)
+    assert parse_offset_instant(meant) >= 0
+
+
+@pytest.mark.parametrize("text", ["2569-02-29", "2569-13-01T00:00:00Z"])
+def test_a_buddhist_day_that_there_is_not_is_told_its_year(text: str) -> None:
+    with pytest.raises(ValueError, match=r"2569 is 2026$"):
+        parse_offset_instant(text)
+
+
+@pytest.mark.parametrize("text", ["5/1/69", "32/13/2026", "5 Jan 2026", "1/2/3"])
+def test_a_date_that_may_mean_anything_gets_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 2026-01-05T01:00:00Z or"):
+        parse_offset_instant(text)
+
+
+@pytest.mark.parametrize("year", ["2512", "2701", "9999"])
+def test_years_that_nobody_counts_in_the_buddhist_era_are_taken_as_they_stand(year: str) -> None:
+    assert format_instant(parse_offset_instant(f"{year}-01-05T01:00:00Z"))[:4] == year

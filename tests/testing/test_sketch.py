@@ -47,11 +47,18 @@ def test_at_reads_what_traces_print(instant: int) -> None:
         ("Mon 24:00", "hour must be in"),
         ("Mon 30 Feb 2026 09:00", "day"),
         ("Tue 5 Jan 2026 09:00", "is a Mon, not a Tue"),
+        ("5 Jan 2569 09:00", "write 2026 for the Buddhist year"),
     ],
 )
 def test_at_says_what_is_wrong(text: str, error: str) -> None:
     with pytest.raises(dialsim.DialsimError, match=error):
         at(text)
+
+
+@pytest.mark.parametrize("when", ["2569-01-05T02:00Z", datetime(2569, 1, 5, 2, 0, tzinfo=UTC)])
+def test_a_sketch_has_no_buddhist_years(when: str | datetime) -> None:
+    with pytest.raises(dialsim.DialsimError, match="2569 is 2026, so write 2026-01-05T02:00:00"):
+        Sketch(1, start=when)
 
 
 def test_windows_are_written_by_days_and_ranges() -> None:

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import parse_instant
+from dialsim.scenario.units import era_fault
 
 Instant = str | datetime
 """Text in ISO 8601 or an aware datetime."""
@@ -42,6 +43,9 @@ def instant_as_datetime(instant: int) -> datetime:
 
 
 def _milliseconds(instant: Instant) -> int:
+    fault = era_fault(str(instant))
+    if fault is not None:
+        raise DialsimError(f"advance: to {fault}")
     if isinstance(instant, str):
         try:
             return parse_instant(instant)

@@ -168,8 +168,13 @@ class Simulation:
     def schedule(self, campaign: str, body: object) -> None:
         """Start a campaign with the body of a schedule request, checked as the interface does (C9).
 
-        Raises `Refused` with every failure of the first step that fails.
+        Raises `Refused` with every failure of the first step that fails, and DialsimError for a
+        Buddhist year, which the interface would take.
         """
+        from dialsim.scenario.schedules import era_faults
+
+        for name, fault in era_faults(body):
+            raise DialsimError(f"schedule: {name} {fault}")
         self._do(lambda target: target.schedule(read_schedule(body)), campaign)
 
     def pause(self, campaign: str) -> None:

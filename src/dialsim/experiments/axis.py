@@ -11,7 +11,12 @@ from enum import StrEnum
 
 from dialsim.experiments.failures import ExperimentError
 from dialsim.interface.instants import format_instant
-from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
+from dialsim.scenario.units import (
+    format_duration,
+    looks_like_date,
+    parse_duration,
+    parse_offset_instant,
+)
 
 
 class Kind(StrEnum):
@@ -63,8 +68,9 @@ def read_amount(text: str) -> Amount:
     for kind, parse in ((Kind.DURATION, parse_duration), (Kind.INSTANT, parse_offset_instant)):
         try:
             return Amount(kind, Decimal(parse(text)))
-        except ValueError:
-            continue
+        except ValueError as error:
+            if kind is Kind.INSTANT and looks_like_date(text):
+                raise ExperimentError(f"{text} {error}") from None
     raise ExperimentError(
         f"{text or '(nothing)'} is not a number, a duration such as 30m or an instant such as "
         "2026-01-05T02:00:00Z"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.tree import Cursor
-from dialsim.scenario.units import parse_offset_instant
+from dialsim.scenario.units import era_fault, parse_offset_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def start_of(root: Cursor, problems: Problems) -> int:
     if written.exists:
         return _read(written, parse_offset_instant) or 0
     read = [_read(instant, parse_offset_instant) for instant in _instants(root)]
-    read += [_read(instant, parse_instant) for instant in _start_date_times(root)]
+    read += [_read(instant, _parse_start) for instant in _start_date_times(root)]
     campaigns = [o for o in root.at("organizations").items() if list(o.at("campaigns").items())]
     if campaigns and not read:
         says = "is required: there is no scheduledAt, startDateTime or timeline instant instead"
@@ -84,6 +84,13 @@ def _start_date_times(root: Cursor) -> Iterator[Cursor]:
         for body in bodies:
             if body.exists:
                 yield body.at("startDateTime")
+
+
+def _parse_start(text: str) -> int:
+    """Read a startDateTime; a Buddhist year is no instant, so that nothing is held against it."""
+    if era_fault(text) is not None:
+        raise ValueError
+    return parse_instant(text)
 
 
 def _read(cursor: Cursor, parse: Callable[[str], int]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from dialsim.interface.faults import Fault, ScheduleRejected
@@ -15,16 +15,17 @@ from dialsim.interface.schedule import (
 )
 from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.references import voice_keys
-from dialsim.scenario.tree import Cursor, Scalar
-from dialsim.scenario.units import parse_duration
+from dialsim.scenario.tree import Cursor, Scalar, put
+from dialsim.scenario.units import era_fault, instant_meant, parse_duration
 from dialsim.scenario.wording import behind, quoting, suggestion, unlike
 
 _UNKNOWN = re.compile(r"(?:[\w.]*\.)?property .* should not exist", re.DOTALL)
 _OWN_PATH = re.compile(r"(?:each value in )?[a-z][\w.]* (?:must|should not) ")
-_EXAMPLES = (
-    ("must be HH:MM", "09:00"),
-    ("must be a valid ISO 8601 date string", "2026-01-05T02:00:00Z"),
-)
+_DATE = "must be a valid ISO 8601 date string"
+_EXAMPLE = "2026-01-05T09:00:00+07:00"
+_EXAMPLES = (("must be HH:MM", "09:00"), (_DATE, "2026-01-05T02:00:00Z"))
+INSTANTS = ("startDateTime", "endDateTime")
+"""The fields of a schedule request that hold instants."""
 
 
 def read_schedules(
@@ -71,14 +72,39 @@ def _read(
     root: Cursor,
     problems: Problems,
 ) -> ScheduleRequest | None:
+    values, sound = _in_common_era(body, problems)
     try:
-        request = read_schedule(body.value)
+        request = read_schedule(values)
         check_conditions(request, account, voices)
     except ScheduleRejected as rejected:
         for fault in rejected.faults:
             problems.note(_problem(fault, body, root))
         return None
-    return request
+    return request if sound else None
+
+
+def _in_common_era(body: Cursor, problems: Problems) -> tuple[object, bool]:
+    """The body with Buddhist years as they are meant, and whether it has none.
+
+    Each is noted, and everything else is then checked as if it were right.
+    """
+    values = body.value
+    faults = dict(era_faults(values))
+    for name, says in faults.items():
+        written = body.at(name)
+        problems.add(written, says)
+        text = written.text or ""
+        put(values, (name,), instant_meant(text) or text)
+    return values, not faults
+
+
+def era_faults(body: object) -> Iterator[tuple[str, str]]:
+    """Each instant of a schedule request that has a Buddhist year, and what it is told."""
+    for name in INSTANTS:
+        text = body.get(name) if isinstance(body, Mapping) else None
+        says = era_fault(text) if isinstance(text, str) else None
+        if says is not None:
+            yield name, says
 
 
 def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
@@ -100,13 +126,16 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
 
 
 def _advice(fault: Fault, culprit: Cursor) -> str:
-    """What to do where YAML has made a number of a text, or a duration stands for milliseconds."""
+    """What to do where YAML has made a number of a text, or a text has another spelling."""
     if fault.message.endswith("must be a string"):
         return quoting(culprit)
     if isinstance(culprit.node, Scalar) and isinstance(culprit.value, int | float):
         for text, example in _EXAMPLES:
             if text in fault.message:
                 return f'; put it in quotes, such as "{example}"'
+    if _DATE in fault.message and culprit.text is not None:
+        meant = instant_meant(culprit.text)
+        return f"; write {meant}" if meant else f", such as {_EXAMPLE}"
     if culprit.path[-1] == "retryInterval" and culprit.text is not None:
         try:
             return f"; it is in milliseconds, here {parse_duration(culprit.text)}"

@@ -40,10 +40,23 @@ OFFSET_INSTANT_PATTERN = (
 )
 """The form of an instant outside `schedule`: date, time and offset, also for JSON Schema."""
 
+BUDDHIST_ERA = 543
+"""How many years the Buddhist era is ahead of the common one."""
+BUDDHIST_YEARS = range(2513, 2701)
+"""What people in Thailand write for the years 1970 to 2157; nobody plans for so late a year."""
+
 _DURATION = re.compile(DURATION_PATTERN[1:-1])
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[dhms])")
 _BARE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _OFFSET_INSTANT = re.compile(OFFSET_INSTANT_PATTERN[1:-1])
+_ISO_DATE = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
+_DATE_BEGINS = re.compile(r"[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]")
+_DATE = re.compile(
+    r"(?:(?P<y>[0-9]{4})(?P<a>[-/.])(?P<m>[0-9]{1,2})(?P=a)(?P<d>[0-9]{1,2})"
+    r"|(?P<first>[0-9]{1,2})(?P<b>[-/.])(?P<second>[0-9]{1,2})(?P=b)(?P<year>[0-9]{4}))"
+    r"(?:(?:[Tt]|,? +)(?P<hour>[0-9]{1,2})[:.](?P<minute>[0-9]{2})"
+    r"(?P<seconds>:[0-9]{2}(?:[.,][0-9]+)?)? ?(?P<offset>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
 
 
 def parse_duration(text: str) -> int:
@@ -105,9 +118,12 @@ def format_duration(milliseconds: int) -> str:
 def parse_offset_instant(text: str) -> int:
     """Read an ISO 8601 date-time that has an offset or Z as milliseconds since 1970, UTC (T1).
 
-    Raises ValueError, worded to stand behind the name of what was read.
+    Raises ValueError, worded to stand behind the name of what was read, also for a Buddhist year.
     """
-    if _OFFSET_INSTANT.fullmatch(text):
+    fault = era_fault(text)
+    if fault is not None:
+        raise ValueError(fault)
+    if has_offset(text):
         try:
             return parse_instant(text)
         except ValueError as error:
@@ -116,12 +132,69 @@ def parse_offset_instant(text: str) -> int:
     try:
         instant = format_instant(parse_instant(text))
     except ValueError:
-        raise ValueError(
-            "must be an instant with an offset or Z, such as 2026-01-05T01:00:00Z or "
-            f'2026-01-05T08:00:00+07:00, not "{_short(text)}"'
-        ) from None
+        raise ValueError(_no_instant(text)) from None
     local = instant.removesuffix(".000Z").removesuffix("Z")
     raise ValueError(f"must say its offset: {local}Z is UTC, {local}+07:00 is Thai time")
+
+
+def _no_instant(text: str) -> str:
+    meant = instant_meant(text)
+    if meant is not None:
+        return f'must be an instant with an offset or Z, not "{_short(text)}": write {meant}'
+    return (
+        "must be an instant with an offset or Z, such as 2026-01-05T01:00:00Z or "
+        f'2026-01-05T08:00:00+07:00, not "{_short(text)}"'
+    )
+
+
+def has_offset(text: str) -> bool:
+    """Whether a text has the form of a date and a time with an offset or Z."""
+    return _OFFSET_INSTANT.fullmatch(text) is not None
+
+
+def looks_like_date(text: str) -> bool:
+    """Whether a text, right or wrong, begins as dates do: three numbers with signs between."""
+    return _DATE_BEGINS.match(text) is not None
+
+
+def era_fault(text: str) -> str | None:
+    """What a date is told whose year is a Buddhist one: the year that is meant; None for others.
+
+    For whatever people write. The service takes such a year as it stands (interface, section 4.6),
+    and programs that call it over HTTP are to find the same.
+    """
+    found = _ISO_DATE.match(text)
+    year = int(found[1]) if found else 0
+    if year not in BUDDHIST_YEARS:
+        return None
+    meant = instant_meant(text)
+    so = f", so write {meant}" if meant is not None else ""
+    return f"must not count years in the Buddhist era: {year} is {year - BUDDHIST_ERA}{so}"
+
+
+def instant_meant(text: str) -> str | None:
+    """The spelling of an instant in ISO 8601 that a date means; None if that can't be told.
+
+    `5/1/2569 9:00` means 2026-01-05T09:00:00+07:00: the day stands before the month, unless there
+    is no such month; years may be Buddhist, and what has no offset is Thai time.
+    """
+    found = _DATE.fullmatch(text.strip())
+    if found is None:
+        return None
+    part = found.groupdict(default="")
+    year = int(part["y"] or part["year"])
+    month, day = int(part["m"] or part["second"]), int(part["d"] or part["first"])
+    if part["year"] and month > 12:
+        month, day = day, month
+    if year in BUDDHIST_YEARS:
+        year -= BUDDHIST_ERA
+    clock = f"{int(part['hour'] or 0):02}:{part['minute'] or '00'}{part['seconds'] or ':00'}"
+    meant = f"{year:04}-{month:02}-{day:02}T{clock}{part['offset'] or '+07:00'}"
+    try:
+        parse_instant(meant)
+    except ValueError:
+        return None
+    return meant
 
 
 def _duration(value: object) -> int:

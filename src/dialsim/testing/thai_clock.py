@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import parse_instant
 from dialsim.results.thai_time import THAI, date_text
+from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
 When = str | datetime | float
 """`Mon 09:00` (Thai time), ISO 8601 text, an aware datetime, or seconds after the start."""
@@ -37,6 +38,8 @@ def at(text: str) -> datetime:
             f'{text!r} is no instant of Thai time such as "Mon 09:00" or "Mon 12 Jan 2026 09:00"'
         )
     weekday, day, month, year, hour, minute, second, decimals = match.groups()
+    if year is not None and int(year) in BUDDHIST_YEARS:
+        raise DialsimError(f"{text!r}: write {int(year) - BUDDHIST_ERA} for the Buddhist year")
     try:
         if day is None:
             date = MONDAY + timedelta(days=DAYS.index(weekday))
@@ -52,6 +55,9 @@ def at(text: str) -> datetime:
 
 def instant_of(when: When, start: int) -> int:
     """An instant in ms since 1970, UTC; a number is seconds after `start` (ms)."""
+    fault = era_fault(str(when))
+    if fault is not None:
+        raise DialsimError(f"{when} {fault}")
     if isinstance(when, str):
         return parse_instant(when) if when[:4].isdigit() else _ms(at(when))
     if isinstance(when, datetime):
