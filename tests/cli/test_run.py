@@ -35,6 +35,21 @@ def test_the_summary_of_a_scenario_without_chance_is_this_text() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_warnings_are_told_by_every_command_that_reads_the_file() -> None:
+    override = "organizations.0.campaigns.0.schedule.startDateTime=2026-01-05T09:00"
+    said = "Warning: Without an offset an instant of a schedule is UTC"
+    assert dialsim("validate", SCRIPTED, "--set", override).stderr.startswith(said)
+    assert said in dialsim("run", SCRIPTED, "--set", override).stdout
+
+
+def test_a_buddhist_year_ends_the_command_with_the_year_that_is_meant() -> None:
+    override = "organizations.0.campaigns.0.schedule.startDateTime=2569-01-05T09:00"
+    for name in ("validate", "run"):
+        done = dialsim(name, SCRIPTED, "--set", override)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "2569 is 2026, so write 2026-01-05T09:00:00+07:00" in done.stderr
+
+
 def test_every_table_is_written_and_the_folder_is_named(tmp_path: Path) -> None:
     done = dialsim("run", SCRIPTED, "--out", tmp_path / "out")
     assert done.returncode == 0

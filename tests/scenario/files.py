@@ -82,7 +82,7 @@ organizations:
       - at: 2026-01-05T08:00:00Z
         action: schedule
         campaign: Scripted
-        body: {startDateTime: 2026-01-05, removeDuplicates: true}
+        body: {startDateTime: 2026-01-05T00:00:00Z, removeDuplicates: true}
       - {at: 2026-01-05T09:00:00Z, action: reanalyze, campaign: January, share: 0.5}
       - {at: 2026-01-05T09:30:00Z, action: setWebhookUrl, url: null}
       - {at: 2026-01-06T05:00:00Z, action: cancel, campaign: January}
@@ -94,7 +94,7 @@ behaviours:
       byHour: {9: 0.8, 12: 0.7, 18: 1.4}
       byDay: {6: 1.2, 7: 1.1}
       byAttempt: [1.0, 0.8, 0.6]
-      bySegment: {vip: 1.5}
+      bySegment: {vip: 1.5, mass: 1}
       byCallerIdUse: {per1000: 0.95, recovery: 1d}
     people: {reachable: 0.9, concentration: 6}
     setupTime: {dist: uniform, low: 1s, high: 3s}

@@ -86,6 +86,10 @@ def test_numbers_that_a_spreadsheet_has_cut_are_remarked_upon(folder: Path) -> N
     assert loads(ASKING, folder=folder).warnings == (
         "Campaign January of Acme calls 812345678 and 1 more: has a spreadsheet dropped the 0 in "
         "front? It keeps the 0 in a column of text.",
+        "Campaign January of Acme calls a number of no plausible length or prefix: 1234567890 "
+        "(lists/people.csv:6). Thai numbers that begin with 06, 08 or 09 have 10 digits, those "
+        "with 02 to 05 or 07 have 9, and +66 may stand in place of the 0; foreign ones begin with "
+        "+ and the code of their country.",
     )
 
 

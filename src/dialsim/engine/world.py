@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.added_campaign import Surroundings
     from dialsim.scenario.models import Agent, Campaign, Organization, Scenario
     from dialsim.scenario.people import People
+    from dialsim.scenario.problems import Remark
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class CampaignBlock:
     draws: Draws
     schedule: ScheduleRequest | None
     scheduled_at: int | None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(slots=True)
@@ -93,19 +94,23 @@ class World:
     def warnings(self) -> tuple[str, ...]:
         """Sentences on what is allowed but may not be meant."""
         blocks = (campaign for owner in self.organizations for campaign in owner.campaigns)
-        return sum((block.remarks for block in blocks), self.scenario.warnings)
+        remarks = sum((block.remarks for block in blocks), self.scenario.remarks)
+        # those on an added campaign stand where they would if it were in the file
+        return tuple(remark.text for remark in sorted(remarks, key=lambda r: r.organization))
 
     def add_campaign(self, organization: int, campaign: Campaign, now: int) -> CampaignBlock:
         """Add a campaign, uploaded now (ms), behind those of an organization.
 
         Its people and all its chance are those that it would have at this place of the scenario.
         """
+        from dialsim.scenario.problems import Remark
         from dialsim.scenario.remarks import remarks_on_campaign
 
         owner = self.organizations[organization]
         self._append(owner, campaign, now)
         block = owner.campaigns[-1]
-        block.remarks = tuple(remarks_on_campaign(owner.settings, campaign))
+        texts = remarks_on_campaign(self.scenario, owner.settings, campaign)
+        block.remarks = tuple(Remark(text, organization) for text in texts)
         return block
 
     def surroundings(self, organization: int, now: int) -> Surroundings:

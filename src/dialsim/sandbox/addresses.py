@@ -55,4 +55,4 @@ def _as_overridden(scenario: Scenario, overrides: list[str]) -> Scenario:
     if origin is None:
         return scenario
     overridden = replace(origin, overrides=(*origin.overrides, *overrides))
-    return scenario.loaded(overridden, scenario.warnings)
+    return scenario.loaded(overridden, scenario.remarks)

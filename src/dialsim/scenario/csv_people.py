@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 
 from dialsim.interface.agent import ParamSchema
 from dialsim.interface.identifiers import is_uuid
 from dialsim.scenario.clock import Beginning
+from dialsim.scenario.corrections import number_meant
 from dialsim.scenario.csv_history import HISTORY_COLUMNS, read_history
 from dialsim.scenario.csv_source import CsvSource, quoted
 from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, ParamValue
 from dialsim.scenario.people_table import Codes, PeopleTable
+from dialsim.scenario.phones import phone_meant
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scripts import parse_script
+from dialsim.scenario.wording import few
 
 PARAM = "agentParams."
 COLUMNS = ("tel", "customerName", "segment", "script", "id")
 
+_SHOWN = 10
 _PHONE = re.compile(PHONE_PATTERN[1:-1])
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -39,6 +43,7 @@ def read_people(
     table = PeopleTable(
         tels=[""] * rows, names=[None] * rows, ids=[None] * rows, digest=source.digest
     )
+    table.lines = _compact(source.row_lines)
     table.segments.codes = table.scripts.codes = [-1] * rows
     table.history = read_history(source, start, problems)
     for index, name in enumerate(source.header):
@@ -59,21 +64,58 @@ def read_people(
     return table
 
 
+def _compact(lines: list[int]) -> Sequence[int]:
+    """Ascending numbers as a range, where none is left out: a million rows need no list of them."""
+    if lines and lines[-1] - lines[0] == len(lines) - 1:
+        return range(lines[0], lines[-1] + 1)
+    return lines
+
+
 def _check_header(source: CsvSource, schema: Mapping[str, ParamSchema], problems: Problems) -> None:
     if len(source.header) == 1 and re.search(r"[;\t]", source.header[0]):
         source.note(problems, 1, 0, "", "columns are separated by commas, not by ; or tabs")
         return
-    known = [*COLUMNS, *HISTORY_COLUMNS, *(PARAM + name for name in schema)]
-    for index, name in enumerate(source.header):
-        if name and name not in known and not name.startswith(PARAM):
-            near = [PARAM + name] if name in schema else get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; columns are {', '.join(known)}"
-            source.note(problems, 1, index, name, f"{name} is not a known column{hint}")
+    _check_names(source, [*COLUMNS, *HISTORY_COLUMNS, *(PARAM + name for name in schema)], problems)
     needed = ["tel", *(PARAM + name for name, entry in schema.items() if entry.required)]
     for name in needed:
         if source.header and name not in source.header:
             says = f"the column {name} is missing"
             problems.note(Problem(source.file, 1, 1, name, says))
+
+
+def _check_names(source: CsvSource, known: list[str], problems: Problems) -> None:
+    """Note unknown columns: each with the known one that is near it, the others all at once."""
+    free = [name for name in known if name not in source.header]
+    strange: list[int] = []
+    for index, name in enumerate(source.header):
+        if not name or name in known or name.startswith(PARAM):
+            continue
+        near = _nearest(name, free) or _nearest(name, known)
+        if near is None:
+            strange.append(index)
+        else:
+            says = f"{name} is not a known column; did you mean {near}?"
+            source.note(problems, 1, index, name, says)
+    if strange:
+        names = [source.header[index] for index in strange]
+        are = "is not a known column" if len(names) == 1 else "are not known columns"
+        says = (
+            f"{few(names[:_SHOWN], len(names))} {are}: write {PARAM}{names[0]} for a parameter of "
+            f"the agent, or one of {', '.join(known)}"
+        )
+        source.note(problems, 1, strange[0], names[0], says)
+
+
+def _nearest(name: str, known: list[str]) -> str | None:
+    """The known column that a name comes closest to, whatever its case, signs and first part."""
+    plain = {_bare(column.rpartition(".")[2]): column for column in reversed(known)}
+    plain |= {_bare(column): column for column in reversed(known)}
+    near = get_close_matches(_bare(name), plain, n=1)
+    return plain[near[0]] if near else None
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^0-9a-zก-๛]", "", name.casefold())
 
 
 class _Cells:
@@ -93,7 +135,9 @@ class _Cells:
     def tels(self) -> list[str]:
         for row, cell in enumerate(self._cells):
             if not _PHONE.fullmatch(cell):
-                says = f"{PHONE_TEXT}, not {quoted(cell)}" if cell else "must not be empty"
+                meant = phone_meant(cell)
+                hint = f": write {meant}" if meant else ""
+                says = f"{PHONE_TEXT}, not {quoted(cell)}{hint}" if cell else "must not be empty"
                 self._wrong(row, says)
         return list(self._cells)
 
@@ -131,7 +175,9 @@ class _Cells:
         for row, cell in enumerate(self._cells):
             value = read(cell) if cell else None
             if cell and value is None:
-                self._wrong(row, f"must be {wanted}, not {quoted(cell)}")
+                meant = number_meant(cell) if read is _number else None
+                hint = f": write {meant}" if meant else ""
+                self._wrong(row, f"must be {wanted}, not {quoted(cell)}{hint}")
             values.append(value)
         return values
 

@@ -110,7 +110,7 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
         problems.fail(told(root.place, (), str(error)))
     check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()
-    return scenario.loaded(origin, remarks_on(scenario))
+    return scenario.loaded(origin, remarks_on(scenario, root))
 
 
 def _campaigns(scenario: Scenario, root: Cursor) -> Iterator[tuple[Cursor, Campaign]]:

@@ -22,6 +22,7 @@ from dialsim.scenario.distribution import Distribution
 from dialsim.scenario.fields import Model, Text, Whole, wrong
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.origin import Origin
+from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service
 from dialsim.scenario.timeline import TimelineAction
 
@@ -86,7 +87,7 @@ class Scenario(Model):
         description="How people and lines behave, by name; agents refer to these names.",
     )
     _origin: Origin | None = PrivateAttr(default=None)
-    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _remarks: tuple[Remark, ...] = PrivateAttr(default=())
 
     @property
     def origin(self) -> Origin | None:
@@ -101,7 +102,12 @@ class Scenario(Model):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences on what is allowed but may not be meant."""
-        return self._warnings
+        return tuple(remark.text for remark in self._remarks)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The warnings, with what they are about."""
+        return self._remarks
 
     @property
     def digest(self) -> str:
@@ -113,9 +119,9 @@ class Scenario(Model):
                     content.update(campaign.recipients.table.digest)
         return content.hexdigest()
 
-    def loaded(self, origin: Origin, warnings: tuple[str, ...]) -> Scenario:
+    def loaded(self, origin: Origin, remarks: tuple[Remark, ...]) -> Scenario:
         """The same scenario, with where it came from and what is to be said about it."""
         loaded = self.model_copy()
         loaded._origin = origin
-        loaded._warnings = warnings
+        loaded._remarks = remarks
         return loaded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dialsim.scenario.fields import ParamValue
@@ -25,7 +26,8 @@ class PeopleTable:
     """Recipients as columns of equal length, in upload order.
 
     `params` has a column per parameter, None where a recipient lacks it. `history` has an entry
-    per recipient who has one. `digest` is the SHA-256 of the file they come from, empty for a list.
+    per recipient who has one. `lines` are those of the file in which the recipients begin, and
+    `digest` is the SHA-256 of the file they come from, empty for a list.
     """
 
     tels: list[str] = field(default_factory=list)
@@ -35,4 +37,5 @@ class PeopleTable:
     scripts: Codes = field(default_factory=Codes)
     params: dict[str, list[ParamValue | None]] = field(default_factory=dict)
     history: dict[int, Past] = field(default_factory=dict)
+    lines: Sequence[int] = ()
     digest: bytes = b""

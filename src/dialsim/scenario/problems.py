@@ -35,6 +35,17 @@ class Problem:
         return f"{':'.join(place)}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence on what is allowed in a scenario but may not be meant.
+
+    `organization` is the position of the one that it is about, -1 where it is about all of them.
+    """
+
+    text: str
+    organization: int = -1
+
+
 class ScenarioError(DialsimError):
     """A scenario that can't be read; its text has a line for each of `problems`, in file order."""
 

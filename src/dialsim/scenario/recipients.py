@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.clock import Beginning
+from dialsim.scenario.corrections import number_meant
 from dialsim.scenario.csv_people import read_people
 from dialsim.scenario.csv_source import CsvSource
 from dialsim.scenario.models import Campaign
@@ -86,6 +87,9 @@ def _check_params(block: Cursor, schema: ParamsSchema, problems: Problems) -> No
     for fault in check_agent_params(schema, values):
         culprit = params.at(*fault.path)
         advice = quoting(culprit) if fault.message.endswith("a string") else ""
+        if fault.message.endswith("a number"):
+            number = number_meant(culprit.text or "")
+            advice = f"; write {number}, without quotes" if number else ""
         problems.note(behind(where + ".", fault.message + advice, culprit))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dialsim.interface.faults import Fault, ScheduleRejected
+from dialsim.interface.instants import parse_instant_or_epoch
 from dialsim.interface.schedule import (
     CallingAccount,
     ScheduleRequest,
@@ -16,7 +17,7 @@ from dialsim.interface.schedule import (
 from dialsim.scenario.problems import Problem, Problems, told
 from dialsim.scenario.references import voice_keys
 from dialsim.scenario.tree import Cursor, Scalar, put
-from dialsim.scenario.units import era_fault, instant_meant, parse_duration
+from dialsim.scenario.units import era_fault, has_offset, instant_meant, parse_duration
 from dialsim.scenario.wording import behind, quoting, suggestion, unlike
 
 _UNKNOWN = re.compile(r"(?:[\w.]*\.)?property .* should not exist", re.DOTALL)
@@ -38,17 +39,42 @@ def read_schedules(
     voices = voice_keys(root)
     for organization in root.at("organizations").items():
         account = _account(organization)
-        for body in _bodies(organization):
+        for _, body in _bodies(organization):
             yield body, _read(body, account, voices, root, problems)
 
 
-def _bodies(organization: Cursor) -> Iterator[Cursor]:
+@dataclass(frozen=True, slots=True)
+class BareInstant:
+    """An instant of a schedule request that is written without an offset, and `at`, in ms.
+
+    `campaign` is the name as in `January of Acme`.
+    """
+
+    campaign: str
+    field: str
+    text: str
+    at: int
+
+
+def bare_instants(root: Cursor) -> Iterator[BareInstant]:
+    """The instants of a good document's schedule requests that are UTC for want of an offset."""
+    for organization in root.at("organizations").items():
+        for campaign, body in _bodies(organization):
+            for field in INSTANTS:
+                text = body.at(field).text
+                if text is not None and not has_offset(text):
+                    name = f"{campaign} of {organization.at('name').text}"
+                    yield BareInstant(name, field, text, parse_instant_or_epoch(text))
+
+
+def _bodies(organization: Cursor) -> Iterator[tuple[str, Cursor]]:
+    """Each schedule request of an organization, with the name of the campaign that it is for."""
     for campaign in organization.at("campaigns").items():
         if campaign.at("schedule").exists:
-            yield campaign.at("schedule")
+            yield campaign.at("name").text or "", campaign.at("schedule")
     for action in organization.at("timeline").items():
         if action.at("body").exists:
-            yield action.at("body")
+            yield action.at("campaign").text or "", action.at("body")
 
 
 def _account(organization: Cursor) -> CallingAccount:

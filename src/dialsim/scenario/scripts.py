@@ -13,6 +13,7 @@ from pydantic import BeforeValidator
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, Text, broken
+from dialsim.scenario.phones import phone_meant
 from dialsim.scenario.units import format_duration, parse_duration
 
 OUTCOMES: Mapping[str, CallStatus] = {
@@ -75,7 +76,9 @@ def read_number_script(tel: str, text: str | None) -> Script | None:
     Raises DialsimError if the number is none, or the script can't be read.
     """
     if not isinstance(tel, str) or not re.fullmatch(PHONE_PATTERN, tel):
-        raise DialsimError(f"tel {PHONE_TEXT}, not {tel!r}")
+        meant = phone_meant(tel) if isinstance(tel, str) else None
+        hint = f": write {meant}" if meant else ""
+        raise DialsimError(f"tel {PHONE_TEXT}, not {tel!r}{hint}")
     if text is None:
         return None
     if not isinstance(text, str):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from dialsim.scenario.corrections import number_meant
+from dialsim.scenario.fields import PHONE_TEXT
+from dialsim.scenario.phones import phone_meant
 from dialsim.scenario.problems import Problem, told
 from dialsim.scenario.schema import known_keys
 from dialsim.scenario.tree import Cursor, Mapping, Path, Scalar
@@ -132,15 +135,37 @@ def unlike(says: str, culprit: Cursor) -> str:
         if says == "must be text":
             return f'{says}: put it in quotes, "{_short(node.text)}"'
         shown = _short(node.text)
-        return f'{says}, not "{shown}"' if isinstance(node.value, str) else f"{says}, not {shown}"
+        if isinstance(node.value, str):
+            return f'{says}, not "{shown}"{_correction(says, node.value)}'
+        return f"{says}, not {shown}"
     if says == "must not be empty":
         return says
     return f"{says}, not a {'mapping' if isinstance(node, Mapping) else 'list'}"
 
 
+def _correction(says: str, text: str) -> str:
+    """What to write for a number or a phone number of another spelling: `: write 4356`."""
+    if says == PHONE_TEXT:
+        tel = phone_meant(text)
+        return f': write "{tel}"' if tel else ""
+    if not says.startswith(("must be a number", "must be a whole number")):
+        return ""
+    number = number_meant(text)
+    fits = number is not None and ("whole" not in says or "." not in number)
+    return f": write {number}, without quotes" if fits else ""
+
+
 def _short(text: str) -> str:
     shown = text.replace("\n", "\\n")
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 3]}..."
+
+
+def few(first: Sequence[str], count: int, between: str = ", ") -> str:
+    """The first of `count` texts, and how many more there are: `a, b, c and 4 more`."""
+    *others, last = first
+    if count > len(first):
+        others, last = list(first), f"{count - len(first):,} more"
+    return f"{between.join(others)} and {last}" if others else last
 
 
 def behind(where: str, message: str, culprit: Cursor) -> Problem:
