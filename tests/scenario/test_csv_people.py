@@ -126,3 +126,14 @@ def test_a_hundred_thousand_histories_are_all_there(folder: Path) -> None:
     history = read(folder, header + rows).history
     assert len(history) == 100_000
     assert history[99_999].last_ended_at % 60_000 == 39_000
+
+
+def test_a_segment_for_everybody_is_an_error_and_no_traceback(folder: Path) -> None:
+    rows = "".join(f"08{i:08d},s{i}\n" for i in range(32_768))
+    assert len(read(folder, "tel,segment\n" + rows[: rows.index("0800032767")]).segments) == 32_767
+    with pytest.raises(ScenarioError) as raised:
+        read(folder, "tel,segment\n" + rows)
+    assert str(raised.value).endswith(
+        "people.csv:1:5: segment has 32,768 different values, but at most 32,767 are possible: "
+        "is it a column of ids?"
+    )

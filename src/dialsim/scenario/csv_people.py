@@ -15,7 +15,7 @@ from dialsim.scenario.corrections import number_meant
 from dialsim.scenario.csv_history import HISTORY_COLUMNS, read_history
 from dialsim.scenario.csv_source import CsvSource, quoted
 from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, ParamValue
-from dialsim.scenario.people_table import Codes, PeopleTable
+from dialsim.scenario.people_table import MOST_SEGMENTS, Codes, PeopleTable
 from dialsim.scenario.phones import phone_meant
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scripts import parse_script
@@ -59,6 +59,12 @@ def read_people(
             table.ids = cells.ids()
         elif name == "segment":
             table.segments = cells.codes()
+            if len(table.segments.texts) > MOST_SEGMENTS:
+                says = (
+                    f"segment has {len(table.segments.texts):,} different values, but at most "
+                    f"{MOST_SEGMENTS:,} are possible: is it a column of ids?"
+                )
+                source.note(problems, 1, index, name, says)
         elif name == "script":
             table.scripts = cells.scripts()
     return table

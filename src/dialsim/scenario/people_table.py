@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from dialsim.scenario.fields import ParamValue
 from dialsim.scenario.history import Past
 
+MOST_SEGMENTS = 32_767
+"""As many as the engine's codes of 16 bits tell apart."""
+
 
 class Codes:
     """A column of few different texts: each text once, in order of appearance, and codes."""
