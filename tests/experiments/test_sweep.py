@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -152,6 +153,32 @@ def test_values_are_read_as_they_are_written() -> None:
         f"2026-01-05T0{hour}:00:00.000Z" for hour in (2, 3, 4)
     ]
     assert read_vary('a=["1","2"],{x: 1, y: 2}') == ("a", ['["1","2"]', "{x: 1, y: 2}"])
+
+
+@pytest.mark.parametrize(
+    "vary", [f"{LIMIT}=1,2", {LIMIT: "1,2"}, {LIMIT: "1..2"}, {LIMIT: [1, 2]}, {LIMIT: range(1, 3)}]
+)
+def test_values_may_be_a_text_as_for_the_command(vary: Any) -> None:
+    found = sweep(crowd(), vary, 2, jobs=1)
+    assert [variant.name for variant in found.variants] == [
+        "maxConcurrentCalls=1",
+        "maxConcurrentCalls=2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("vary", "text"),
+    [
+        ("seed", "--vary seed: write PATH=VALUES, such as "),
+        ({LIMIT: 10}, f"{LIMIT}: 10 is no list of values to try"),
+        ({LIMIT: "10,,20"}, f"{LIMIT}: a value is missing between two commas"),
+        ([f"{LIMIT}=1,2"], f"'{LIMIT}=1,2' is no variant: give the values of each path, such as "),
+    ],
+)
+def test_what_is_no_value_to_vary_is_one_error(vary: Any, text: str) -> None:
+    with pytest.raises(ExperimentError) as refused:
+        sweep(crowd(), vary, 2, jobs=1)
+    assert str(refused.value).startswith(text)
 
 
 def test_an_axis_knows_its_values() -> None:

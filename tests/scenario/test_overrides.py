@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.scenario.loading import loads
+from dialsim.interface.errors import DialsimError
+from dialsim.scenario.loading import load, loads, with_overrides
 from dialsim.scenario.problems import Problem, ScenarioError
 
 from .files import FULL, SMALL
@@ -130,4 +134,30 @@ def test_a_buddhist_year_in_an_override_is_an_error_that_proposes_the_year() -> 
     assert str(raised.value) == (
         f"--set {override}: organizations.0.campaigns.0.schedule.startDateTime must not count "
         "years in the Buddhist era: 2569 is 2026, so write 2026-01-05T09:00:00+07:00"
+    )
+
+
+def test_one_override_may_stand_alone(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    assert load(file, "seed=7").seed == 7
+    assert loads(SMALL, overrides="description=a=b").description == "a=b"
+    varied = with_overrides(load(file, "seed=7"), "name=x")
+    assert (varied.seed, varied.name) == (7, "x")
+    assert varied.origin is not None
+    assert varied.origin.overrides == ("seed=7", "name=x")
+
+
+def test_one_override_that_can_not_be_applied_is_one_error() -> None:
+    with pytest.raises(ScenarioError) as raised:
+        loads(SMALL, overrides="seed")
+    assert str(raised.value) == "--set seed: an override is PATH=VALUE, such as seed=7"
+
+
+@pytest.mark.parametrize("overrides", [{"seed": 7}, 7, None, ["seed=7", 8], b"seed=7"])
+def test_overrides_that_are_no_texts_are_one_error(overrides: Any) -> None:
+    with pytest.raises(DialsimError) as raised:
+        loads(SMALL, overrides=overrides)
+    assert str(raised.value) == (
+        f'overrides are texts PATH=VALUE, such as "seed=7", not {overrides!r}'
     )

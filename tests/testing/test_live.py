@@ -52,6 +52,7 @@ def test_seed_and_overrides(dialsim_sandbox):
     limit = ["organizations.Acme.maxConcurrentCalls=3"]
     trace = dialsim_sandbox(JANUARY.text, limit, seed=8).result().trace
     assert (trace.world.seed, trace.limits[0].limit) == (8, 3)
+    assert dialsim_sandbox(JANUARY.text, limit[0]).result().trace.limits[0].limit == 3
 
 def test_the_seed_of_the_options(dialsim_sandbox):
     assert dialsim_sandbox(JANUARY).result().trace.world.seed == 4

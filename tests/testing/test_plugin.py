@@ -83,6 +83,8 @@ def test_overrides_and_seed(dialsim_run):
     run = dialsim_run("beside.yaml", ["organizations.Acme.maxConcurrentCalls=7"], seed=8,
                       replication=2)
     assert run.trace.limits[0].limit == 7
+    one = dialsim_run("beside.yaml", "organizations.Acme.maxConcurrentCalls=7")
+    assert one.trace.limits[0].limit == 7
     assert (run.trace.world.seed, run.trace.world.replication) == (8, 2)
     assert len(dialsim_run(SKETCH, ["organizations.Acme.campaigns.January.schedule.maxAttempts=1"]
                            ).calls) == 1

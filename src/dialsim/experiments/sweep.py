@@ -19,7 +19,7 @@ from dialsim.experiments.figure_table import earliest_start, figure_frame, figur
 from dialsim.experiments.laboratory import Progress, laboratory
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.subject import Subject
-from dialsim.experiments.variants import Setting, Variant, check_variable, crossed, distinct
+from dialsim.experiments.variants import Setting, Variant, check_variable, variants_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +151,7 @@ class Sweep:
 
 def sweep(
     scenario: Scenario,
-    vary: Mapping[str, Iterable[object]] | Sequence[Variant],
+    vary: str | Mapping[str, Iterable[object]] | Sequence[Variant],
     replications: int = 50,
     *,
     seed: int | None = None,
@@ -164,12 +164,13 @@ def sweep(
 
     `vary` has the values to try for each path, such as
     `{"organizations.Acme.maxConcurrentCalls": range(10, 60, 5)}`, and several paths are crossed;
-    or it is a list of variants. The rest is as in `replicate`. Raises ExperimentError, and
+    or it is a list of variants, or a text such as `organizations.Acme.maxConcurrentCalls=10..60:5`.
+    The rest is as in `replicate`. Raises ExperimentError, and
     ScenarioError for a value that the scenario can't have.
     """
     if replications < 2:
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
-    variants = crossed(vary) if isinstance(vary, Mapping) else distinct(list(vary))
+    variants = variants_of(vary)
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)

@@ -63,10 +63,35 @@ def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -
         )
 
 
+def variants_of(
+    vary: str | Mapping[str, Iterable[object]] | Iterable[Variant],
+) -> list[Variant]:
+    """The variants that a caller in Python asks for; a text is what `--vary` takes.
+
+    Raises ExperimentError for what is none of these.
+    """
+    if isinstance(vary, str):
+        return crossed(dict([read_vary(vary)]))
+    if isinstance(vary, Mapping):
+        return crossed(vary)
+    variants = list(vary)
+    for variant in variants:
+        if not isinstance(variant, Variant):
+            raise ExperimentError(
+                f"{variant!r} is no variant: give the values of each path, such as "
+                '{"organizations.Acme.maxConcurrentCalls": [10, 20, 30]}'
+            )
+    return distinct(variants)
+
+
 def crossed(values: Mapping[str, Iterable[object]]) -> list[Variant]:
-    """Every combination of values of several paths, the last path changing fastest."""
+    """Every combination of values of several paths, the last path changing fastest.
+
+    Values may be a text, `10,20,30` or `10..60:5`.
+    """
     choices = [
-        [Change(path, value_text(value)) for value in listed] for path, listed in values.items()
+        [Change(path, value_text(value)) for value in _values(path, listed)]
+        for path, listed in values.items()
     ]
     for path, listed in zip(values, choices, strict=True):
         if not listed:
@@ -82,18 +107,35 @@ def read_vary(text: str) -> tuple[str, list[str]]:
             f"--vary {text}: write PATH=VALUES, such as "
             "organizations.Acme.maxConcurrentCalls=10,20,30 or =10..60:5"
         )
+    try:
+        return path.strip(), _read_values(listed)
+    except ExperimentError as error:
+        raise ExperimentError(f"--vary {text}: {error}") from None
+
+
+def _values(path: str, listed: object) -> Iterable[object]:
+    """The values that are to be tried at a path."""
+    if isinstance(listed, str):
+        try:
+            return _read_values(listed)
+        except ExperimentError as error:
+            raise ExperimentError(f"{path}: {error}") from None
+    if not isinstance(listed, Iterable):
+        raise ExperimentError(f"{path}: {listed!r} is no list of values to try")
+    return listed
+
+
+def _read_values(listed: str) -> list[str]:
+    """Read values such as `10,20,30`, `10..60:5` or both."""
     values: list[str] = []
     for part in _split(listed):
-        try:
-            axis = read_range(part) if ".." in part and not part.startswith(_OPENING) else None
-        except ExperimentError as error:
-            raise ExperimentError(f"--vary {text}: {error}") from None
+        axis = read_range(part) if ".." in part and not part.startswith(_OPENING) else None
         if axis is not None and len(axis) > _MOST:
-            raise ExperimentError(f"--vary {text}: {len(axis):,} values are too many; give a step")
+            raise ExperimentError(f"{len(axis):,} values are too many; give a step")
         values += [part] if axis is None else [axis[index].text for index in range(len(axis))]
     if not all(values):
-        raise ExperimentError(f"--vary {text}: a value is missing between two commas")
-    return path.strip(), values
+        raise ExperimentError("a value is missing between two commas")
+    return values
 
 
 def read_span(text: str) -> tuple[str, str]:

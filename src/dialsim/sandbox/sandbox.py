@@ -52,7 +52,7 @@ class Sandbox:
     def __init__(
         self,
         scenario: Source,
-        overrides: Sequence[str] = (),
+        overrides: str | Sequence[str] = (),
         *,
         seed: int | None = None,
         port: int = 0,
@@ -291,7 +291,7 @@ def _in_query(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _read(source: Source, overrides: Sequence[str]) -> Scenario:
+def _read(source: Source, overrides: str | Sequence[str]) -> Scenario:
     match source:
         case Scenario():
             return with_overrides(source, overrides) if overrides else source

@@ -17,7 +17,7 @@ from dialsim.scenario.clock import Beginning, check_order, start_of
 from dialsim.scenario.measurements import read_measurements
 from dialsim.scenario.models import Campaign, Scenario
 from dialsim.scenario.origin import Origin
-from dialsim.scenario.overrides import apply
+from dialsim.scenario.overrides import apply, override_texts
 from dialsim.scenario.problems import Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.references import check_references
@@ -31,15 +31,16 @@ from dialsim.scenario.wording import problems_of
 from dialsim.scenario.yaml_source import parse_yaml
 
 
-def load(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Scenario:
+def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> Scenario:
     """Read and check a scenario file, and the CSVs that it names.
 
-    `overrides` are texts `PATH=VALUE` that replace values of the file before it is checked.
+    `overrides` are texts `PATH=VALUE`, or one such text, that replace values of the file before it
+    is checked.
     Raises ScenarioError with all that is wrong: every problem's file, line, column and path.
     """
     file = Path(path)
     text = decoded(read_bytes(file, str(path)), str(path))
-    return _read(Origin(text, str(path), file.parent, file, tuple(overrides)))
+    return _read(Origin(text, str(path), file.parent, file, override_texts(overrides)))
 
 
 def loads(
@@ -47,7 +48,7 @@ def loads(
     *,
     name: str = "<text>",
     folder: str | os.PathLike[str] | None = None,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     files: Mapping[str, bytes] | None = None,
 ) -> Scenario:
     """Read and check a scenario given as text; `name` stands for its file in errors.
@@ -55,7 +56,8 @@ def loads(
     `folder` is where the names of its CSVs start, by default the current one; `files` are CSVs
     that need not be read, by the names that the text uses. Raises ScenarioError as `load` does.
     """
-    return _read(Origin(text, name, Path(folder or ""), None, tuple(overrides), files or {}))
+    texts = override_texts(overrides)
+    return _read(Origin(text, name, Path(folder or ""), None, texts, files or {}))
 
 
 def is_text(source: str) -> bool:
@@ -63,7 +65,7 @@ def is_text(source: str) -> bool:
     return "\n" in source or source.lstrip().startswith("{")
 
 
-def with_overrides(scenario: Scenario, overrides: Sequence[str]) -> Scenario:
+def with_overrides(scenario: Scenario, overrides: str | Sequence[str]) -> Scenario:
     """The same scenario with values replaced by `PATH=VALUE`, after those it was loaded with.
 
     It is read again from the text that it came from, and so are its CSVs. Raises ScenarioError as
@@ -72,7 +74,7 @@ def with_overrides(scenario: Scenario, overrides: Sequence[str]) -> Scenario:
     origin = scenario.origin
     if origin is None:
         raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
-    return _read(replace(origin, overrides=(*origin.overrides, *overrides)))
+    return _read(replace(origin, overrides=(*origin.overrides, *override_texts(overrides))))
 
 
 def files_of(scenario: Scenario) -> dict[str, bytes]:

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Mapping as Pairs
 from collections.abc import Sequence as Items
 
+from dialsim.interface.errors import DialsimError
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
 from dialsim.scenario.tree import Entry, Mapping, Node, Place, Scalar, Sequence
 from dialsim.scenario.yaml_source import parse_yaml
+
+
+def override_texts(overrides: str | Items[str]) -> tuple[str, ...]:
+    """Overrides as callers in Python give them: several texts `PATH=VALUE`, or one alone.
+
+    Raises DialsimError for anything else.
+    """
+    if isinstance(overrides, str):
+        return (overrides,)
+    # a mapping of paths to values would pass for a list of its keys
+    listed = isinstance(overrides, Iterable) and not isinstance(overrides, Pairs)
+    texts = tuple(overrides) if listed else ()
+    if not listed or not all(isinstance(text, str) for text in texts):
+        raise DialsimError(f'overrides are texts PATH=VALUE, such as "seed=7", not {overrides!r}')
+    return texts
 
 
 def apply(overrides: Items[str], root: Node, problems: Problems) -> None:

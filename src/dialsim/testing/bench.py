@@ -34,20 +34,23 @@ class Bench:
     def read(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: Sequence[str],
+        overrides: str | Sequence[str],
         seed: int | None,
         replication: int,
     ) -> tuple[Scenario, int]:
         """The scenario, and the seed to run it with: that of the call, the test or the scenario."""
         from dialsim.scenario.models import Scenario
+        from dialsim.scenario.overrides import override_texts
 
         scenario = self._load(source, overrides)
         chosen = next(s for s in (seed, self.seed, scenario.seed) if s is not None)
         as_it_stands = scenario.source if not isinstance(source, Scenario) else None
-        self.replays.append(Replay(as_it_stands, tuple(overrides), chosen, replication))
+        self.replays.append(Replay(as_it_stands, override_texts(overrides), chosen, replication))
         return scenario, chosen
 
-    def _load(self, source: Scenario | Sketch | Path | str, overrides: Sequence[str]) -> Scenario:
+    def _load(
+        self, source: Scenario | Sketch | Path | str, overrides: str | Sequence[str]
+    ) -> Scenario:
         from dialsim.scenario.loading import is_text, load, loads
         from dialsim.scenario.models import Scenario
         from dialsim.testing.sketch import Sketch
@@ -85,7 +88,7 @@ class Runner:
     def __call__(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: Sequence[str] = (),
+        overrides: str | Sequence[str] = (),
         *,
         seed: int | None = None,
         replication: int = 0,
@@ -106,7 +109,7 @@ class Stepper:
     def __call__(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: Sequence[str] = (),
+        overrides: str | Sequence[str] = (),
         *,
         seed: int | None = None,
         replication: int = 0,
@@ -133,7 +136,7 @@ class Host:
     def __call__(
         self,
         source: Scenario | Sketch | Path | str,
-        overrides: Sequence[str] = (),
+        overrides: str | Sequence[str] = (),
         *,
         seed: int | None = None,
         webhook_url: str | None = None,

@@ -136,7 +136,7 @@ class Sketch:
         """The scenario as the text of a file."""
         return json.dumps(self._document, indent=2, ensure_ascii=False)
 
-    def scenario(self, overrides: Sequence[str] = ()) -> Scenario:
+    def scenario(self, overrides: str | Sequence[str] = ()) -> Scenario:
         """The scenario, read and checked as a file's; raises ScenarioError with all problems."""
         from dialsim.scenario.loading import loads
 
