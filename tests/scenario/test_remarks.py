@@ -82,6 +82,11 @@ def test_c9_many_instants_without_an_offset_are_one_warning() -> None:
     )
 
 
+def test_c9_an_instant_before_1970_is_past_in_either_reading() -> None:
+    start = SMALL.replace("startDateTime: 2026-01-05T02:00:00Z", "startDateTime: 1960-01-05")
+    assert loads(start).warnings == ()
+
+
 def test_an_override_without_an_offset_is_told_like_the_file() -> None:
     override = "organizations.Acme.campaigns.January.schedule.endDateTime=2026-02-05T17:00"
     (warning,) = loads(SMALL, overrides=[override]).warnings

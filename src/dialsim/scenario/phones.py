@@ -15,7 +15,7 @@ PLAUSIBLE_TEXT = (
 # 1669, 1800 xxx xxx) are left out: nobody answers them for themselves. Foreign ones: ITU-T E.164.
 _MOBILE, _FIXED = r"[689][0-9]{8}", r"[23457][0-9]{7}"
 _PLAUSIBLE = re.compile(rf"(?:0|\+66)(?:{_MOBILE}|{_FIXED})|\+(?!66)[1-9][0-9]{{6,14}}")
-_SEPARATORS = re.compile(r"\(0\)|[\s()/\-\u2010-\u2015.'\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+_SEPARATORS = re.compile(r"\(0\)|[\s()\-\u2010-\u2015.'\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 
 
 def is_plausible(tel: str) -> bool:

@@ -171,7 +171,7 @@ def _on_segments(
     Where nobody names them, segments are there for the tables.
     """
     own = _behaviours(organization, campaign)
-    known = {name for key in own for name in scenario.behaviours[key].answered_odds.by_segment}
+    known = [name for key in own for name in scenario.behaviours[key].answered_odds.by_segment]
     others = {
         name: key
         for key, behaviour in scenario.behaviours.items()
@@ -195,7 +195,7 @@ def _on_segments(
     )
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: str, known: Sequence[str]) -> str:
     plain = {other.strip().casefold(): other for other in known}
     near = get_close_matches(name.strip().casefold(), plain, n=1)
     return f"; did you mean {plain[near[0]]}?" if near else ""

@@ -57,14 +57,18 @@ class BareInstant:
 
 
 def bare_instants(root: Cursor) -> Iterator[BareInstant]:
-    """The instants of a good document's schedule requests that are UTC for want of an offset."""
+    """The instants of a good document's schedule requests that are UTC for want of an offset.
+
+    Those before 1970 are left out: they are past in either reading.
+    """
     for organization in root.at("organizations").items():
         for campaign, body in _bodies(organization):
             for field in INSTANTS:
                 text = body.at(field).text
-                if text is not None and not has_offset(text):
+                at = 0 if text is None or has_offset(text) else parse_instant_or_epoch(text)
+                if text is not None and at > 0:
                     name = f"{campaign} of {organization.at('name').text}"
-                    yield BareInstant(name, field, text, parse_instant_or_epoch(text))
+                    yield BareInstant(name, field, text, at)
 
 
 def _bodies(organization: Cursor) -> Iterator[tuple[str, Cursor]]:
