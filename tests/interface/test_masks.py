@@ -56,7 +56,7 @@ def test_d1_params_keep_their_keys_with_null_and_metadata_with_its_values() -> N
     }
 
 
-def test_d1_a_result_is_blanked_to_its_leaves_and_its_lists_emptied() -> None:
+def test_d1_a_result_keeps_its_keys_and_each_value_is_null_lists_included() -> None:
     result = {
         "version": "v2",
         "fixedAttr": {
@@ -71,9 +71,9 @@ def test_d1_a_result_is_blanked_to_its_leaves_and_its_lists_emptied() -> None:
     }
     assert mask_call_result(result) == {
         "version": None,
-        "fixedAttr": {"callSummary": None, "funnel": {"funnelFlow": [], "value": None}},
+        "fixedAttr": {"callSummary": None, "funnel": {"funnelFlow": None, "value": None}},
         "postCallAnalyticsResult": {
-            "promise": {"type": None, "value": None, "required": None, "enumVariant": []},
+            "promise": {"type": None, "value": None, "required": None, "enumVariant": None},
             "metadata__model": {"name": "m1", "notes": ["kept"]},
         },
         "metadata__trace": "t-1",
@@ -84,7 +84,7 @@ def leaves_outside_metadata(value: object) -> list[object]:
     if isinstance(value, Mapping):
         inner = (item for key, item in value.items() if not key.startswith("metadata__"))
         return [leaf for item in inner for leaf in leaves_outside_metadata(item)]
-    return list(value) if isinstance(value, list) else [value]
+    return [value]
 
 
 @given(OBJECTS)

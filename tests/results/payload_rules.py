@@ -265,7 +265,7 @@ def _expiry_faults(payload: dict[str, Any]) -> list[str]:
 
 
 def _emptied_faults(value: Any, path: str = "callResult") -> list[str]:
-    """An expired result: keys without values, but for metadata__… keys."""
+    """An expired result: every key with null (6.6), but for metadata__… keys."""
     if isinstance(value, dict):
         return [
             fault
@@ -273,4 +273,4 @@ def _emptied_faults(value: Any, path: str = "callResult") -> list[str]:
             if not key.startswith("metadata__")
             for fault in _emptied_faults(item, f"{path}.{key}")
         ]
-    return [] if value in (None, []) else [f"{path} is {value!r}"]
+    return [] if value is None else [f"{path} is {value!r}"]

@@ -174,6 +174,26 @@ def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(service: Servi
                 assert call["result"]["version"] is None
 
 
+def test_d1_a_removed_result_has_null_under_every_key(service: Service) -> None:
+    empty = {"type": None, "value": None, "required": None}
+    full = {
+        "version": None,
+        "fixedAttr": {"callSummary": None, "funnel": {"funnelFlow": None, "value": None}},
+        "postCallAnalyticsResult": {"promise": empty},
+    }
+    fallback = empty | {"description": None, "enumVariant": None}
+    alike = [full, full | {"postCallAnalyticsResult": {"error": fallback}}]
+    found = []
+    for result in stops(service):
+        for call_id in result.calls.call_id:
+            call = json.loads(service.call(0, call_id))["data"]
+            if call["dataExpired"]["output"] and call["result"]:
+                found.append(call["result"])
+    assert found
+    assert all(one in alike for one in found)
+    assert all(one in found for one in alike)
+
+
 def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: Service) -> None:
     service.exchange.simulation.advance(to="2026-01-05T02:30:00Z")
     call_id = Result(service.exchange.simulation.trace).calls.call_id[0]

@@ -31,7 +31,7 @@ def mask_agent_params(params: Mapping[str, object]) -> dict[str, object]:
 
 
 def mask_call_result(result: Mapping[str, object]) -> dict[str, object]:
-    """Mask a `callResult`: its keys stay at every depth, leaves are null and lists empty (D1).
+    """Mask a `callResult`: every key stays, at every depth; each value is null, lists too (D1).
 
     `metadata__…` keys keep their values, wherever they stand.
     """
@@ -42,6 +42,4 @@ def mask_call_result(result: Mapping[str, object]) -> dict[str, object]:
 
 
 def _blank(value: object) -> object:
-    if isinstance(value, Mapping):
-        return mask_call_result(value)
-    return [] if isinstance(value, list | tuple) else None
+    return mask_call_result(value) if isinstance(value, Mapping) else None

@@ -134,7 +134,9 @@ class RecipientPage(TypedDict):
 class Funnel(TypedDict):
     """How far the conversation came."""
 
-    funnel_flow: Annotated[list[str], Field(description="All steps in order; empty where removed.")]
+    funnel_flow: Annotated[
+        list[str] | None, Field(description="All steps in order; null where removed.")
+    ]
     value: Annotated[
         str | None, Field(description="The furthest step reached, or Unknown; null where removed.")
     ]
