@@ -325,7 +325,7 @@ FITS = {"api": "error", "next": 1}
     ("body", "errors"),
     [
         ([], ["body must be an object"]),
-        ({}, ["next is required"]),
+        ({}, ["next is required", "one of webhooks and api must be given"]),
         ({"next": 1}, ["one of webhooks and api must be given"]),
         (FITS | {"webhooks": "late"}, ["one of webhooks and api must be given"]),
         (FITS | {"webhooks": None, "next": None}, ["next is required"]),

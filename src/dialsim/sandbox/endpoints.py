@@ -12,6 +12,9 @@ from dialsim.sandbox.envelopes import MEDIA_TYPE
 from dialsim.sandbox.request_body import read_bytes, read_json
 from dialsim.sandbox.service import Service, require_uuid
 
+_MALFORMED = (400, "VALIDATION_FAILED")
+"""What a body of another content type is answered with: the interface has no 415 (section 7)."""
+
 
 class Endpoints:
     """Hands requests to the service; who asks is known by then."""
@@ -62,7 +65,7 @@ class Endpoints:
     async def _schedule(self, request: Request) -> Response:
         identifier = request.path_params["id"]
         require_uuid("id", identifier)  # C9: before the body
-        body = await read_json(request)
+        body = await read_json(request, unsupported=_MALFORMED)
         return _answer(self._service.schedule(_organization(request), identifier, body))
 
     async def _voices(self, _request: Request) -> Response:

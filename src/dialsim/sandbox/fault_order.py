@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from dialsim.interface.wire import NullAsAbsent, WireModel, given
+from dialsim.interface.wire import NullAsAbsent, given
+from dialsim.sandbox.shapes import Combined
 from dialsim.scenario.fields import Number, Text, Whole, broken, patterned
 from dialsim.scenario.units import PositiveDuration, format_duration
 
@@ -40,9 +41,10 @@ _GOES_WITH = {
     "status": "api error",
     "delay": "api slow",
 }
+_KINDS = {"webhooks", "api error", "api slow"}
 
 
-class FaultOrder(WireModel):
+class FaultOrder(Combined):
     """A fault of webhooks or of API answers: how often it strikes, and whom."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [given("webhooks"), given("api")]})
@@ -82,14 +84,18 @@ class FaultOrder(WireModel):
             return {name: value for name, value in order.items() if value is not None}
         return order
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> FaultOrder:
-        if (self.webhooks is None) == (self.api is None):
-            raise broken("one of webhooks and api must be given")
-        kinds = ["webhooks"] if self.webhooks else ["api", f"api {self.api}"]
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """There is one kind of fault, with what belongs to it."""
+        named = {name for name, value in given.items() if value is not None}
+        if len(named & {"webhooks", "api"}) != 1:
+            yield "one of webhooks and api must be given"
+            return
+        kinds = {"webhooks"} if "webhooks" in named else {"api", f"api {given['api']}"}
+        if kinds.isdisjoint(_KINDS):  # of what is no kind of answer, anything might go with it
+            kinds |= _KINDS - {"webhooks"}
         for name, kind in _GOES_WITH.items():
-            if getattr(self, name) is not None and kind not in kinds:
-                raise broken(f"{name} goes with {kind} alone")
-        if self.api == "slow" and self.delay is None:
-            raise broken("delay is required where api is slow")
-        return self
+            if name in named and kind not in kinds:
+                yield f"{name} goes with {kind} alone"
+        if given.get("api") == "slow" and "delay" not in named:
+            yield "delay is required where api is slow"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field, model_validator
+from collections.abc import Iterator, Mapping
+
+from pydantic import ConfigDict, Field
 
 from dialsim.engine.dialler import Dialler
-from dialsim.interface.wire import WireModel, given
-from dialsim.scenario.fields import Limit, Switch, Url, broken
+from dialsim.interface.wire import given
+from dialsim.sandbox.shapes import Combined
+from dialsim.scenario.fields import Limit, Switch, Url
 
 
-class OrganizationChanges(WireModel):
+class OrganizationChanges(Combined):
     """What is to be changed; what is left out stays, and null is no value but for the URL."""
 
     model_config = ConfigDict(
@@ -38,13 +41,12 @@ class OrganizationChanges(WireModel):
         default=None, description="true makes a new key; the old one is wrong at once."
     )
 
-    @model_validator(mode="after")
-    def _is_something(self) -> OrganizationChanges:
-        given = {name for name in self.model_fields_set if getattr(self, name) is not None}
-        if not given and "webhook_url" not in self.model_fields_set:
-            known = (field.alias or "" for field in type(self).model_fields.values())
-            raise broken(f"at least one of {', '.join(known)} must be given")
-        return self
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """Something is to be changed; null is a value of the URL alone."""
+        known = [field.alias or "" for field in cls.model_fields.values()]
+        if "webhookUrl" not in given and all(given.get(name) is None for name in known):
+            yield f"at least one of {', '.join(known)} must be given"
 
     def make(self, dialler: Dialler) -> None:
         """Make the changes that the engine knows of; none of them can fail."""

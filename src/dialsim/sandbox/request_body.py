@@ -1,6 +1,9 @@
-"""Bodies of requests: how much is read, and what counts as JSON."""
+"""Bodies of requests: how much is read, what counts as JSON, and what is refused by name."""
 
 from __future__ import annotations
+
+import codecs
+from email.message import Message
 
 import orjson
 from starlette.requests import Request
@@ -9,6 +12,14 @@ from dialsim.interface.errors import Refused
 
 MOST_BYTES = 1_048_576
 """The most that a request under /api may carry."""
+JSON = "application/json"
+
+Answer = tuple[int, str]
+"""The status and the code of a refusal."""
+UNSUPPORTED: Answer = (415, "UNSUPPORTED_MEDIA_TYPE")
+
+_READ = ("utf-8", "ascii")  # charsets, as codecs names them: the second is part of the first
+_NOTHING = (b"", b"{}")
 
 
 async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:
@@ -24,23 +35,64 @@ async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:
     return bytes(body)
 
 
-def media_type(request: Request) -> str:
-    """The body's type, in lower case and without parameters; "" where none is said."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+async def read_json(
+    request: Request, most: int = MOST_BYTES, unsupported: Answer = UNSUPPORTED
+) -> object:
+    """The decoded body; none at all is an empty object.
 
-
-async def read_json(request: Request, most: int = MOST_BYTES) -> object:
-    """The decoded body; a body of another content type, or none at all, is an empty object.
-
-    NaN and infinities are no JSON, and neither is anything but UTF-8.
+    One that is not said to be JSON is refused as `unsupported` says. NaN and infinities are no
+    JSON, and neither is anything but UTF-8.
     """
     body = await read_bytes(request, most)
-    if not body or media_type(request) != "application/json":
+    if not body:
         return {}
+    require_media_type(request, JSON, unsupported=unsupported)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         raise Refused(400, "VALIDATION_FAILED", ["body must be valid JSON"]) from None
+
+
+def require_media_type(request: Request, *known: str, unsupported: Answer = UNSUPPORTED) -> str:
+    """The type of the body, one of those known; any other is refused, and named.
+
+    So that no body is taken for what its sender doesn't say it is, nothing is guessed: a type is
+    needed, text is UTF-8, and nothing is packed.
+    """
+    header, types = request.headers.get("content-type", ""), " or ".join(known)
+    said = Message()
+    said["content-type"] = header
+    kind, charset = said.get_content_type(), said.get_content_charset("utf-8")
+    packed = request.headers.get("content-encoding", "identity")
+    if not header.strip():
+        wrong = f"Content-Type must be {types}, but there is none"
+    elif kind not in known:
+        wrong = f'Content-Type must be {types}, not "{header}"'
+    elif not _is_read(charset):
+        wrong = f'charset must be utf-8, not "{charset}"'
+    elif packed.lower() != "identity":
+        wrong = f'Content-Encoding must be left out, not "{packed}"'
+    else:
+        return kind
+    raise Refused(*unsupported, [wrong])
+
+
+async def refuse_body(request: Request) -> None:
+    """Refuse a body that nobody asks for; an empty object is as good as none."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if not any(nothing.startswith(body) for nothing in _NOTHING):
+            break
+    if body not in _NOTHING:
+        raise Refused(400, "VALIDATION_FAILED", ["body must be left out"])
+
+
+def _is_read(charset: str) -> bool:
+    try:
+        return codecs.lookup(charset).name in _READ
+    except (LookupError, ValueError):
+        return False
 
 
 def _too_large(most: int) -> Refused:

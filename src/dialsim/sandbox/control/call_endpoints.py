@@ -22,7 +22,7 @@ from dialsim.sandbox.envelopes import bare
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.page_number import PageNumber, count_pages, read_page
 from dialsim.sandbox.service import require_uuid
-from dialsim.sandbox.shapes import invalid, read_shape
+from dialsim.sandbox.shapes import invalid, query_of, read_shape
 from dialsim.sandbox.transition_table import TransitionRow, shown
 
 
@@ -69,8 +69,8 @@ class CallEndpoints:
         """The routes."""
         campaign = f"{PREFIX}/campaigns/{{id}}"
         return [
-            route(f"{campaign}/calls", get=self._calls),
-            route(f"{campaign}/transitions", get=self._transitions),
+            route(f"{campaign}/calls", query=["get"], get=self._calls),
+            route(f"{campaign}/transitions", query=["get"], get=self._transitions),
             route(f"{PREFIX}/calls/{{id}}/reanalyze", post=self._reanalyze),
         ]
 
@@ -109,9 +109,7 @@ class CallEndpoints:
         """The campaign, caught up with, and what is wanted of it."""
         identifier = request.path_params["id"]
         require_uuid("id", identifier)
-        query = request.query_params
-        # a parameter sent twice counts as one with a comma in it, as everywhere
-        wanted = read_shape(Wanted, {name: ",".join(query.getlist(name)) for name in query})
+        wanted = read_shape(Wanted, query_of(request))
         page = read_page(wanted.page)
         account, desk = self._exchange.campaign(identifier)
         desk.catch_up()

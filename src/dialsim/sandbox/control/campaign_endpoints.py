@@ -61,7 +61,13 @@ class CampaignEndpoints:
         """The routes."""
         campaigns = f"{PREFIX}/campaigns"
         return [
-            route(campaigns, get=self._list, post=self._create),
+            route(
+                campaigns,
+                query=["post"],
+                body=["post"],
+                get=self._list,
+                post=self._create,
+            ),
             route(f"{campaigns}/{{id}}", get=self._show, delete=self._delete),
             route(f"{campaigns}/{{id}}/resume", post=self._resume),
             route(f"{campaigns}/{{id}}/cancel", post=self._cancel),

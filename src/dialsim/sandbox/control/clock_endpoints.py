@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -16,9 +17,9 @@ from dialsim.sandbox.control_guard import PREFIX
 from dialsim.sandbox.envelopes import bare
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.request_body import read_json
-from dialsim.sandbox.shapes import read_shape
+from dialsim.sandbox.shapes import Combined, read_shape
 from dialsim.sandbox.virtual_clock import MOST_SPEED, VirtualClock
-from dialsim.scenario.fields import Number, broken
+from dialsim.scenario.fields import Number
 from dialsim.scenario.units import Duration, Instant
 
 
@@ -44,7 +45,7 @@ class ClockState(WireModel):
         )
 
 
-class Move(WireModel):
+class Move(Combined):
     """How the clock is to be moved: one of `to`, `by` and `until`."""
 
     model_config = ConfigDict(
@@ -55,11 +56,11 @@ class Move(WireModel):
     by: Duration | None = Field(default=None, examples=["2h"])
     until: Literal["nextEvent", "idle"] | None = None
 
-    @model_validator(mode="after")
-    def _is_one(self) -> Move:
-        if sum(way is not None for way in (self.to, self.by, self.until)) != 1:
-            raise broken("one of to, by and until must be given")
-        return self
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """There is exactly one way to go."""
+        if sum(given.get(way) is not None for way in ("to", "by", "until")) != 1:
+            yield "one of to, by and until must be given"
 
     async def carry_out(self, clock: VirtualClock) -> None:
         """Move the clock; returns when everything up to there has happened."""
@@ -73,7 +74,7 @@ class Move(WireModel):
             await clock.advance_to_idle()
 
 
-class Mode(WireModel):
+class Mode(Combined):
     """How the clock goes: moved by hand, or by itself at a speed."""
 
     mode: Literal["manual", "running"]
@@ -81,11 +82,11 @@ class Mode(WireModel):
         default=None, description="Times as fast as real time; 1 if left out.", examples=[600]
     )
 
-    @model_validator(mode="after")
-    def _has_speed_only_if_running(self) -> Mode:
-        if self.mode == "manual" and self.speed is not None:
-            raise broken("speed must be left out where mode is manual")
-        return self
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """What stands still has no speed."""
+        if given.get("mode") == "manual" and given.get("speed") is not None:
+            yield "speed must be left out where mode is manual"
 
     def carry_out(self, clock: VirtualClock) -> None:
         """Have the clock go so from now on."""
@@ -105,8 +106,8 @@ class ClockEndpoints:
     def routes(self) -> list[BaseRoute]:
         """The routes."""
         return [
-            route(f"{PREFIX}/clock", get=self._show, put=self._set),
-            route(f"{PREFIX}/clock/advance", post=self._advance),
+            route(f"{PREFIX}/clock", body=["put"], get=self._show, put=self._set),
+            route(f"{PREFIX}/clock/advance", body=["post"], post=self._advance),
         ]
 
     async def _show(self, _request: Request) -> Response:

@@ -47,18 +47,25 @@ class FaultState(WireModel):
 def read_fault(body: object, exchange: Exchange) -> InjectFault:
     """What is asked for, whom it strikes being known; raises Refused where that makes no sense."""
     order = read_shape(FaultOrder, body)
-    organization = campaign = None
+    unknown: list[str] = []
+    organization = campaign = owner = None
     if order.organization is not None:
-        organization = organization_of(order.organization, exchange).block.position
+        try:
+            organization = organization_of(order.organization, exchange).block.position
+        except Refused as refused:
+            unknown += refused.errors
     if order.campaign is not None:
         try:
-            account, desk = exchange.campaign(order.campaign)
+            owner, desk = exchange.campaign(order.campaign)
+            campaign = desk.place["campaign"]
         except Refused:
-            raise invalid(f'campaign "{order.campaign}" is not the id of one') from None
-        if organization not in (None, account.block.position):
-            text = f"campaign is one of {account.block.name}, not of {order.organization}"
-            raise invalid(text)
-        organization, campaign = desk.place["organization"], desk.place["campaign"]
+            unknown.append(f'campaign "{order.campaign}" is not the id of one')
+    if unknown:
+        raise invalid(*unknown)
+    if owner is not None and organization not in (None, owner.block.position):
+        raise invalid(f"campaign is one of {owner.block.name}, not of {order.organization}")
+    if owner is not None:
+        organization = owner.block.position
     return InjectFault(order=order, organization=organization, campaign=campaign)
 
 
@@ -79,7 +86,7 @@ class FaultEndpoints:
         """The routes."""
         faults = f"{PREFIX}/faults"
         return [
-            route(faults, get=self._list, post=self._add, delete=self._clear_all),
+            route(faults, body=["post"], get=self._list, post=self._add, delete=self._clear_all),
             route(f"{faults}/{{id}}", get=self._show, delete=self._clear),
         ]
 

@@ -51,7 +51,9 @@ class OrganizationEndpoints:
         return [
             route(organizations, get=self._list),
             # a name may have a slash in it
-            route(f"{organizations}/{{id:path}}", get=self._show, patch=self._change),
+            route(
+                f"{organizations}/{{id:path}}", body=["patch"], get=self._show, patch=self._change
+            ),
         ]
 
     async def _list(self, _request: Request) -> Response:

@@ -37,7 +37,7 @@ class PeopleEndpoints:
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
-        return [route(f"{PREFIX}/people", get=self._list, post=self._script)]
+        return [route(f"{PREFIX}/people", body=["post"], get=self._list, post=self._script)]
 
     async def _list(self, _request: Request) -> Response:
         scripts = self._exchange.simulation.scripts

@@ -8,16 +8,15 @@ import orjson
 from starlette.requests import Request
 
 from dialsim.engine.identity import agent_id
-from dialsim.interface.errors import Refused
 from dialsim.sandbox.account import Account
 from dialsim.sandbox.commands import AddCampaign
 from dialsim.sandbox.control.references import organization_of
 from dialsim.sandbox.control.routes import MOST_BYTES
 from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.request_body import media_type, read_bytes, read_json
-from dialsim.sandbox.shapes import invalid
+from dialsim.sandbox.request_body import JSON, read_bytes, read_json, require_media_type
+from dialsim.sandbox.shapes import invalid, query_of, refuse_query
 
-_TAKEN = ("application/json", "text/csv")
+_CSV = "text/csv"
 
 
 async def read_upload(request: Request, exchange: Exchange) -> AddCampaign:
@@ -26,13 +25,11 @@ async def read_upload(request: Request, exchange: Exchange) -> AddCampaign:
     A JSON body is the campaign's block as in a scenario file, and `organization`. Beside a CSV all
     of it but the recipients stands in the query. Raises Refused; the block itself is not checked.
     """
-    kind, csv = media_type(request), None
-    if kind not in _TAKEN:
-        text = f"Content-Type must be {' or '.join(_TAKEN)}"
-        raise Refused(415, "UNSUPPORTED_MEDIA_TYPE", [text])
-    if kind == "text/csv":
+    csv = None
+    if require_media_type(request, JSON, _CSV) == _CSV:
         block, csv = _from_query(request), await read_bytes(request, MOST_BYTES)
     else:
+        refuse_query(request)
         body = await read_json(request, MOST_BYTES)
         if not isinstance(body, dict):
             raise invalid("body must be an object")
@@ -43,10 +40,7 @@ async def read_upload(request: Request, exchange: Exchange) -> AddCampaign:
 
 
 def _from_query(request: Request) -> dict[str, Any]:
-    block: dict[str, Any] = {}
-    for name in request.query_params:
-        # a parameter sent twice counts as one with a comma in it, as everywhere
-        block[name] = ",".join(request.query_params.getlist(name))
+    block: dict[str, Any] = dict(query_of(request))
     if "schedule" in block:
         try:
             block["schedule"] = orjson.loads(block["schedule"])

@@ -21,7 +21,7 @@ from dialsim.sandbox.envelopes import bare
 from dialsim.sandbox.exchange import Exchange
 from dialsim.sandbox.page_number import count_pages, read_page
 from dialsim.sandbox.service import require_uuid
-from dialsim.sandbox.shapes import read_shape
+from dialsim.sandbox.shapes import query_of, read_shape
 from dialsim.sandbox.webhook_table import WebhookRow
 from dialsim.scenario.fields import patterned
 
@@ -60,14 +60,12 @@ class WebhookEndpoints:
         """The routes."""
         webhooks = f"{PREFIX}/webhooks"
         return [
-            route(webhooks, get=self._list),
+            route(webhooks, query=["get"], get=self._list),
             route(f"{webhooks}/{{n}}/resend", post=self._resend),
         ]
 
     async def _list(self, request: Request) -> Response:
-        query = request.query_params
-        # a parameter sent twice counts as one with a comma in it, as everywhere
-        wanted = read_shape(WantedWebhooks, {name: ",".join(query.getlist(name)) for name in query})
+        wanted = read_shape(WantedWebhooks, query_of(request))
         page = read_page(wanted.page)
         table = self._exchange.webhooks
         try:

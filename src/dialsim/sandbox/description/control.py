@@ -51,9 +51,8 @@ _CLOCK = (
         answer=ClockState,
         body=Move,
         failures=(
-            *fail.GUARDED,
+            *fail.BODY,
             fail.BEFORE_NOW,
-            fail.TOO_LARGE_HERE,
             fail.CLOCK_BUSY,
             fail.CLOCK_RUNNING,
             fail.NOT_IDLE,

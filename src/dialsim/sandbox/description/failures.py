@@ -51,9 +51,12 @@ NO_TOKEN = FailureKind(401, "CONTROL_TOKEN_REQUIRED", "The control token is requ
 WRONG_TOKEN = FailureKind(401, "INVALID_CONTROL_TOKEN", "Invalid control token")
 ELSEWHERE = FailureKind(403, "FORBIDDEN", "The control plane answers this machine alone")
 TOO_LARGE_HERE = TOO_LARGE._replace(text="The request body must not be larger than 268435456 bytes")
-GUARDED = (NO_TOKEN, WRONG_TOKEN, ELSEWHERE, OUR_FAULT)
+UNKNOWN_MEDIA = FailureKind(
+    415, "UNSUPPORTED_MEDIA_TYPE", 'Content-Type must be application/json, not "text/plain"'
+)
+GUARDED = (NO_TOKEN, WRONG_TOKEN, ELSEWHERE, INVALID_BODY, OUR_FAULT)
 """How every request of the control plane may fail."""
-BODY = (*GUARDED, INVALID_BODY, TOO_LARGE_HERE)
+BODY = (*GUARDED, TOO_LARGE_HERE, UNKNOWN_MEDIA)
 """How every one with a body may fail."""
 BEFORE_NOW = FailureKind(
     400, "VALIDATION_FAILED", "to must not be before now, 2026-01-05T02:00:00.000Z"
@@ -81,8 +84,10 @@ NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
     409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
 )
-UNKNOWN_MEDIA = FailureKind(
-    415, "UNSUPPORTED_MEDIA_TYPE", "Content-Type must be application/json or text/csv"
+UNKNOWN_UPLOAD = FailureKind(
+    415,
+    "UNSUPPORTED_MEDIA_TYPE",
+    'Content-Type must be application/json or text/csv, not "text/plain"',
 )
 NO_FILE = FailureKind(404, "FILE_NOT_FOUND", "File not found")
 WRONG_SIGNATURE = FailureKind(403, "INVALID_SIGNATURE", "The link's signature is wrong")
@@ -108,7 +113,7 @@ def failures(kinds: Iterable[FailureKind]) -> dict[str, Any]:
 
 
 def _response(status: int, kinds: list[FailureKind]) -> dict[str, Any]:
-    codes = [kind.code for kind in kinds]
+    codes = list(dict.fromkeys(kind.code for kind in kinds))
     own = {"properties": {"statusCode": {"const": status}, "code": {"enum": codes}}}
     response = {
         "description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}",
