@@ -124,6 +124,24 @@ def test_with_a_token_from_the_environment_others_may_steer() -> None:
         server.communicate()
 
 
+def test_another_address_of_this_machine_serves_the_control_plane_too() -> None:
+    server = serve("--port", "0", "--host", "127.0.0.2")
+    try:
+        assert server.stdout is not None
+        url = next(line for line in server.stdout if line.startswith("Serving")).split()[2]
+        assert url.startswith("http://127.0.0.2:")
+        assert httpx.get(f"{url}/_dialsim/clock").json()["mode"] == "manual"
+        assert httpx.get(f"{url}/", follow_redirects=True).status_code == 200
+        own_page = {"Origin": url}
+        moved = httpx.post(f"{url}/_dialsim/clock/advance", headers=own_page, json={"by": "1s"})
+        assert moved.status_code == 200
+        foreign = {"Origin": "http://127.0.0.1:8400"}
+        assert httpx.get(f"{url}/_dialsim/clock", headers=foreign).status_code == 403
+    finally:
+        server.kill()
+        server.communicate()
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test", ""])
 def test_without_a_token_only_loopback_is_listened_on(host: str) -> None:
     with pytest.raises(DialsimError, match="--host"):

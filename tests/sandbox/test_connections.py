@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
-from tests.sandbox.asking import exchange_of_the_corpus, key
+from tests.sandbox.asking import WORLD, exchange_of_the_corpus, key
 from tests.sandbox.serving import Served, served
 
+import dialsim
 from dialsim.sandbox.connection import Connection, Patience
 from dialsim.sandbox.endpoints import Endpoints
 
@@ -278,6 +282,35 @@ def test_what_is_no_http_is_refused(sandbox: Served, said: bytes) -> None:
         assert refusal(heard(client)) == (400, "BAD_REQUEST")
 
 
+@pytest.mark.parametrize(
+    "framing",
+    [
+        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 7\r\n",
+        "content-length: 0\r\ntransfer-encoding: Chunked\r\n",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_body_whose_length_is_said_in_two_ways_is_refused(
+    sandbox: Served, framing: str, method: str
+) -> None:
+    """Two readers might see different requests in it: one could be smuggled past a proxy."""
+    smuggled = f"GET /voice-demo/catalog HTTP/1.1\r\n{HOST}\r\n"
+    with sandbox.connect() as client:
+        head = f"{method} /voice-demo/catalog HTTP/1.1\r\n{HOST}{framing}\r\n"
+        client.sendall(f"{head}0\r\n\r\n{smuggled}".encode())
+        said = heard(client)
+    assert said.count(b"HTTP/1.1") == 1
+    assert refusal(said) == (400, "BAD_REQUEST")
+
+
+def test_chunks_are_refused_of_a_client_that_speaks_http_1_0(sandbox: Served) -> None:
+    with sandbox.connect() as client:
+        head = f"POST /voice-demo/catalog HTTP/1.0\r\n{HOST}Transfer-Encoding: chunked\r\n\r\n"
+        client.sendall(f"{head}0\r\n\r\n".encode())
+        assert refusal(heard(client)) == (400, "BAD_REQUEST")
+
+
 def test_a_body_that_stops_making_sense_is_refused_and_is_no_fault_of_ours(
     sandbox: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -327,6 +360,45 @@ def test_connections_beyond_the_most_there_may_be_are_refused() -> None:
             assert one_answer(again)[0] == 200
 
 
+def test_a_slow_fault_takes_no_connection_from_the_control_plane() -> None:
+    """As many clients as the real server takes wait for answers that are held back."""
+    with ExitStack() as waiting, dialsim.Sandbox(WORLD) as sandbox:
+        sandbox.faults.strike_api("slow", 1_000, delay="1m")
+        host, _, port = sandbox.url.removeprefix("http://").partition(":")
+        request = f"GET /api/agent/list HTTP/1.1\r\n{HOST}{KEY}\r\n".encode()
+        for _ in range(Connection.most):
+            client = socket.create_connection((host, int(port)), timeout=30)
+            waiting.enter_context(client).sendall(request)
+        with httpx.Client(base_url=sandbox.url, timeout=10) as control:
+            while control.get("/_dialsim/faults/1").json()["struck"] < Connection.most:
+                time.sleep(0.01)
+            assert control.post("/_dialsim/clock/advance", json={"by": "1h"}).is_success
+            assert control.get("/_dialsim/").is_success
+            assert control.delete("/_dialsim/faults").is_success
+        refused = httpx.get(f"{sandbox.url}/api/agent/list", headers={"X-API-Key": key("Acme")})
+        assert (refused.status_code, refused.json()["code"]) == (503, "TOO_MANY_CONNECTIONS")
+        waiting.close()
+        assert sandbox.clock.advance(hours=1)
+        while httpx.get(f"{sandbox.url}/voice-demo/catalog").status_code == 503:
+            time.sleep(0.01)
+
+
+def test_a_connection_of_the_control_plane_serves_the_others_once_there_is_room() -> None:
+    clock = f"GET /_dialsim/clock HTTP/1.1\r\n{HOST}\r\n".encode()
+    with ExitStack() as open_clients, served(exchange_of_the_corpus(), connection=Few) as sandbox:
+        clients = []
+        for connected in range(1, 4):
+            clients.append(open_clients.enter_context(sandbox.connect()))
+            wait_until(lambda connected=connected: sandbox.connections == connected)
+        first, _, third = clients
+        third.sendall(clock)
+        assert one_answer(third)[0] == 200
+        first.close()
+        wait_until(lambda: sandbox.connections == 2)
+        third.sendall(CATALOG + clock)
+        assert one_answer(third)[0] == 200
+
+
 # -- what is said of it ----------------------------------------------------------------------------
 
 
@@ -371,6 +443,27 @@ def test_keys_are_never_logged(
     for secret in (key("Acme"), wrong):
         assert not [record for record in logs if secret in record.getMessage()]
         assert secret not in printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (CATALOG, 200),
+        (f"GET /_dialsim/clock HTTP/1.1\r\n{HOST}\r\n".encode(), 200),
+        (f"GET /api/agent/list HTTP/1.1\r\n{HOST}\r\n".encode(), 401),
+        (b"nonsense\r\n\r\n", 400),
+        (f"GET /{'x' * 17_000} HTTP/1.1\r\n{HOST}\r\n".encode(), 431),
+    ],
+)
+def test_every_answer_says_when_it_was_made(sandbox: Served, said: bytes, status: int) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    with sandbox.connect() as client:
+        client.sendall(said)
+        head = client.recv(65_536).partition(b"\r\n\r\n")[0].decode()
+    assert head.startswith(f"HTTP/1.1 {status} ")
+    [date] = re.findall(r"^date: (.*?)\r?$", head, re.MULTILINE | re.IGNORECASE)
+    assert date.endswith(" GMT")
+    assert before <= parsedate_to_datetime(date) <= datetime.now(UTC)
 
 
 @pytest.mark.parametrize("path", ["/", "/openapi.json", "/api/agent/list", "/voice-demo/catalog"])

@@ -195,6 +195,9 @@ def test_c5_c6_c8_commands_go_by_the_rules(client: Client) -> None:
         {"Host": "127.0.0.1.elsewhere.test"},
         {"Host": "elsewhere.test@127.0.0.1:8400", "Origin": "http://elsewhere.test"},
         {"Host": "[::1"},
+        {"Host": "127.0.0.256"},
+        {"Host": "127.1"},
+        {"Host": "10.0.0.1:8400"},
         HOME | {"Origin": "http://elsewhere.test"},
         HOME | {"Origin": "null"},
         HOME | {"Origin": "http://127.0.0.1:9999"},
@@ -206,7 +209,10 @@ def test_a_web_page_from_elsewhere_steers_nothing(client: Client, headers: dict[
     assert client.exchange.simulation.status("Acme/Running") == "RUNNING"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8400", "localhost:8400", "[::1]:8400", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:8400", "localhost:8400", "[::1]:8400", "LOCALHOST", "127.0.0.2:80", "127.8.9.1"],
+)
 def test_a_page_of_the_sandbox_itself_may_steer(client: Client, host: str) -> None:
     headers = {"Host": host, "Origin": f"http://{host}"}
     assert client.ask("GET", "/_dialsim/clock", headers).status_code == 200

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import Any
 
 import h11
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import Refused
+from dialsim.sandbox.control_guard import is_control
 from dialsim.sandbox.envelopes import failure
+
+_CLOSE = {"Connection": "close"}
+_NO_HTTP = Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,10 @@ class Patience:
 class Connection(H11Protocol):
     """One client's connection. Whoever is too slow is dropped without an answer.
 
-    A head that is too long gets 431, what is no HTTP 400. Connections beyond `most` at a time get
-    503, those beyond twice as many are not listened to at all.
+    A head that is too long gets 431, what is no HTTP 400. Of connections beyond `most` at a time
+    only requests to the control plane are answered, all others get 503: were they taken by clients
+    that wait for slow answers, nobody could end the fault. Those beyond twice as many are not
+    listened to at all.
     """
 
     patience = Patience()
@@ -125,16 +132,27 @@ class Connection(H11Protocol):
     # -- refusals ---------------------------------------------------------------------------------
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, unless there are too many connections, or its head is too long."""
-        if self._is_one_too_many:
-            text = f"There are more than {self.most} connections"
-            refused = Refused(503, "TOO_MANY_CONNECTIONS", [text])
-        elif self._is_too_long(scope):
-            refused = _too_long(self.most_headers, self.most_head_bytes)
+        """Serve one request, unless it is refused for its head or for want of room."""
+
+        async def dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [_date(), *message["headers"]]
+            await send(message)
+
+        refused = self._refusal(scope)
+        if refused is None:
+            await self._application(scope, receive, dated)
         else:
-            await self._application(scope, receive, send)
-            return
-        await failure(refused, {"Connection": "close"})(scope, receive, send)
+            await failure(refused, _CLOSE)(scope, receive, dated)
+
+    def _refusal(self, scope: Scope) -> Refused | None:
+        self._is_one_too_many &= len(self.connections) > self.most
+        if self._is_one_too_many and not is_control(scope["path"]):
+            text = f"There are more than {self.most} connections"
+            return Refused(503, "TOO_MANY_CONNECTIONS", [text])
+        if self._is_too_long(scope):
+            return _too_long(self.most_headers, self.most_head_bytes)
+        return _NO_HTTP if _is_ambiguous(scope) else None
 
     def _is_too_long(self, scope: Scope) -> bool:
         headers = scope["headers"]
@@ -146,11 +164,7 @@ class Connection(H11Protocol):
         """Answer what is no HTTP, or has too long a head, in the error envelope, and hang up."""
         error = sys.exception()
         too_long = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
-        refused = (
-            _too_long(self.most_headers, self.most_head_bytes)
-            if too_long
-            else Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])
-        )
+        refused = _too_long(self.most_headers, self.most_head_bytes) if too_long else _NO_HTTP
         if self.cycle is not None:
             self.cycle.disconnected = True  # whatever is under way is not answered any more
             self.cycle.message_event.set()
@@ -159,10 +173,28 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def _send(self, refused: Refused) -> None:
-        response = failure(refused, {"Connection": "close"})
-        head = h11.Response(status_code=response.status_code, headers=response.raw_headers)
+        response = failure(refused, _CLOSE)
+        headers = [_date(), *response.raw_headers]
+        head = h11.Response(status_code=response.status_code, headers=headers)
         for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
+
+
+def _is_ambiguous(scope: Scope) -> bool:
+    """Whether a body's length is said so that a proxy in front may understand another request.
+
+    That is one with `Content-Length` beside `Transfer-Encoding`, or chunked in HTTP/1.0 (RFC 9112,
+    section 6.1).
+    """
+    names = {name for name, _ in scope["headers"]}
+    if b"transfer-encoding" not in names:
+        return False
+    return b"content-length" in names or scope["http_version"] == "1.0"
+
+
+def _date() -> tuple[bytes, bytes]:
+    """The header that says when an answer was made, in real time (RFC 9110, section 6.6.1)."""
+    return b"date", formatdate(usegmt=True).encode()
 
 
 def _too_long(headers: int, size: int) -> Refused:

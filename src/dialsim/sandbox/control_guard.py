@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -12,7 +13,6 @@ from dialsim.interface.errors import Refused
 from dialsim.sandbox.control_token import ControlToken
 from dialsim.sandbox.envelopes import failure
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 PREFIX = "/_dialsim"
 
 _PAGE = f"{PREFIX}/"
@@ -34,7 +34,7 @@ class ControlGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "http" and _is_control(scope["path"]):
+        if scope["type"] == "http" and is_control(scope["path"]):
             try:
                 answer = self._answer(Request(scope))
             except Refused as refused:
@@ -82,13 +82,14 @@ class ControlGuard:
             raise Refused(401, "CONTROL_TOKEN_REQUIRED", ["The control token is required"])
 
 
-def _is_control(path: str) -> bool:
+def is_control(path: str) -> bool:
+    """Whether a path belongs to the control plane or its page."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def _is_addressed_here(request: Request) -> bool:
     hosts = request.headers.getlist("host")
-    return len(hosts) == 1 and _hostname(f"http://{hosts[0]}") in LOOPBACK
+    return len(hosts) == 1 and _is_loopback(_hostname(f"http://{hosts[0]}"))
 
 
 def _is_of_our_pages(request: Request) -> bool:
@@ -120,6 +121,14 @@ def _hostname(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+def _is_loopback(name: str | None) -> bool:
+    """Whether it is this machine by every resolver: `localhost`, or a number such as 127.0.0.2."""
+    try:
+        return name == "localhost" or ip_address(name or "").is_loopback
+    except ValueError:
+        return False
 
 
 def _forbidden(text: str) -> Refused:

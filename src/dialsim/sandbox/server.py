@@ -102,7 +102,7 @@ def configuration(
         log_level="warning",
         access_log=False,  # what is asked for is no secret, but who asks is
         server_header=False,
-        date_header=False,
+        date_header=False,  # uvicorn's is made by its ticks, of which `Server` has none
         proxy_headers=False,  # who asks, by what address, makes no difference
         **more,
     )
