@@ -7,18 +7,21 @@ import io
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from tests.sandbox.asking import Client, control, exchange_of_the_corpus
+from tests.sandbox.asking import WORLD, Client, control, exchange_of_the_corpus, key
 
 import dialsim
+from cli.program import dialsim as dialsim_program
 from dialsim.report.run_folder import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox import run_archive
 from dialsim.sandbox.app import application
 from dialsim.sandbox.exchange import Exchange
 from dialsim.scenario.loading import with_overrides
+from dialsim.scenario.models import Scenario
 from dialsim.testing import Sketch
 
 FILES = {
@@ -103,10 +106,10 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
     async def scene() -> httpx.Response:
         loop = asyncio.get_running_loop()
 
-        def pack(trace: object) -> object:
+        def pack(*given: Any) -> object:
             loop.call_soon_threadsafe(packing.set)
             asyncio.run_coroutine_threadsafe(moved.wait(), loop).result(timeout=30)
-            return real(trace)
+            return real(*given)
 
         monkeypatch.setattr(run_archive, "pack", pack)
         transport = httpx.ASGITransport(application(exchange))
@@ -120,3 +123,92 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
 
     assert unpacked(asyncio.run(scene()))["summary.json"] == expected
     assert Result(exchange.simulation.trace).summary.to_json() != expected
+
+
+# -- API keys --------------------------------------------------------------------------------------
+
+KEYS = {name: key(name) for name in ("Acme", "Beta", "Gamma")}
+MASKED = {
+    name: f"{name.lower()}_{'x' * 31}{number}" for number, name in enumerate(KEYS, 1)
+}  # keys must differ
+KEYED = JANUARY.having(api_key="acme_0123456789abcdef0123456789abcdef")
+
+
+def exported(scenario: Scenario, query: str = "") -> dict[str, bytes]:
+    return unpacked(control(Client(Exchange(scenario)), "GET", f"/export{query}"))
+
+
+def test_an_export_holds_no_api_keys() -> None:
+    found = unpacked(control(Client(exchange_of_the_corpus()), "GET", "/export"))
+    for secret in KEYS.values():
+        assert not [name for name, content in found.items() if secret.encode() in content]
+    text = WORLD.read_text("utf-8")
+    for name, secret in KEYS.items():
+        text = text.replace(secret, MASKED[name])
+    assert found["scenario.yaml"].decode() == text
+    keys = {block.name: block.api_key for block in dialsim.loads(text).organizations}
+    assert keys == MASKED
+
+
+@pytest.mark.parametrize("query", ["?apiKeys=false", "?apiKeys=true"])
+def test_an_export_holds_api_keys_where_they_are_asked_for(query: str) -> None:
+    found = exported(dialsim.load(WORLD), query)["scenario.yaml"]
+    assert (found == WORLD.read_bytes()) is (query == "?apiKeys=true")
+
+
+@pytest.mark.parametrize("query", ["?apiKeys=", "?apiKeys=1", "?apiKeys=True", "?apiKeys"])
+def test_whether_api_keys_are_asked_for_is_said_clearly(query: str) -> None:
+    response = control(Client(Exchange(JANUARY.scenario())), "GET", f"/export{query}")
+    assert (response.status_code, response.json()["errors"]) == (
+        400,
+        ["apiKeys must be true or false"],
+    )
+
+
+def test_keys_are_masked_in_overrides_too() -> None:
+    scenario = with_overrides(JANUARY.scenario(), [f"organizations.0.apiKey={KEYS['Acme']}"])
+    manifest = json.loads(exported(scenario)["manifest.json"])
+    assert manifest["overrides"] == [f"organizations.0.apiKey={MASKED['Acme']}"]
+
+
+def test_a_key_that_is_the_end_of_another_one_is_masked_as_well() -> None:
+    text = WORLD.read_text("utf-8").replace(KEYS["Beta"], f"my_{KEYS['Acme']}")
+    found = exported(dialsim.loads(text))["scenario.yaml"].decode()
+    assert KEYS["Acme"] not in found
+    assert f"apiKey: my_acme_{'x' * 31}2\n" in found
+
+
+def test_a_text_that_spells_a_key_otherwise_is_left_out() -> None:
+    spelt = KEYED.text.replace("acme_0", "\\x61cme_0")
+    assert dialsim.loads(spelt).organizations[0].api_key == KEYS["Acme"]
+    assert set(exported(dialsim.loads(spelt))) == FILES - {"scenario.yaml"}
+    assert set(exported(dialsim.loads(spelt), "?apiKeys=true")) == FILES
+
+
+@pytest.mark.parametrize("query", ["", "?apiKeys=true"])
+def test_the_page_of_an_export_can_be_made_anew(tmp_path: Path, query: str) -> None:
+    end = "2026-01-05T11:00:00Z"
+    client = Client(Exchange(dialsim.loads(KEYED.text, overrides=[f"clock.end={end}"])))
+    control(client, "POST", "/clock/advance", {"to": end})
+    found = unpacked(control(client, "GET", f"/export{query}"))
+    for name, content in found.items():
+        (tmp_path / name).write_bytes(content)
+    made = dialsim_program("report", tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert (tmp_path / "report.html").read_bytes() == found["report.html"]
+
+
+def test_the_export_is_saved_from_python(tmp_path: Path) -> None:
+    with dialsim.Sandbox(KEYED.text) as sandbox:
+        for api_keys in (False, True):
+            file = tmp_path / f"{api_keys}.zip"
+            assert sandbox.export(file, api_keys=api_keys) == file
+            with zipfile.ZipFile(file) as archive:
+                assert set(archive.namelist()) == FILES
+                found = archive.read("scenario.yaml").decode()
+            assert (KEYS["Acme"] in found) is api_keys
+        with pytest.raises(dialsim.DialsimError, match=r"False\.zip is there already"):
+            sandbox.export(tmp_path / "False.zip")
+        with pytest.raises(dialsim.DialsimError, match=r"run\.zip can't be written: No such"):
+            sandbox.export(tmp_path / "nowhere" / "run.zip")
+    assert {path.name for path in tmp_path.iterdir()} == {"False.zip", "True.zip"}

@@ -38,14 +38,21 @@ class ControlClient:
         headers = {"Content-Type": "text/csv"}
         return self._answer("POST", path, content=csv, params=query, headers=headers)
 
+    def download(self, path: str) -> bytes:
+        """The answer to a GET as it is; errors as of `ask`."""
+        return self._response("GET", path).content
+
     def _answer(self, method: str, path: str, **more: Any) -> Any:
+        return self._response(method, path, **more).json()
+
+    def _response(self, method: str, path: str, **more: Any) -> httpx.Response:
         if self._http.is_closed:
             raise DialsimError("the sandbox was stopped")
         try:
             response = self._http.request(method, path, **more)
         except httpx.HTTPError as error:
             raise DialsimError(f"the sandbox doesn't answer: {error}") from error
-        answer = response.json()
         if response.is_error:
+            answer = response.json()
             raise Refused(answer["statusCode"], answer["code"], answer["errors"])
-        return answer
+        return response

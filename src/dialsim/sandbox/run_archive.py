@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zipfile
+from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -11,21 +13,24 @@ from typing import IO
 from dialsim.engine.trace import Trace
 from dialsim.report.run_folder import write_run
 from dialsim.results.result import Result
+from dialsim.scenario.masked_keys import with_masked_keys
 
 _PACKED = (".parquet",)  # these are small already
 _FIRST_YEAR = 1980  # of a zip file's calendar
 
 
-def pack(trace: Trace) -> IO[bytes]:
+def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
     """A zip file of all tables, webhooks, summary and report of a run so far, read from its start.
 
     The file has no name: it is gone when it is closed. It takes as long as writing the folder;
-    `trace` must not grow meanwhile. What would help is measured, as for the folder, where the run
-    is over and went as its scenario says: other runs can't be compared with it.
+    `trace` must not grow meanwhile. API keys in the scenario are masked unless `api_keys`. What
+    would help is measured, as for the folder, where the run is over and went as its scenario says:
+    other runs can't be compared with it.
     """
     with TemporaryDirectory(prefix="dialsim-export-") as place:
+        shown = trace if api_keys else _masked(trace)
         pairs = None if _is_plain(trace) else 0
-        folder = write_run(Result(trace), Path(place) / "run", pairs=pairs)
+        folder = write_run(Result(shown), Path(place) / "run", pairs=pairs)
         packed = TemporaryFile()  # noqa: SIM115 - whoever asked closes it
         try:
             with zipfile.ZipFile(packed, "w") as archive:
@@ -36,6 +41,12 @@ def pack(trace: Trace) -> IO[bytes]:
             packed.close()
             raise
     return packed
+
+
+def _masked(trace: Trace) -> Trace:
+    world = copy(trace.world)
+    world.scenario = with_masked_keys(world.scenario)
+    return replace(trace, world=world)
 
 
 def _is_plain(trace: Trace) -> bool:

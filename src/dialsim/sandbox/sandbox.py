@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
@@ -171,6 +172,26 @@ class Sandbox:
         Its webhooks are the POSTs that were really made, and the payloads that were kept.
         """
         return Result(self._running.snapshot())
+
+    def export(self, file: str | os.PathLike[str], *, api_keys: bool = False) -> Path:
+        """Save the run so far as a new zip file: the folder of `dialsim run --out` (`result`).
+
+        API keys that the scenario gives are masked in it unless `api_keys`. Raises DialsimError
+        where the file is there already or can't be written.
+        """
+        place = Path(file)
+        draft = place.with_name(f".{place.name}.part")
+        if place.exists():
+            raise DialsimError(f"{place} is there already: name another file, or remove it")
+        query = "?apiKeys=true" if api_keys else ""
+        packed = self._running.client.download(f"/_dialsim/export{query}")
+        try:
+            draft.write_bytes(packed)
+            draft.replace(place)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise DialsimError(f"{place} can't be written: {error.strerror}") from None
+        return place
 
     # -- commands ---------------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ class Scenario(Model):
                     content.update(campaign.recipients.table.digest)
         return content.hexdigest()
 
-    def loaded(self, origin: Origin, remarks: tuple[Remark, ...]) -> Scenario:
+    def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
         """The same scenario, with where it came from and what is to be said about it."""
         loaded = self.model_copy()
         loaded._origin = origin

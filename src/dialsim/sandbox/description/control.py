@@ -7,7 +7,7 @@ from dialsim.sandbox.control.organization_endpoints import ChangedOrganization, 
 from dialsim.sandbox.description import failures as fail
 from dialsim.sandbox.description.campaigns import CALL_OPERATIONS, CAMPAIGN_OPERATIONS
 from dialsim.sandbox.description.faults import FAULT_OPERATIONS, PEOPLE_OPERATIONS
-from dialsim.sandbox.description.operation import Operation
+from dialsim.sandbox.description.operation import Operation, query
 from dialsim.sandbox.description.webhooks import WEBHOOK_OPERATIONS
 from dialsim.sandbox.organization_changes import OrganizationChanges
 
@@ -97,8 +97,12 @@ _EXPORT = (
         "/_dialsim/export",
         "exportRun",
         "Export the run so far",
-        "What dialsim run --out would have written, as a zip file.",
+        "What dialsim run --out would have written, as a zip file. The scenario's API keys are "
+        "masked in it.",
         media="application/zip",
+        parameters=(
+            query("apiKeys", "Leave the API keys in the scenario.", {"type": "boolean"}, False),
+        ),
         failures=fail.GUARDED,
     ),
 )
