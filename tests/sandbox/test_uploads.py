@@ -97,6 +97,18 @@ def test_recipients_may_come_as_csv_and_the_rest_in_the_query(client: Client) ->
     assert newest["agentParams"] == {"amount": 7}
 
 
+def test_f2_an_empty_name_is_none_as_only_a_masked_one_is_shown_as_an_empty_text(
+    client: Client,
+) -> None:
+    people = [{"tel": "0890000001", "customerName": ""}, {"tel": "0890000002"}]
+    block = {"organization": "Acme", "agent": "Survey", "name": "Listed", "recipients": people}
+    ids = [control(client, "POST", "/campaigns", block).json()["id"]]
+    csv = 'tel,customerName\n0890000001,""\n0890000002,\n'
+    ids.append(upload(client, csv, organization="Acme", agent="Survey", name="CSV").json()["id"])
+    for identifier in ids:
+        assert [person["customerName"] for person in listed(client, identifier)] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("change", "errors"),
     [

@@ -16,6 +16,7 @@ TIME_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 """A time of the day, 24-hour with a two-digit hour: `09:00`."""
 
 _TIME = re.compile(TIME_PATTERN[1:-1])
+_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,14 @@ class Fields:
             self._note(f"{name} must not be greater than {most}", name)
         else:
             return number
+        return None
+
+    def day_of_week(self, name: str) -> int | None:
+        """An integer from 1 to 7; the interface has one text for whatever is none (section 4.6)."""
+        number = _whole(self._fields.get(name))
+        if number is not None and 1 <= number <= _DAYS:
+            return number
+        self._note(f"{name} must not be greater than {_DAYS}", name)
         return None
 
     def boolean(self, name: str) -> bool | None:

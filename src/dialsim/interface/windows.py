@@ -61,7 +61,7 @@ def read_time_windows(body: Fields, name: str) -> tuple[DayWindows, ...]:
     """Read the array of days called `name`, noting what is wrong with it item by item (C10)."""
     read = []
     for item in body.objects(name, ("dayOfWeek", "time")):
-        day = item.integer("dayOfWeek", 1, 7)
+        day = item.day_of_week("dayOfWeek")
         ranges = []
         for span in item.objects("time", ("start", "end")):
             start, end = span.time_of_day("start"), span.time_of_day("end")

@@ -64,7 +64,6 @@ class Endpoints:
 
     async def _schedule(self, request: Request) -> Response:
         identifier = request.path_params["id"]
-        require_uuid("id", identifier)  # C9: before the body
         body = await read_json(request, unsupported=_MALFORMED)
         return _answer(self._service.schedule(_organization(request), identifier, body))
 

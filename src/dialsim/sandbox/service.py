@@ -80,10 +80,10 @@ class Service:
         return success("Get Call details successfully", desk.call(call, self._simulation.at))
 
     def schedule(self, organization: int, identifier: str, body: object) -> bytes:
-        """Start a campaign (4.6); `body` is decoded JSON. The id's form comes before it (C9)."""
-        require_uuid("id", identifier)
+        """Start a campaign (4.6); `body` is decoded JSON, and its shape comes first (C9)."""
         request = read_schedule(body)
         assert isinstance(body, dict)  # anything else was refused
+        require_uuid("id", identifier)
         desk = self._campaign(organization, identifier)
         self.exchange.carry_out(ScheduleCampaign(**desk.place, body=body))
         data = _state(desk, CampaignStatus.SCHEDULED)

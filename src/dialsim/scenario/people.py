@@ -152,7 +152,7 @@ def tabled(recipients: Sequence[Recipient]) -> PeopleTable:
     table = PeopleTable()
     for index, person in enumerate(recipients):
         table.tels.append(person.tel)
-        table.names.append(person.customer_name)
+        table.names.append(person.customer_name or None)  # F2
         table.ids.append(person.id)
         table.segments.append(person.segment)
         table.scripts.append(person.script)

@@ -156,7 +156,7 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
 
 
 def _advice(fault: Fault, culprit: Cursor) -> str:
-    """What to do where YAML has made a number of a text, or a text has another spelling."""
+    """What to do where a text of the interface leaves that open in a file."""
     if fault.message.endswith("must be a string"):
         return quoting(culprit)
     if isinstance(culprit.node, Scalar) and isinstance(culprit.value, int | float):
@@ -166,6 +166,8 @@ def _advice(fault: Fault, culprit: Cursor) -> str:
     if _DATE in fault.message and culprit.text is not None:
         meant = instant_meant(culprit.text)
         return f"; write {meant}" if meant else f", such as {_EXAMPLE}"
+    if culprit.path[-1] == "dayOfWeek":
+        return "; it is a whole number from 1, Monday, to 7, Sunday"
     if culprit.path[-1] == "retryInterval" and culprit.text is not None:
         try:
             return f"; it is in milliseconds, here {parse_duration(culprit.text)}"
