@@ -53,7 +53,7 @@ CAMPAIGN_OPERATIONS = (
         parameters=UPLOAD,
         body=UploadedCampaign,
         other_media="text/csv",
-        failures=(*fail.BODY, fail.NOT_ALLOWED, fail.UNKNOWN_UPLOAD),
+        failures=(*fail.BODY, fail.NOT_ALLOWED, fail.UNKNOWN_MEDIA),
         links={
             "itself": link("getCampaign", "id", "id"),
             "itsStart": link("scheduleCampaign", "id", "id"),

@@ -51,12 +51,12 @@ NO_TOKEN = FailureKind(401, "CONTROL_TOKEN_REQUIRED", "The control token is requ
 WRONG_TOKEN = FailureKind(401, "INVALID_CONTROL_TOKEN", "Invalid control token")
 ELSEWHERE = FailureKind(403, "FORBIDDEN", "The control plane answers this machine alone")
 TOO_LARGE_HERE = TOO_LARGE._replace(text="The request body must not be larger than 268435456 bytes")
-UNKNOWN_MEDIA = FailureKind(
+NOT_JSON = FailureKind(
     415, "UNSUPPORTED_MEDIA_TYPE", 'Content-Type must be application/json, not "text/plain"'
 )
 GUARDED = (NO_TOKEN, WRONG_TOKEN, ELSEWHERE, INVALID_BODY, OUR_FAULT)
 """How every request of the control plane may fail."""
-BODY = (*GUARDED, TOO_LARGE_HERE, UNKNOWN_MEDIA)
+BODY = (*GUARDED, TOO_LARGE_HERE, NOT_JSON)
 """How every one with a body may fail."""
 BEFORE_NOW = FailureKind(
     400, "VALIDATION_FAILED", "to must not be before now, 2026-01-05T02:00:00.000Z"
@@ -84,7 +84,7 @@ NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
     409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
 )
-UNKNOWN_UPLOAD = FailureKind(
+UNKNOWN_MEDIA = FailureKind(
     415,
     "UNSUPPORTED_MEDIA_TYPE",
     'Content-Type must be application/json or text/csv, not "text/plain"',
