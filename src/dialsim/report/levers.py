@@ -9,7 +9,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from dialsim.experiments.variants import Change, Variant
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, ScheduleRequest
 from dialsim.interface.windows import DayWindows, TimeRange
 from dialsim.results.thai_time import duration_text
@@ -158,11 +158,11 @@ def _pace(scenario: Scenario) -> Iterator[_Lever]:
 
 
 def _end(bound: _Bound) -> Iterator[_Lever]:
-    """Where people expired: a day more."""
+    """Where people expired: a day more, as long as there is one (T5)."""
     changes = [
         Change(f"{path}.endDateTime", f'"{format_instant(request.end_date_time + _DAY_MS)}"')
         for path, request in bound.schedules()
-        if request.end_date_time is not None
+        if request.end_date_time is not None and request.end_date_time <= LAST_INSTANT - _DAY_MS
     ]
     if bound.figures.values["people_expired"]:
         yield "endDateTime a day later", changes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialsim.results.held_back import HeldBack
 from dialsim.results.stream.figures import AnalysisFigures, WebhookFigures
-from dialsim.results.thai_time import THAI
+from dialsim.results.thai_time import in_thai_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +223,7 @@ def _plain(value: Any) -> Any:
             part = getattr(value, name)
             plain[name] = _plain(part)
             if name in _INSTANTS:
-                plain[f"{name}_thai"] = _text(part.astimezone(THAI)) if part else None
+                plain[f"{name}_thai"] = _text(in_thai_time(part)) if part else None
         return plain
     if isinstance(value, tuple):
         return [_plain(part) for part in value]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 THAI = timezone(timedelta(hours=7), "Thai time")
 
@@ -19,6 +19,11 @@ def thai(instant: int) -> datetime:
     Python's dates end with 9999, so what is in the year 10000 of Thai time is shown as its end.
     """
     return _EPOCH + min(timedelta(milliseconds=instant), _LAST)
+
+
+def in_thai_time(moment: datetime) -> datetime:
+    """An aware datetime as `thai` has it."""
+    return thai((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1))
 
 
 def date_text(instant: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.dates import AutoDateLocator
+from matplotlib.dates import AutoDateLocator, num2date
 from matplotlib.ticker import Formatter
 from numpy.typing import NDArray
 
@@ -16,11 +16,33 @@ from dialsim.results.spans import Spans
 from dialsim.results.thai_time import THAI, date_text, thai
 
 DAY_MS = 86_400_000
+_CYCLE = 146_097  # days of 400 years, after which dates and days of the week are the same again
 
 
 def days(at: NDArray[np.integer] | NDArray[np.floating] | float) -> NDArray[np.float64]:
     """Instants in ms as matplotlib counts time: days since 1970, UTC."""
     return np.asarray(at, dtype=np.float64) / DAY_MS
+
+
+class ThaiDates(AutoDateLocator):
+    """Round instants of Thai time, found 400 years earlier.
+
+    matplotlib looks beyond both ends of an axis, and Python's dates end with the year 9999.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(tz=THAI, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+
+    def __call__(self) -> Sequence[float]:
+        """The ticks of the axis as it is shown."""
+        assert self.axis is not None
+        low, high = self.axis.get_view_interval()
+        return self.tick_values(low, high)
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        """The ticks between two instants, which are as `days` has them."""
+        ends = [num2date(value - _CYCLE, tz=THAI) for value in sorted((vmin, vmax))]  # type: ignore[no-untyped-call]
+        return [value + _CYCLE for value in super().tick_values(*ends)]  # type: ignore[no-untyped-call]
 
 
 class ThaiTicks(Formatter):
@@ -61,7 +83,7 @@ class ThaiInstants(Formatter):
 
 def instant_axis(axis: Axis) -> None:
     """Make an axis that is not the one of time, such as y, show instants of Thai time."""
-    axis.set_major_locator(AutoDateLocator(tz=THAI, minticks=3, maxticks=7))  # type: ignore[no-untyped-call]
+    axis.set_major_locator(ThaiDates())
     axis.set_major_formatter(ThaiInstants())
 
 
@@ -69,7 +91,7 @@ def time_axis(ax: Axes, start: int, end: int) -> str:
     """Make x the Thai time from `start` to `end` (ms); returns the label that it is to bear."""
     margin = max((end - start) // 50, 1000)
     ax.set_xlim(float(days(start - margin)), float(days(end + margin)))
-    ax.xaxis.set_major_locator(AutoDateLocator(tz=THAI, minticks=3, maxticks=7))  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_locator(ThaiDates())
     ax.xaxis.set_major_formatter(ThaiTicks())
     years = sorted({thai(start).year, thai(end).year})
     return f"Thai time, {'–'.join(map(str, years))}"

@@ -1,0 +1,74 @@
+"""Runs in the last days of the year 9999, where time ends (T5), have tables, summary and pages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.dates import AutoDateLocator
+from matplotlib.figure import Figure
+
+import dialsim
+from dialsim.report.run_folder import run_report
+from dialsim.results.plots.thai_axis import time_axis
+from dialsim.results.thai_time import THAI, thai
+from report.pages import Reader
+
+ROUND_THE_CLOCK = [
+    {"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)
+]
+
+
+def campaign(start: str, **body: Any) -> dialsim.Result:
+    schedule = {"startDateTime": start, "timeWindows": ROUND_THE_CLOCK, **body}
+    written = {
+        "name": "The last one",
+        "organizations": [
+            {
+                "name": "Acme",
+                "maxConcurrentCalls": 2,
+                "webhook": {"url": "https://receiver.example/results"},
+                "agents": [{"name": "R"}],
+                "campaigns": [
+                    {"name": "A", "agent": "R", "recipients": {"count": 60}, "schedule": schedule}
+                ],
+            }
+        ],
+    }
+    return dialsim.run(dialsim.loads(json.dumps(written)))
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "9999-12-29T11:50:00Z",
+        "9999-12-30T23:00:00Z",
+        "9999-12-31T16:50:00Z",  # in Thailand the year 10000 begins ten minutes later
+        "9999-12-31T23:55:00Z",
+    ],
+)
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_t5_a_run_in_the_last_days_has_tables_a_summary_and_a_page(
+    start: str, attempts: int
+) -> None:
+    retries = {"maxAttempts": attempts, "retryInterval": 3_600_000}
+    last = {"endDateTime": "9999-12-31T23:59:59.999Z"} if attempts == 3 else {}
+    result = campaign(start, **retries, **last)
+    assert len(result.calls) > 0
+    assert len(result.recipients) == 60
+    assert json.loads(result.summary.to_json())["end_thai"].startswith("9999-12-")
+    assert "The last one" in "".join(Reader(run_report(result, 2)).text)
+
+
+@pytest.mark.parametrize(
+    "length", [90_000, 3_600_000, 9 * 3_600_000, 6 * 86_400_000, 90 * 86_400_000]
+)
+def test_the_ticks_of_a_picture_are_those_that_matplotlib_chooses(length: int) -> None:
+    start = 1_767_578_400_000
+    ax = Figure().add_subplot()
+    time_axis(ax, start, start + length)
+    ends = [thai(round(day * 86_400_000)) for day in ax.get_xlim()]
+    usual = AutoDateLocator(tz=THAI, minticks=3, maxticks=7).tick_values(*ends)
+    assert np.allclose(ax.xaxis.get_majorticklocs(), usual, atol=1e-9, rtol=0)
