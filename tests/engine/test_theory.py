@@ -31,7 +31,7 @@ MINUTE = 60_000
 
 def paths(
     count: int, slots: int, replications: int, *, body: dict[str, Any] | None = None, end: str = "",
-    engine: dict[str, Any] | None = None, **behaviour: Any
+    engine: dict[str, Any] | None = None, recipients: dict[str, Any] | None = None, **behaviour: Any
 ) -> Iterator[CallRows]:  # fmt: skip
     """The calls of each replication of one campaign; by default everybody answers at once."""
     schedule = {"startDateTime": "2026-01-04T17:00:00Z", "timeWindows": OPEN, **(body or {})}
@@ -49,7 +49,7 @@ def paths(
                     {
                         "name": "A",
                         "agent": "Agent",
-                        "recipients": {"count": count},
+                        "recipients": {"count": count, **(recipients or {})},
                         "schedule": schedule,
                     }
                 ],
@@ -217,6 +217,22 @@ def test_theory_people_who_never_answer() -> None:
     )
     has_attempts(attempts, [1.0, 0.4 + 0.6 * 0.5, 0.4 + 0.6 * 0.25])
     has_share(reached, 0.6 * (1 - 0.5**3))
+
+
+def test_theory_segments_differ_from_replication_to_replication() -> None:
+    # A chance of 0.3 is certain under odds times 10⁶, to 0.0003 %, and none under odds times 0:
+    # the people reached are those of one segment, a binomial variate.
+    n, p = 200, 0.2
+    sample = []
+    for path in paths(
+        n, n, 400,
+        recipients={"segments": {"yes": p, "no": 1 - p}},
+        outcomes={"answered": 0.3, "noAnswer": 0.7},
+        answeredOdds={"bySegment": {"yes": 1e6, "no": 0}},
+    ):  # fmt: skip
+        sample.append(float((path.kind == ENDED[CallStatus.COMPLETED]).sum()))
+    variance = n * p * (1 - p)
+    has_mean_and_variance(sample, n * p, variance, variance * (1 - 6 * p * (1 - p)))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def read(folder: Path, content: str | bytes) -> People:
     data = content if isinstance(content, bytes) else content.encode()
     (folder / "lists" / "people.csv").write_bytes(data)
     scenario = loads(ASKING, folder=folder)
-    return people(scenario.organizations[0].campaigns[0].recipients, 1, 0, 0)
+    return people(scenario.organizations[0].campaigns[0].recipients, 1, 0, 0, 0)
 
 
 def test_all_columns_are_read_in_any_order(folder: Path) -> None:

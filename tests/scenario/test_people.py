@@ -15,11 +15,13 @@ from dialsim.scenario.scripts import Step, parse_script
 from .files import FULL, SMALL
 
 
-def generated(count: int, seed: int = 1, organization: int = 0, campaign: int = 0) -> People:
+def generated(
+    count: int, seed: int = 1, replication: int = 0, organization: int = 0, campaign: int = 0
+) -> People:
     recipients = GeneratedRecipients.model_validate(
         {"count": count, "agentParams": {"amount": 100}, "segments": {"vip": 0.1, "mass": 0.9}}
     )
-    return people(recipients, seed, organization, campaign)
+    return people(recipients, seed, replication, organization, campaign)
 
 
 def test_generated_numbers_are_thai_mobile_numbers_and_unique() -> None:
@@ -58,6 +60,23 @@ def test_generated_people_are_pinned_to_their_values() -> None:
     assert crowd.customer_names() == ["วิทยา ธรรมดี", "เกียรติศักดิ์ ทวีทรัพย์", "ลัดดา ชื่นใจ"]
 
 
+def test_p7_segments_are_drawn_anew_in_each_replication_and_numbers_and_names_are_not() -> None:
+    crowds = [generated(1000, replication=replication) for replication in range(4)]
+    assert all(crowd.tels() == crowds[0].tels() for crowd in crowds)
+    assert all(crowd.customer_names() == crowds[0].customer_names() for crowd in crowds)
+    drawn = {tuple(crowd.segment.tolist()) for crowd in crowds if crowd.segment is not None}
+    assert len(drawn) == 4
+    again = generated(1000, replication=3).segment
+    assert again is not None
+    assert tuple(again.tolist()) in drawn
+
+
+def test_p7_people_who_are_listed_keep_their_segments_in_every_replication() -> None:
+    listed = loads(FULL).organizations[0].campaigns[1].recipients
+    found = [people(listed, 1, replication, 0, 1).segment for replication in range(4)]
+    assert [None if codes is None else codes.tolist() for codes in found] == [[0]] * 4
+
+
 def test_segments_have_their_shares() -> None:
     crowd = generated(100_000)
     assert crowd.segments == ("vip", "mass")
@@ -68,7 +87,7 @@ def test_segments_have_their_shares() -> None:
 
 
 def test_a_million_generated_people_cost_nothing_until_they_are_asked_for() -> None:
-    crowd = people(GeneratedRecipients.model_validate({"count": 1_000_000}), 1, 0, 0)
+    crowd = people(GeneratedRecipients.model_validate({"count": 1_000_000}), 1, 0, 0, 0)
     assert crowd.count == 1_000_000
     assert crowd.segment is None
     assert crowd.script is None
@@ -76,7 +95,7 @@ def test_a_million_generated_people_cost_nothing_until_they_are_asked_for() -> N
 
 
 def test_listed_people_are_columns_in_the_files_order() -> None:
-    crowd = people(loads(FULL).organizations[0].campaigns[1].recipients, 1, 0, 1)
+    crowd = people(loads(FULL).organizations[0].campaigns[1].recipients, 1, 0, 0, 1)
     assert crowd.tels() == ["0812345678"]
     assert crowd.customer_names() == ["สมชาย ใจดี"]
     assert crowd.agent_params(0) == {"amount": 12.5}
@@ -94,7 +113,7 @@ def test_people_without_a_script_have_code_minus_one_beside_those_with_one() -> 
     recipients = (
         loads(SMALL.replace("{count: 10}", listed)).organizations[0].campaigns[0].recipients
     )
-    crowd = people(recipients, 1, 0, 0)
+    crowd = people(recipients, 1, 0, 0, 0)
     assert crowd.script is not None
     assert crowd.script.tolist() == [-1, 0, 0]
     assert len(crowd.scripts) == 1
@@ -113,7 +132,7 @@ def test_a_script_reads_step_by_step() -> None:
 def listed(*people_: str) -> People:
     text = SMALL.replace("{count: 10}", f"[{', '.join(people_)}]")
     clocked = "clock: {start: 2026-01-05T02:00:00Z}\n" + text
-    return people(loads(clocked).organizations[0].campaigns[0].recipients, 1, 0, 0)
+    return people(loads(clocked).organizations[0].campaigns[0].recipients, 1, 0, 0, 0)
 
 
 ENDED = "lastEndedAt: 2026-01-05T02:00:00Z"

@@ -155,7 +155,7 @@ class World:
         from dialsim.scenario.people import people
 
         place = owner.position, len(owner.campaigns)
-        listed = people(campaign.recipients, self.seed, *place)
+        listed = people(campaign.recipients, self.seed, self.replication, *place)
         block = CampaignBlock(
             organization=owner.position,
             position=place[1],

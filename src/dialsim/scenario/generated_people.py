@@ -22,13 +22,15 @@ class Generator:
     """Makes up the people of one campaign; person i is the same however many there are.
 
     Numbers are a bijection of the index (affine, modulo the 300 million mobile numbers), so that
-    no two people of a campaign share one.
+    no two people of a campaign share one. Numbers and names are labels, alike in all replications
+    of a seed; segments decide how people react, and are drawn anew in each.
     """
 
-    __slots__ = ("_factor", "_key", "_offset")
+    __slots__ = ("_factor", "_key", "_offset", "_replication")
 
-    def __init__(self, seed: int, organization: int, campaign: int) -> None:
+    def __init__(self, seed: int, replication: int, organization: int, campaign: int) -> None:
         self._key = (seed, organization, campaign)
+        self._replication = replication
         draw = self._draws(_NUMBER)
         self._offset = int(draw.integers(_NUMBERS))
         self._factor = int(draw.integers(_NUMBERS // 10, _NUMBERS))
@@ -36,7 +38,11 @@ class Generator:
             self._factor += 1
 
     def _draws(self, purpose: int) -> np.random.Generator:
-        return np.random.Generator(np.random.Philox(np.random.SeedSequence((*self._key, purpose))))
+        anew = self._replication > 0 and purpose == _SEGMENT
+        key = np.random.SeedSequence(
+            (*self._key, purpose), spawn_key=(self._replication,) if anew else ()
+        )
+        return np.random.Generator(np.random.Philox(key))
 
     def tels(self, start: int, stop: int) -> list[str]:
         """The numbers of the people from index `start` up to `stop`, ten digits each."""

@@ -166,15 +166,19 @@ def tabled(recipients: Sequence[Recipient]) -> PeopleTable:
 
 
 def people(
-    recipients: Recipients, seed: int, organization_position: int, campaign_position: int
+    recipients: Recipients,
+    seed: int,
+    replication: int,
+    organization_position: int,
+    campaign_position: int,
 ) -> People:
     """The people of a campaign, which stands at these positions (from 0) of the scenario.
 
-    Seed and positions decide the numbers, names and segments of generated people, and nothing
-    else does: not the replication, and not how many people there are.
+    Seed and positions decide the numbers and names of generated people, and with the replication
+    their segments; how many people there are does not.
     """
     if isinstance(recipients, GeneratedRecipients):
-        generator = Generator(seed, organization_position, campaign_position)
+        generator = Generator(seed, replication, organization_position, campaign_position)
         return GeneratedPeople(recipients, generator)
     if isinstance(recipients, RecipientsFile):
         return ListedPeople(recipients.table)
