@@ -50,7 +50,9 @@ class NaiveModel:
         self.env = simpy.Environment(initial_time=self.request.start_date_time)
         self.slots = simpy.Resource(self.env, organization.settings.max_concurrent_calls)
         self.windows = Windows.of(self.request.time_windows)
-        self.reactions: Reactions = world.reactions(campaign, campaign.agent.behaviour)
+        self.reactions: Reactions = world.reactions(
+            campaign, campaign.agent.behaviour, self.request
+        )
         self.people = campaign.people.count
         self.tally = Tally()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import dialsim
@@ -112,6 +113,21 @@ def test_a_forecast_from_the_middle_makes_friday_where_one_from_scratch_does_not
     assert gone_on.finish < datetime(2026, 1, 9, 11, 30, tzinfo=UTC)
     assert from_scratch.status == "EXPIRED"
     assert from_scratch.people_expired > 50
+
+
+def test_who_did_not_answer_by_wednesday_is_harder_to_reach_than_who_was_never_called() -> None:
+    scenario = dialsim.load(FOLDER / "forecast-from-the-middle.yaml")
+    calls = [dialsim.run(scenario, replication=replication).calls for replication in range(30)]
+    everything = pd.concat(calls)
+    answered = everything["status"] == "COMPLETED"
+    first = everything["attempt"] == 1
+    second = (everything["attempt"] == 2) & (everything["call"] == 1)
+    # By the default behaviour (docs/default-behaviour.md) 50 % and then 35 % answer.
+    for chosen, share in ((first, 0.5), (second, 0.349)):
+        error = (share * (1 - share) / chosen.sum()) ** 0.5
+        assert abs(answered[chosen].mean() - share) < 4 * error
+    reached = len(everything.loc[answered]) / 30 + 117
+    assert abs(reached / 300 - 0.75) < 0.02
 
 
 def test_who_was_reached_by_wednesday_is_left_alone() -> None:

@@ -87,7 +87,9 @@ def behaviour(rng: random.Random, unit: int) -> Scenario:
         "talkTime": {"dist": "lognormal", "mean": f"{3 * unit}ms", "sd": f"{3 * unit}ms"},
     }
     if rng.random() < 0.5:
-        written["people"] = {"reachable": 1.0, "concentration": rng.choice((0.5, 6))}
+        written["people"] = rng.choice(
+            ({"concentration": 0.5}, {"concentration": 6, "deadNumbers": rest / 8})
+        )
     if rng.random() < 0.3:  # many things in one instant
         written["setupTime"], written["talkTime"] = f"{unit}ms", f"{2 * unit}ms"
         written["ringTime"]["answered"] = rng.choice((0, f"{unit}ms"))

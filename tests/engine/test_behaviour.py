@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from dialsim.engine.behaviour import Reactions
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.interface.instants import parse_instant
+from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.behaviour import Behaviour
+from dialsim.scenario.history import Past
 from dialsim.scenario.scripts import Script, parse_script
 
 NOON = parse_instant("2026-01-05T05:00:00Z")  # Monday 12:00 in Thailand
@@ -21,6 +24,7 @@ HOUR, DAY = 3_600_000, 86_400_000
 OUTCOMES = {"answered": 0.35, "noAnswer": 0.45, "busy": 0.12, "failed": 0.08}
 ENDS = {"answered": "COMPLETED", "noAnswer": "NO_ANSWER", "busy": "BUSY", "failed": "FAILED"}
 PEOPLE = 40_000
+MANY_ODDS = {"byHour": {"12": 3.0}, "byAttempt": [1.0, 0.1, 7.0]}
 
 
 @dataclass
@@ -32,12 +36,15 @@ class Crowd:
     segment: NDArray[np.int16] | None = None
     scripts: tuple[Script, ...] = ()
     script: NDArray[np.int32] | None = None
+    history: Mapping[int, Past] = field(default_factory=dict)
 
 
 def reactions(crowd: Crowd | None = None, seed: int = 11, **behaviour: Any) -> Reactions:
     crowd = crowd or Crowd()
     written = Behaviour.model_validate({"outcomes": OUTCOMES, **behaviour})
-    return Reactions(written, 0, Draws(seed, 0, (0, 0), crowd.count), crowd)  # type: ignore[arg-type]
+    draws = Draws(seed, 0, (0, 0), crowd.count)
+    request = ScheduleRequest(start_date_time=NOON)
+    return Reactions(written, 0, draws, crowd, request)  # type: ignore[arg-type]
 
 
 def outcomes(
@@ -145,14 +152,16 @@ def test_a_segment_not_listed_and_no_segment_are_1() -> None:
             assert after == before
 
 
-@pytest.mark.parametrize("reachable", [0.36, 0.9, 1.0])
+@pytest.mark.parametrize("reachable", [0.36, 0.9, None])
+@pytest.mark.parametrize("dead", [0.0, 0.03, 0.08])
 @pytest.mark.parametrize("concentration", [0.5, 6, 500, None])
-def test_outcomes_hold_over_all_people_however_they_differ(
-    reachable: float, concentration: float | None
+def test_p7_outcomes_hold_over_all_people_however_they_differ(
+    reachable: float | None, dead: float, concentration: float | None
 ) -> None:
-    people = {"reachable": reachable, "concentration": concentration}
+    people = {"reachable": reachable, "deadNumbers": dead, "concentration": concentration}
     ends = outcomes(reactions(people=people))
-    assert close(share(ends, "answered"), 0.35)
+    for name, expected in OUTCOMES.items():
+        assert close(share(ends, name), expected)
 
 
 def test_who_is_not_reachable_never_answers_and_the_others_do() -> None:
@@ -162,6 +171,37 @@ def test_who_is_not_reachable_never_answers_and_the_others_do() -> None:
         for i, end in enumerate(outcomes(of, attempt=attempt, people=4000)):
             ever[i] += end == "COMPLETED"
     assert close(sum(map(bool, ever)) / 4000, 0.5 * (1 - 0.3**12), 4000)
+
+
+def test_p7_a_dead_number_fails_on_every_attempt_and_the_others_fail_less_often() -> None:
+    of = reactions(people={"deadNumbers": 0.06, "concentration": 6}, answeredOdds=MANY_ODDS)
+    failed = np.array(
+        [[end == "FAILED" for end in outcomes(of, attempt, people=4000)] for attempt in range(1, 9)]
+    )
+    # of the others 0.02 of 0.59 unanswered calls fail: nobody eight times
+    always = failed.all(axis=0)
+    assert close(always.mean(), 0.06, 4000)
+    assert of.dial(int(always.argmax()), 1, NOON, 0.0).ring_ms == 0
+    unanswered = np.array([end != "COMPLETED" for end in outcomes(of, people=4000)])
+    assert close((failed[0] & ~always).sum() / (unanswered & ~always).sum(), 0.02 / 0.59, 2000)
+
+
+def test_p7_all_numbers_may_be_dead() -> None:
+    of = reactions(outcomes={"failed": 1.0}, people={"deadNumbers": 1.0, "concentration": 6})
+    assert set(outcomes(of, people=500)) == {"FAILED"}
+
+
+def test_p7_a_dead_number_takes_setup_and_the_ring_time_of_failed() -> None:
+    of = reactions(
+        outcomes={"answered": 0.5, "failed": 0.5},
+        people={"deadNumbers": 0.5},
+        setupTime="2s",
+        ringTime={"failed": "3s"},
+        talkTime="75s",
+    )
+    found = {tuple(of.dial(i, 1, NOON, 0.0)) for i in range(100)}
+    assert ("FAILED", 2000, 3000, 0) in found
+    assert {end for end, *_ in found} == {"FAILED", "COMPLETED"}  # nobody else fails
 
 
 def test_people_keep_their_own_chance_which_is_a_beta() -> None:
@@ -215,6 +255,28 @@ def test_times_are_drawn_for_each_person_and_attempt() -> None:
     talks = np.array([[of.dial(i, n, NOON, 0.0).talk_ms for i in range(4000)] for n in (1, 2)])
     assert abs(talks.mean() - 60_000) < 4 * 60_000 / 8000**0.5
     assert abs(np.corrcoef(talks)[0, 1]) < 4 / 4000**0.5
+
+
+def test_p1_setup_ring_and_talk_times_are_drawn_apart_and_apart_from_the_outcome() -> None:
+    drawn = {"dist": "exponential", "mean": "60s"}
+    of = reactions(
+        outcomes={"answered": 0.5, "noAnswer": 0.5},
+        setupTime=drawn,
+        ringTime={"answered": drawn, "noAnswer": drawn},
+        talkTime=drawn,
+    )
+    found = [of.dial(i, 1, NOON, 0.0) for i in range(8000)]
+    answered = np.array([reaction.outcome == "COMPLETED" for reaction in found])
+    setup, ring, talk = np.array([reaction[1:] for reaction in found]).T
+    apart = {
+        "setup and ring": (setup, ring),
+        "setup and outcome": (setup, answered),
+        "ring and outcome": (ring, answered),
+        "setup and talk": (setup[answered], talk[answered]),
+        "ring and talk": (ring[answered], talk[answered]),
+    }
+    for pair, (one, other) in apart.items():
+        assert abs(np.corrcoef(one, other)[0, 1]) < 4 / len(one) ** 0.5, pair
 
 
 def test_a_redial_meets_the_same_draws_and_only_the_instant_differs() -> None:

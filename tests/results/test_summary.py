@@ -126,6 +126,30 @@ def test_the_capacity_follows_the_limit_and_counts_open_time_only() -> None:
     assert limits == [1, 3]
 
 
+def test_slots_in_use_are_those_of_open_time_only() -> None:
+    # Open from 0 to 60 and from 120 to 180, where it ends. Of 90 + 5 + 10 s of calls 30 are closed.
+    times = [{"start": "09:00", "end": "09:01"}, {"start": "09:02", "end": "09:10"}]
+    log = """
+    0      0 1 scheduled
+    0      1 1 scheduled
+    0      2 1 scheduled
+    0      0 1 released
+    0      0 1 dialled
+    90000  0 1 BUSY
+    120000 1 1 released
+    120000 1 1 dialled
+    125000 1 1 BUSY
+    170000 2 1 released
+    170000 2 1 dialled
+    180000 2 1 BUSY
+    """
+    life = "0 SCHEDULED schedule\n0 RUNNING start\n180000 COMPLETED all_final"
+    body = {"timeWindows": [{"dayOfWeek": 1, "time": times}]}
+    run = summary(HandCampaign(log, 3, life=life, body=body))
+    assert run.slots_in_use_mean == run.campaigns[0].slots_in_use_mean == 75_000 / 120_000
+    assert run.slots_capacity_share == 75_000 / (2 * 120_000)
+
+
 def test_withdrawn_dials_timeouts_and_drops_are_counted_apart() -> None:
     run = summary(
         HandCampaign(

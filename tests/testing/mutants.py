@@ -1,4 +1,4 @@
-"""Engines that break one rule each: what the rule tests must not let pass.
+"""Engines that break one rule each: what the tests must not let pass.
 
 As a pytest plugin (`-p testing.mutants`) it breaks the rule that DIALSIM_MUTANT names.
 """
@@ -8,26 +8,48 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from dialsim.engine import clock, dialler
-from dialsim.engine.caller_ids import NONE, CallerIds
+from dialsim.engine.caller_ids import NONE, CallerIds, NumberUse
 from dialsim.engine.campaign import Campaign
+from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.clock import Step
 from dialsim.engine.dialler import Dialler
+from dialsim.engine.failed_attempts import FailedAttempts
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.status import CallStatus
+from dialsim.results.occupancy import Occupancy
 
-MUTANTS: dict[str, Callable[[], None]] = {}
+RULE_TESTS = "engine/test_rules_*.py"
 
 
-def breaks(rule: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Enter a function under the rule that the engine breaks from its call on."""
+class Mutant(NamedTuple):
+    """What breaks a rule from its call on, and the tests that notice (a pattern of files)."""
+
+    mutate: Callable[[], None]
+    tests: str
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def breaks(
+    rule: str, tests: str = RULE_TESTS
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Enter a function under the rule that is broken from its call on.
+
+    What has no rule has a word instead. The tests that notice have the one or the other in their
+    names.
+    """
 
     def enter(mutate: Callable[[], None]) -> Callable[[], None]:
-        MUTANTS[rule] = mutate
+        assert rule not in MUTANTS
+        MUTANTS[rule] = Mutant(mutate, tests)
         return mutate
 
     return enter
@@ -214,5 +236,57 @@ def _whoever_was_reached_is_called_again() -> None:
     wrap(Campaign, "call_ended", deaf)
 
 
+def confuse(purpose: Purpose, taken: Purpose) -> None:
+    """Make draws for one purpose of the uniforms of another."""
+
+    def confused(original: Any, self: Any, asked: Purpose, *given: Any, **named: Any) -> Any:
+        return original(self, taken if asked is purpose else asked, *given, **named)
+
+    wrap(Draws, "uniforms", confused)
+
+
+@breaks("P1", "engine/test_behaviour.py")
+def _ring_and_talk_times_come_from_one_uniform() -> None:
+    confuse(Purpose.TALK_TIME, Purpose.RING_TIME)
+
+
+@breaks("P7", "engine/test_people.py")
+def _a_persons_own_chance_is_alike_in_all_replications() -> None:
+    def alike(original: Any, self: Any, purpose: Purpose, *given: Any, **named: Any) -> Any:
+        replication = self._replication
+        if purpose is Purpose.OWN_CHANCE:
+            self._replication = 0
+        try:
+            return original(self, purpose, *given, **named)
+        finally:
+            self._replication = replication
+
+    wrap(Draws, "uniforms", alike)
+
+
+@breaks("P8", "engine/test_forecast.py")
+def _who_failed_to_answer_is_as_good_as_new() -> None:
+    wrap(FailedAttempts, "of", lambda original, _history, most: original({}, most))
+
+
+@breaks("apart_from_the_outcome", "engine/test_people.py")
+def _the_caller_id_is_chosen_by_the_outcomes_uniform() -> None:
+    confuse(Purpose.CALLER_ID, Purpose.OUTCOME)
+
+
+@breaks("not_the_dial_itself", "engine/test_people.py")
+def _fatigue_counts_the_dial_itself() -> None:
+    wrap(NumberUse, "count", lambda original, *given: original(*given) + 1.0)
+
+
+@breaks("open_time_only", "results/test_summary.py")
+def _slots_in_use_are_averaged_over_closed_hours_too() -> None:
+    def stretched(original: Any, busy: Any, allowed: Any, spans: Any) -> Occupancy:
+        whole = np.array([[spans[0, 0], spans[-1, 1]]]) if len(spans) else spans
+        return original(busy, allowed, whole)
+
+    wrap(Occupancy, "of", stretched)
+
+
 if "DIALSIM_MUTANT" in os.environ:
-    MUTANTS[os.environ["DIALSIM_MUTANT"]]()
+    MUTANTS[os.environ["DIALSIM_MUTANT"]].mutate()

@@ -40,12 +40,18 @@ class Outgoing:
         self._log = log
         self._uses = uses
         self._scripted = scripted
+        self._behaviour = block.agent.behaviour
+        self._request: ScheduleRequest | None = None
         self._reactions: dict[str, Reactions] = {}
         self._shown_last = array("i", [NONE]) * block.people.count  # on the last counted dial
-        self.use_behaviour(block.agent.behaviour)
 
     def start(self, request: ScheduleRequest, organization: Organization) -> None:
-        """Take the caller IDs and voices from the schedule request (P3, P4)."""
+        """Take caller IDs and voices from the schedule request, and what it says of people.
+
+        P3, P4, P8.
+        """
+        self._request = request
+        self.use_behaviour(self._behaviour)
         world, agent = self._world, self._block.agent
         numbers = request.caller_ids
         if numbers is None:
@@ -57,8 +63,11 @@ class Outgoing:
 
     def use_behaviour(self, name: str) -> None:
         """Have people react by the behaviour so named from the next dial on."""
+        self._behaviour = name
+        if self._request is None:
+            return  # what a history says of people depends on it (P8)
         if name not in self._reactions:
-            self._reactions[name] = self._world.reactions(self._block, name)
+            self._reactions[name] = self._world.reactions(self._block, name, self._request)
         self._reaction = self._reactions[name]
 
     def dial(self, call: Call, attempt: int, now: int) -> None:

@@ -146,10 +146,17 @@ class World:
         ]
         return world
 
-    def reactions(self, block: CampaignBlock, behaviour: str) -> Reactions:
-        """How the people of a campaign react under the behaviour so named."""
-        position = self.behaviours.index(behaviour)
-        return Reactions(self.scenario.behaviours[behaviour], position, block.draws, block.people)
+    def reactions(
+        self, block: CampaignBlock, behaviour: str, request: ScheduleRequest
+    ) -> Reactions:
+        """How the people of a campaign so scheduled react under the behaviour so named."""
+        return Reactions(
+            self.scenario.behaviours[behaviour],
+            self.behaviours.index(behaviour),
+            block.draws,
+            block.people,
+            request,
+        )
 
     def _append(self, owner: OrganizationBlock, campaign: Campaign, created_at: int) -> None:
         from dialsim.scenario.people import people

@@ -43,6 +43,10 @@ class Outcomes(Model):
         sum_to_one(dict(self))
         return self
 
+    def others(self, dead_numbers: float) -> tuple[float, float, float]:
+        """No answer, busy and failed of the people whose number is not among the dead ones (P7)."""
+        return self.no_answer, self.busy, max(0.0, self.failed - dead_numbers)
+
 
 class CallerIdUse(Model):
     """Fatigue: the more a number has dialled of late, the less it is answered."""
@@ -92,8 +96,15 @@ class AnsweredOdds(Model):
 class Persons(Model):
     """How people differ from each other; `outcomes` hold over all of them."""
 
+    dead_numbers: Share = Field(
+        default=0.0,
+        description="Share of people whose number fails on every attempt; part of outcomes.failed.",
+        examples=[0.05],
+    )
     reachable: Annotated[Share, Field(gt=0)] = Field(
-        default=1.0, description="Share of people who ever answer.", examples=[0.9]
+        default_factory=lambda people: 1.0 - people.get("dead_numbers", 0.0),
+        description="Share of people who ever answer. Left out: all but those with dead numbers.",
+        examples=[0.9],
     )
     concentration: Annotated[Number, Field(gt=0, le=1_000_000)] | None = Field(
         default=None,
@@ -101,6 +112,13 @@ class Persons(Model):
         "answer: small means that people differ much. Left out: all alike.",
         examples=[6],
     )
+
+    @model_validator(mode="after")
+    def _dead_numbers_answer_nobody(self) -> Persons:
+        if self.reachable > 1 - self.dead_numbers + 1e-9:
+            says = f"must be at most {1 - self.dead_numbers:.10g}, which deadNumbers leaves"
+            raise broken(says, "reachable")
+        return self
 
 
 class RingTime(Model):
@@ -211,13 +229,18 @@ class Behaviour(Model):
     @classmethod
     def _reach_enough(cls, people: Persons | None, info: ValidationInfo) -> Persons | None:
         outcomes = info.data.get("outcomes")
-        if people is not None and outcomes is not None and outcomes.answered > people.reachable:
+        if people is None or outcomes is None:
+            return people
+        if people.dead_numbers > outcomes.failed:
+            says = f"must not be more than outcomes.failed, which is {outcomes.failed:g}"
+            raise broken(says, "deadNumbers")
+        if outcomes.answered > people.reachable + 1e-6:  # as exact as outcomes sum to 1
             says = f"must not be less than outcomes.answered, which is {outcomes.answered:g}"
             raise broken(says, "reachable")
         return people
 
 
-BUILT_IN = Behaviour.model_validate({"people": {"reachable": 1.0, "concentration": 2.3}})
+BUILT_IN = Behaviour.model_validate({"people": {"deadNumbers": 0.05, "concentration": 2.8}})
 """The default behaviour of a file that defines none; its figures are explained in the docs."""
 
 _INHERITED = ("outcomes", "setupTime", "talkTime", "analysisDelay", "lateResultDelay")
