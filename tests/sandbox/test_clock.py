@@ -242,14 +242,14 @@ def test_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
 
 def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
     stops = 0
-    collect = Exchange._send
+    collect = Exchange._collect
 
     def counted(exchange: Exchange) -> None:
         nonlocal stops
         stops += 1
         collect(exchange)
 
-    monkeypatch.setattr(Exchange, "_send", counted)
+    monkeypatch.setattr(Exchange, "_collect", counted)
     sketch = Sketch(slots=20).campaign("January", recipients={"count": 2_000})
     exchange = Exchange(sketch.scenario())
     asyncio.run(exchange.clock.advance_by(9 * HOUR))

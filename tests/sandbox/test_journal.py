@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.sandbox.failing_disks import Disk, failing_disk
 
-from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, Subject
+from dialsim.sandbox.journal import (
+    FORMAT,
+    Entry,
+    Journal,
+    JournalError,
+    Kind,
+    Subject,
+    copy_journal,
+)
 
 SUBJECT = Subject(
     text="version: 1\nname: ทดสอบ\n",
@@ -57,7 +69,7 @@ def test_a_step_is_kept_until_something_else_tells_that_the_clock_came_so_far(
     assert [*Journal.reopen(journal.path).entries()] == [command, steps[4], posts]
 
 
-def test_what_is_committed_survives_a_kill_and_what_is_not_is_gone(tmp_path: Path) -> None:
+def test_what_is_kept_survives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "a.journal"
     code = (
         "import os, signal\n"
@@ -66,8 +78,6 @@ def test_what_is_committed_survives_a_kill_and_what_is_not_is_gone(tmp_path: Pat
         f"journal = Journal.create(Path({str(path)!r}), SUBJECT)\n"
         "journal.keep(ENTRIES[0])\n"
         "journal.keep(ENTRIES[1])\n"
-        "journal.commit()\n"
-        "journal.keep(ENTRIES[2])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
@@ -103,10 +113,10 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> Non
 def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.journal")
     database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 2")
+    database.execute(f"PRAGMA user_version = {FORMAT + 1}")
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
-    with pytest.raises(JournalError, match="format 2, made by a newer dialsim"):
+    with pytest.raises(JournalError, match=f"format {FORMAT + 1}, made by a newer dialsim"):
         Journal.reopen(path)
 
 
@@ -156,3 +166,282 @@ def test_a_truncated_journal_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5000])
     with pytest.raises(JournalError, match="damaged"):
         list(Journal.reopen(path).entries())
+
+
+# -- a journal that is not whole -------------------------------------------------------------------
+
+
+def entries_of(path: Path) -> list[Entry]:
+    with closing(Journal.read(path)) as journal:
+        return [*journal.entries()]
+
+
+def test_the_main_file_of_an_open_journal_is_refused_without_its_log(tmp_path: Path) -> None:
+    """However much of the log has been moved to the main file: it is begun anew several times."""
+    (tmp_path / "copy").mkdir()
+    path, copy, chance = tmp_path / "a.journal", tmp_path / "copy" / "a.journal", random.Random(2)
+    journal = Journal.create(path, SUBJECT)
+    log_sizes, kept = set(), []
+    for n in range(3_000):
+        kept.append(Entry(n, Kind.COMMAND, b"{}" + b" " * chance.randrange(2_000)))
+        journal.keep(kept[-1])
+        if chance.random() < 0.02 or n in (0, 2_999):
+            log_sizes.add(path.with_name("a.journal-wal").stat().st_size)
+            shutil.copy(path, copy)
+            with pytest.raises(JournalError, match=r"lacks its end, which was in a\.journal-wal"):
+                Journal.reopen(copy)
+            with pytest.raises(JournalError, match="`dialsim journal copy`"):
+                Journal.read(copy)
+    assert max(log_sizes) < 10 * 2**20  # it doesn't grow for ever
+    journal.close()
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["a.journal"]
+    shutil.copy(path, copy)
+    assert entries_of(copy) == kept
+
+
+def test_a_journal_that_another_program_has_looked_at_after_a_kill_is_whole(tmp_path: Path) -> None:
+    """Who closes a database last, `sqlite3` say, moves the log to the main file and removes it."""
+    path, killed = tmp_path / "a.journal", tmp_path / "b.journal"
+    journal = Journal.create(path, SUBJECT)
+    for entry in ENTRIES:
+        journal.keep(entry)
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")
+    journal.close()
+    with closing(sqlite3.connect(killed)) as database:
+        database.execute("SELECT count(*) FROM entries").fetchall()
+    assert not killed.with_name("b.journal-wal").exists()
+    assert entries_of(killed) == ENTRIES
+
+
+@pytest.mark.parametrize("lost", [1, 2, 4])
+def test_a_journal_without_its_last_entries_is_refused(tmp_path: Path, lost: int) -> None:
+    path = written(tmp_path / "a.journal")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"DELETE FROM entries WHERE n > {4 - lost}")
+        database.commit()
+    says = f"lacks its end: there must be 4 entries, and there are {4 - lost}"
+    with pytest.raises(JournalError, match=says):
+        entries_of(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("part", ["ทดสอบ".encode(), b"0811111111", b"seed=7", b"week.yaml"])
+def test_a_flipped_bit_in_the_scenario_is_damage_and_named_so(
+    tmp_path: Path, part: bytes, version: int
+) -> None:
+    content = of_format(version, tmp_path / "a.journal").read_bytes()
+    place, path, chance = content.index(part), tmp_path / "b.journal", random.Random(3)
+    for _ in range(20):
+        changed = bytearray(content)
+        changed[place + chance.randrange(len(part))] ^= 1 << chance.randrange(8)
+        path.write_bytes(changed)
+        with pytest.raises(JournalError, match=f"{path} is damaged: the scenario in it, or"):
+            Journal.reopen(path)
+
+
+# -- formats and modes -----------------------------------------------------------------------------
+
+
+def of_format(version: int, path: Path) -> Path:
+    """A journal as dialsim wrote it when that was the newest format."""
+    written(path)
+    if version == 1:
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("DELETE FROM about WHERE name IN ('entries', 'sum')")
+            database.execute("PRAGMA user_version = 1")
+            database.commit()
+            database.execute("VACUUM")
+        path.chmod(0o644)
+    return path
+
+
+def test_a_journal_of_format_1_is_read_as_it_is_and_gone_on_with_as_format_2(
+    tmp_path: Path,
+) -> None:
+    path = of_format(1, tmp_path / "a.journal")
+    before = path.read_bytes()
+    assert entries_of(path) == ENTRIES
+    assert path.read_bytes() == before
+    journal = Journal.reopen(path)
+    assert (journal.subject, [*journal.entries()]) == (SUBJECT, ENTRIES)
+    more = Entry(2**53, Kind.COMMAND, b"{}")
+    journal.keep(more)
+    assert [mode_of(file) for file in tmp_path.iterdir()] == [0o600] * 3
+    journal.close()
+    assert entries_of(path) == [*ENTRIES, more]
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchall() == [(2,)]
+        database.execute("DELETE FROM entries WHERE n = 5")
+        database.commit()
+    with pytest.raises(JournalError, match="lacks its end"):
+        entries_of(path)
+
+
+def mode_of(file: Path) -> int:
+    return file.stat().st_mode & 0o777
+
+
+def test_nobody_else_may_read_a_journal_or_what_is_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "a.journal").touch(0o644)
+    journal = Journal.create(tmp_path / "a.journal", SUBJECT)
+    journal.keep(ENTRIES[0])
+    names = {file.name: mode_of(file) for file in tmp_path.iterdir()}
+    assert names == dict.fromkeys(("a.journal", "a.journal-wal", "a.journal-shm"), 0o600)
+    journal.close()
+    copy_journal(tmp_path / "a.journal", tmp_path / "b.journal")
+    assert mode_of(tmp_path / "b.journal") == 0o600
+
+
+# -- reading and copying ---------------------------------------------------------------------------
+
+
+def test_a_journal_is_read_and_copied_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    journal = Journal.create(path, SUBJECT)
+    journal.keep(ENTRIES[0])
+    with closing(Journal.read(path)) as reading:
+        journal.keep(ENTRIES[1])
+        assert [*reading.entries()] == ENTRIES[:1]  # all is of the moment at which it was opened
+        assert reading.subject == SUBJECT
+    assert copy_journal(path, tmp_path / "b.journal") == 2
+    journal.keep(ENTRIES[2])
+    assert entries_of(tmp_path / "b.journal") == ENTRIES[:2]
+    assert entries_of(path) == ENTRIES[:3]
+    assert not (tmp_path / "b.journal-wal").exists()
+    again = Journal.reopen(tmp_path / "b.journal")
+    assert [*again.entries()] == ENTRIES[:2]
+    again.keep(ENTRIES[3])
+    again.close()
+    journal.close()
+
+
+def test_reading_changes_nothing_of_what_a_kill_has_left(tmp_path: Path) -> None:
+    (tmp_path / "killed").mkdir()
+    journal = Journal.create(tmp_path / "a.journal", SUBJECT)
+    for entry in ENTRIES:
+        journal.keep(entry)
+    names = ("a.journal", "a.journal-wal")
+    for name in names:
+        shutil.copy(tmp_path / name, tmp_path / "killed" / name)
+    journal.close()
+    path = tmp_path / "killed" / "a.journal"
+    before = [(tmp_path / "killed" / name).read_bytes() for name in names]
+    assert entries_of(path) == ENTRIES
+    copy_journal(path, tmp_path / "b.journal")
+    assert [(tmp_path / "killed" / name).read_bytes() for name in names] == before
+    assert entries_of(tmp_path / "b.journal") == ENTRIES
+
+
+def test_a_copy_takes_the_place_of_nothing_and_none_is_made_of_a_damaged_journal(
+    tmp_path: Path,
+) -> None:
+    path, target = written(tmp_path / "a.journal"), tmp_path / "b.journal"
+    target.write_text("mine")
+    with pytest.raises(JournalError, match=f"{target} is there already"):
+        copy_journal(path, target)
+    assert target.read_text() == "mine"
+    target.unlink()
+    with pytest.raises(JournalError, match="can't be written: No such file"):
+        copy_journal(path, tmp_path / "nowhere" / "b.journal")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE entries SET at = at + 1 WHERE n = 2")
+        database.commit()
+    with pytest.raises(JournalError, match="is damaged: entry 2"):
+        copy_journal(path, target)
+    assert not target.exists()
+
+
+# -- what can't be written -------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["full", "failing fsync", "read-only"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    with failing_disk(request.param, tmp_path) as disk:
+        yield disk
+
+
+def test_what_can_t_be_written_is_not_in_the_journal_and_what_comes_later_is(disk: Disk) -> None:
+    path = disk.folder / "a.journal"
+    journal = Journal.create(path, SUBJECT)
+    journal.keep(ENTRIES[0])
+    disk.fail()
+    for _ in range(3):
+        with pytest.raises(JournalError, match=f"{path} can't be written: {disk.says}"):
+            journal.keep(ENTRIES[3])
+    assert journal.error is None  # nothing is owed
+    assert entries_of(path) == ENTRIES[:1]
+    disk.recover()
+    journal.keep(ENTRIES[1])
+    assert entries_of(path) == ENTRIES[:2]
+    journal.close()
+    assert entries_of(path) == ENTRIES[:2]
+
+
+def test_what_has_happened_is_owed_and_comes_before_what_is_kept_next(disk: Disk) -> None:
+    path = disk.folder / "a.journal"
+    journal = Journal.create(path, SUBJECT)
+    step = Entry(3, Kind.STEP, b"3")
+    journal.keep(step)
+    refused = Entry(4, Kind.COMMAND, b"x" * 5_000)
+    journal.keep(refused)  # takes the place of the step
+    disk.fail()
+    journal.take_back()
+    assert journal.error is not None
+    posts = Entry(3, Kind.POSTS, b"y" * 5_000)
+    journal.note(posts)
+    assert disk.says in journal.error
+    with pytest.raises(JournalError, match="can't be written"):
+        journal.keep(ENTRIES[3])
+    with pytest.raises(JournalError, match="can't be written"):
+        journal.settle()
+    assert entries_of(path) == [refused]
+    disk.recover()
+    journal.keep(ENTRIES[3])
+    assert journal.error is None
+    assert entries_of(path) == [posts, ENTRIES[3]]
+    journal.close()
+
+
+def test_a_command_that_is_taken_back_leaves_what_was_there_before(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "a.journal", SUBJECT)
+    step, command = Entry(3, Kind.STEP, b"3"), Entry(4, Kind.COMMAND, b"{}")
+    for before in ([], [step], [command]):
+        for entry in before:
+            journal.keep(entry)
+        kept = entries_of(journal.path)
+        journal.keep(command)
+        journal.take_back()
+        assert entries_of(journal.path) == kept
+    journal.close()
+    assert entries_of(journal.path) == [command]
+
+
+def test_what_is_owed_when_it_is_closed_is_told(disk: Disk) -> None:
+    journal = Journal.create(disk.folder / "a.journal", SUBJECT)
+    journal.keep(ENTRIES[0])
+    disk.fail()
+    journal.note(Entry(2**53, Kind.POSTS, b"y" * 5_000))
+    with pytest.raises(JournalError, match="can't be written"):
+        journal.close()
+    disk.recover()
+    assert entries_of(journal.path) == ENTRIES[:1]
+
+
+def test_where_a_journal_can_t_be_made_nothing_is_left(tmp_path: Path) -> None:
+    with failing_disk("full", tmp_path) as disk:
+        disk.fail()
+        with pytest.raises(JournalError, match="can't be written: database or disk is full"):
+            Journal.create(disk.folder / "a.journal", SUBJECT)
+        assert not [*disk.folder.glob("a.journal*")]
+
+
+def test_a_journal_that_may_not_be_written_is_read_but_not_gone_on_with(tmp_path: Path) -> None:
+    with failing_disk("read-only from the start", tmp_path) as disk:
+        path = written(disk.folder / "a.journal")
+        disk.fail()
+        with pytest.raises(JournalError, match=r"can't be written: (Read-only|Permission)"):
+            Journal.reopen(path)
+        assert entries_of(path) == ENTRIES
+        assert copy_journal(path, tmp_path / "b.journal") == len(ENTRIES)
+        disk.recover()

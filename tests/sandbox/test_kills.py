@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -68,10 +69,19 @@ class Process:
 
     def kill(self) -> None:
         """End it at once, whatever it is doing."""
-        self._process.kill()
-        self._process.wait()
+        self.end(signal.SIGKILL)
+
+    def end(self, how: signal.Signals) -> int:
+        """Send it a signal that ends it, and return its exit status."""
+        self._process.send_signal(how)
+        status = self._process.wait(timeout=60)
         assert self._process.stdout is not None
         self._process.stdout.close()
+        return status
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def close(self) -> None:
         """Hang up; from the thread that asks."""

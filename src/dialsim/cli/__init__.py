@@ -7,6 +7,7 @@ from io import TextIOWrapper
 
 import click
 
+from dialsim.cli.journal import journal
 from dialsim.cli.options import INTERRUPTED
 from dialsim.cli.plan import plan
 from dialsim.cli.program import Program, drop_output
@@ -33,7 +34,7 @@ def commands() -> None:
     """
 
 
-for command in (run, sweep, plan, report, validate, schema, serve):
+for command in (run, sweep, plan, report, validate, schema, serve, journal):
     commands.add_command(command)
 
 

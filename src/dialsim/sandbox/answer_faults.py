@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import CancelledError
+from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -56,11 +58,15 @@ class AnswerFaults:
 
 
 def _held_back(send: Send, delay: int) -> Send:
-    """Sends an answer that begins `delay` ms late."""
+    """Sends an answer that begins `delay` ms late, or when the sandbox stops.
+
+    The request has been carried out by then: to break it off would tell the client otherwise.
+    """
 
     async def later(message: Message) -> None:
         if message["type"] == "http.response.start":
-            await asyncio.sleep(delay / 1000)
+            with suppress(CancelledError):
+                await asyncio.sleep(delay / 1000)
         await send(message)
 
     return later

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from contextlib import suppress
 from time import monotonic
 
 from pydantic import TypeAdapter
@@ -15,7 +16,7 @@ from dialsim.sandbox.campaign_desk import CampaignDesk
 from dialsim.sandbox.commands import Command, CountFaults
 from dialsim.sandbox.courier import Courier
 from dialsim.sandbox.injected_faults import Encounter, InjectedFault, InjectedFaults, which_post
-from dialsim.sandbox.journal import Entry, Journal, Kind
+from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, NotKept
 from dialsim.sandbox.outbox import Outbox, Parcel
 from dialsim.sandbox.running import Running
 from dialsim.sandbox.virtual_clock import VirtualClock
@@ -26,6 +27,7 @@ POST: TypeAdapter[Post] = TypeAdapter(Post)
 """Writes and reads what the journal keeps of a POST."""
 
 _PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
+_NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
 
 
 class Exchange:
@@ -34,6 +36,11 @@ class Exchange:
     Whatever changes it is a command, and goes through `carry_out`, or the clock, which goes through
     `work_on` and `move_to`. What that brings about in an instant is done when they return (T4), but
     for the POSTs, which have left then and are under way with the `courier`.
+
+    With a journal nothing happens that isn't kept. A command is kept before it is carried out. What
+    can't be known before, a step of the clock and what came of a POST, is kept before anything
+    follows from it: where the journal can't be written, the clock stands still, no POST leaves, and
+    commands raise `NotKept`, until it can.
     """
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
@@ -45,6 +52,8 @@ class Exchange:
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
         self.journal: Journal | None = None
+        self._leaving: list[Parcel] = []  # with the next step that is kept
+        self._settling: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
         self.courier = Courier(scenario.service.name, self._came_back)
@@ -58,14 +67,24 @@ class Exchange:
     def carry_out(self, command: Command) -> None:
         """Carry out a command, and what it brings about in this instant (T4).
 
-        Raises `Refused` where a rule forbids it; then nothing has changed. What was carried out is
-        in the journal, if there is one, when this returns.
+        Raises `Refused` where a rule forbids it, `NotKept` where the journal can't be written; then
+        nothing has changed. What was carried out is in the journal, if there is one.
         """
-        at = self.at
-        self.repeat(command)
-        self._keep(at, Kind.COMMAND, lambda: command.model_dump_json().encode())
+        if self.journal is not None:
+            try:
+                self.journal.keep(_entry_of(command, self.at))
+            except JournalError as error:
+                raise NotKept(error) from None
+        try:
+            self.repeat(command)
+        except BaseException:
+            if self.journal is not None:
+                self.journal.take_back()
+                self._see_to(self.journal)
+            raise
         if command.concerns_calling:
-            self._send()
+            self._collect()
+        self._let_leave()
 
     def repeat(self, command: Command) -> None:
         """Carry out a command without keeping it, and without sending what is due: as it was."""
@@ -76,11 +95,14 @@ class Exchange:
 
     def open(self) -> None:
         """Go on, in an event loop: send what is due, and run the clock if it was running."""
-        self._send()
+        self._collect()
+        self._let_leave()
         self.clock.go_on()
 
     async def close(self) -> None:
         """Stand still, and break off POSTs that are under way."""
+        if self._settling is not None:
+            self._settling.cancel()
         try:
             self.clock.close()
         finally:
@@ -105,8 +127,10 @@ class Exchange:
     def work_on(self, last: int) -> bool:
         """Work on for a moment, not past an instant (ms) and not past where POSTs leave.
 
-        Returns whether that may not have been all there is up to there.
+        Returns whether that may not have been all there is up to there. Raises `NotKept` where the
+        journal can't be written; the clock has then come so far that no POST has left since.
         """
+        self._require_journal()
         turn_ends = monotonic() + _PATIENCE
         while (ahead := self._ahead()) is not None and ahead <= last:
             stretch = min(self.outbox.stretch(ahead), last)
@@ -114,17 +138,18 @@ class Exchange:
                 self.simulation.work_off(stretch)
             else:
                 self.simulation.move_to(ahead)
-            self._send()
-            if self.courier.busy or monotonic() > turn_ends:
+            self._collect()
+            if self._leaving or self.courier.busy or monotonic() > turn_ends:
                 self._stepped()
                 return True
         self._stepped()
         return False
 
     def move_to(self, instant: int) -> None:
-        """Move to an instant (ms) before which nothing is due."""
+        """Move to an instant (ms) before which nothing is due; raises `NotKept` as `work_on`."""
+        self._require_journal()
         self.simulation.move_to(instant)
-        self._send()
+        self._collect()
         self._stepped()
 
     def _ahead(self) -> int | None:
@@ -134,43 +159,90 @@ class Exchange:
 
     # -- what is sent and kept --------------------------------------------------------------------
 
-    def face(self, encounter: Encounter, post: Post | None = None) -> InjectedFault | None:
-        """Count an encounter with faults, and return the one that strikes, if any does.
+    def face(self, encounter: Encounter) -> InjectedFault | None:
+        """Count an encounter of a request with faults; returns the one that strikes, if any does.
 
-        It is that of a POST of the webhook or, without one, of a request.
+        None does where that can't be kept.
         """
         met, struck = encounter
         if met:
             number = None if struck is None else struck.number
-            which = None if post is None else which_post(post)
-            self.carry_out(CountFaults(met=met, struck=number, post=which))
+            try:
+                self.carry_out(CountFaults(met=met, struck=number))
+            except NotKept:
+                return None
         return struck
 
-    def _send(self) -> None:
-        """Have the POSTs leave that are due now (T4 step 9), and meet the faults in that order."""
+    def _collect(self) -> None:
+        """Have the POSTs ready that leave now (T4 step 9); they meet the faults in that order."""
         parcels = self.outbox.collect()
         for parcel in parcels:
             post = self.outbox.log.row(parcel.row)
-            self.face(self.faults.for_post(post), post)
+            met, struck = self.faults.for_post(post)
+            if met:
+                number = None if struck is None else struck.number
+                count = CountFaults(met=met, struck=number, post=which_post(post))
+                self.repeat(count)
+                self._note(_entry_of(count, self.at))
             parcel.fault = self.faults.fate(post)
-        self.courier.take(parcels)
+        self._leaving += parcels
+
+    def _let_leave(self) -> None:
+        """Have POSTs leave that are ready, if all that led to them is kept."""
+        if self.journal is None or self.journal.error is None:
+            leaving, self._leaving = self._leaving, []
+            self.courier.take(leaving)
 
     def _came_back(self, parcel: Parcel, response: int) -> None:
         """A POST has come to its end."""
         self.outbox.came_back(parcel, response)
         post = self.outbox.log.row(parcel.row)
         self.faults.ended(post)
-        self._keep(post.at, Kind.POSTS, lambda: POST.dump_json(post))
+        self._note(Entry(post.at, Kind.POSTS, POST.dump_json(post)))
 
     def _stepped(self) -> None:
         """The clock has come to where it stands now, and others may look."""
-        self._keep(self.at, Kind.STEP, lambda: b"%d" % self.simulation.log.size())
+        self._note(self.step())
+        self._require_journal()
+        self._let_leave()
 
-    def _keep(self, at: int, kind: Kind, body: Callable[[], bytes]) -> None:
-        """Have something in the journal, if there is one, when this returns."""
+    # -- the journal ------------------------------------------------------------------------------
+
+    def step(self) -> Entry:
+        """What tells that the clock has come to where it stands now."""
+        return Entry(self.at, Kind.STEP, b"%d" % self.simulation.log.size())
+
+    def _note(self, entry: Entry) -> None:
+        """Keep what has happened, now or as soon as the journal can be written."""
         if self.journal is not None:
-            self.journal.keep(Entry(at, kind, body()))
-            self.journal.commit()
+            self.journal.note(entry)
+            self._see_to(self.journal)
+
+    def _see_to(self, journal: Journal) -> None:
+        """Have what the journal is owed written as soon as it can be."""
+        if journal.error is not None and (self._settling is None or self._settling.done()):
+            self._settling = asyncio.create_task(self._settle(journal))
+
+    async def _settle(self, journal: Journal) -> None:
+        """Try again and again to write what the journal is owed, and have the POSTs leave then."""
+        while journal.error is not None:
+            await asyncio.sleep(_NEXT_TRY)
+            with suppress(JournalError):
+                journal.settle()
+        self._let_leave()
+
+    async def settled(self) -> None:
+        """Wait until the journal is owed nothing."""
+        if self._settling is not None:
+            await asyncio.wait([self._settling])
+
+    def _require_journal(self) -> None:
+        """Raise `NotKept` unless all that has happened is kept."""
+        if self.journal is not None:
+            try:
+                self.journal.settle()
+            except JournalError as error:
+                raise NotKept(error) from None
 
     # -- organizations and campaigns --------------------------------------------------------------
 
@@ -210,3 +282,7 @@ class Exchange:
             if (found := account.call(identifier)) is not None:
                 return found
         raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
+
+
+def _entry_of(command: Command, at: int) -> Entry:
+    return Entry(at, Kind.COMMAND, command.model_dump_json().encode())

@@ -4,25 +4,36 @@ It is an SQLite database with the scenario, the files that the scenario names, a
 everything that is not a consequence of what came before: commands, steps of the clock, and how
 POSTs came out. Entries are numbered without gaps, and each carries a check sum over itself and the
 one before, so that what a disk or an editor has changed is noticed.
+
+While a sandbox runs, what came last stands in a second file, SQLite's write-ahead log (`-wal`).
+Someone who copies the main file alone has a whole database that lacks its end. It is told from a
+whole journal by a mark, the number of entries there must be: in the main file that is always `N+`,
+more than there are, until the journal is closed; read together with the log it is `N`. So no
+checkpoint of SQLite's own may write the main file, which would bring the wrong mark along.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote
 from zlib import crc32
 
-from dialsim.interface.errors import DialsimError
+from dialsim.interface.errors import DialsimError, Refused
 from dialsim.version import __version__
 
 APPLICATION_ID = 0x6469616C
 """Marks an SQLite file as a journal of dialsim: the letters `dial`."""
-FORMAT = 1
+FORMAT = 2
+"""Format 1 has no mark and no check sum of the scenario. It becomes format 2 when it is written."""
 
 _SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -30,10 +41,28 @@ _SCHEMA = (
     "CREATE TABLE entries (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, "
     "body BLOB NOT NULL, sum INTEGER NOT NULL)",
 )
+_PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)"
+_REMOVE = "DELETE FROM entries WHERE n = ?"
+_TELL = "INSERT OR REPLACE INTO about VALUES (?, ?)"
+_MARK = "entries"  # the name of the mark in `about`
+_SUM = "sum"  # the name of the check sum of the subject there
+
+_SCENARIO = "the scenario in it, or a file that the scenario names,"
+_PAGE_BYTES = 4096
+_MOST_PAGES = 1_000  # about so many pages are written to the log before it is begun anew
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite has beside a database
 
 
 class JournalError(DialsimError):
     """A journal that can't be used."""
+
+
+class NotKept(Refused):
+    """What was asked for is not done, as the journal, which would have to keep it, can't."""
+
+    def __init__(self, error: JournalError) -> None:
+        text = f"It is not done, as it can't be kept: {error}"
+        super().__init__(507, "NOT_KEPT", [text])
 
 
 class Kind(StrEnum):
@@ -55,9 +84,26 @@ class Entry(NamedTuple):
     body: bytes
 
 
-class _Step(NamedTuple):
+class _Row(NamedTuple):
+    """An entry as it stands in the file."""
+
+    n: int
     at: int
-    sum_before: int
+    kind: str
+    body: bytes
+    sum: int
+
+
+class _Tail(NamedTuple):
+    """Where a journal ends; `step` is the last entry, if that is a step kept just now."""
+
+    n: int
+    sum: int
+    step: _Row | None = None
+    before_step: int = 0  # the check sum that the step's is built on
+
+
+_Statement = tuple[str, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,70 +121,92 @@ class Subject:
 class Journal:
     """A journal that is open; one sandbox at a time writes to it.
 
-    What `keep` is given is on file, and survives the end of the process at any moment, when
-    `commit` returns.
+    What cannot be undone but can't be written either is owed: `note` and `take_back` never fail,
+    and what they are told goes to the file before anything else does. `error` is why it is not
+    there yet; None where nothing is owed. `has_log`: when it was opened it had not been closed.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
-        """For `create` and `reopen`."""
+    def __init__(self, path: Path, database: sqlite3.Connection, lock: int | None) -> None:
+        """For `create`, `reopen` and `read`."""
         self.path = path
+        self.error: str | None = None
+        self.has_log = False
         self._database = database
-        self._count = 0
-        self._sum = 0
-        self._open = False  # whether something was kept and not committed
-        self._step: _Step | None = None  # the last entry, if that is a step kept just now
+        self._lock = lock
+        self._writing = False
+        self._tail = self._before = _Tail(0, 0)
+        self._undo: _Statement | None = None  # takes the last entry back
+        self._owed: list[_Statement] = []
+        self._pages = 0  # written to the log since it was begun anew, about
 
     @classmethod
     def create(cls, path: Path, subject: Subject) -> Journal:
         """A new journal at a place where there is no file, or an empty one."""
-        about = {
-            "dialsim": __version__,
-            "scenario": subject.text,
-            "name": subject.name,
-            "seed": str(subject.seed),
-            "digest": subject.digest,
-            **{f"override {n}": text for n, text in enumerate(subject.overrides)},
-        }
-        database = _connect(path)
-        with _explained(path):
-            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            database.execute(f"PRAGMA user_version = {FORMAT}")
-            database.execute("BEGIN")
-            for statement in _SCHEMA:
-                database.execute(statement)
-            database.executemany("INSERT INTO about VALUES (?, ?)", about.items())
-            database.executemany("INSERT INTO files VALUES (?, ?)", subject.files.items())
-            database.execute("COMMIT")
-        _outlive_the_program(database)
-        journal = cls(path, database)
-        journal._sum = _sum_of(subject)
+        is_new = not path.exists()
+        lock = _lock(path, os.O_CREAT)
+        try:
+            os.fchmod(lock, 0o600)  # API keys and people; SQLite's own files take it over
+            _write_subject(path, subject)
+            journal = cls(path, _connect_to_read(path), lock)
+            journal._tail = _Tail(0, _sum_of(subject))
+            try:
+                journal.settle()
+            except BaseException:
+                journal._database.close()
+                raise
+        except BaseException:
+            os.close(lock)
+            if is_new:
+                _remove(path)
+            raise
         return journal
 
     @classmethod
     def reopen(cls, path: Path) -> Journal:
-        """The journal in a file.
+        """The journal in a file, to be gone on with.
 
-        Raises JournalError, and changes nothing, if it is damaged, of another program, of a newer
-        dialsim, or in use.
+        Raises JournalError if it is damaged, not whole, of another program, of a newer dialsim, or
+        in use. Nothing is changed before the first entry is written or `settle` is called.
         """
         _check_header(path)
-        database = _connect(path)
+        lock = _lock(path)
         try:
-            _check_whole(path, database)
-            _outlive_the_program(database)
+            return cls._open(path, lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    @classmethod
+    def read(cls, path: Path) -> Journal:
+        """The journal in a file as it stands, also while a sandbox writes to it; not to be written.
+
+        Raises JournalError as `reopen` does, but for being in use.
+        """
+        _check_header(path)
+        return cls._open(path, None)
+
+    @classmethod
+    def _open(cls, path: Path, lock: int | None) -> Journal:
+        has_log = _has_log(path)
+        database = _connect_to_read(path)
+        try:
+            journal = cls(path, database, lock)
+            journal.has_log = has_log
+            journal._check()
         except BaseException:
             database.close()
             raise
-        return cls(path, database)
+        return journal
 
     # -- reading ----------------------------------------------------------------------------------
 
     @property
     def subject(self) -> Subject:
         """What the journal is of."""
+        about = self._about()
         with _explained(self.path):
-            about = dict(self._database.execute("SELECT name, value FROM about"))
-            files = dict(self._database.execute("SELECT name, content FROM files"))
+            listed = self._database.execute("SELECT name, content FROM files")
+            files = {str(name): content for name, content in listed}
         try:
             overrides = [about[name] for name in sorted(about, key=_place) if _place(name) >= 0]
             return Subject(
@@ -147,73 +215,259 @@ class Journal:
                 overrides=tuple(overrides),
                 seed=int(about["seed"]),
                 digest=about["digest"],
-                files=files,
+                files={name: bytes(memoryview(content)) for name, content in files.items()},
             )
-        except (KeyError, ValueError) as error:
-            raise JournalError(f"{self.path} is damaged: {error} is missing or wrong") from None
+        except (KeyError, ValueError, TypeError):
+            raise self._damaged(_SCENARIO) from None
 
     def entries(self) -> Iterator[Entry]:
         """All entries in the order in which things happened.
 
-        Raises JournalError at the first that is not as it was written.
+        Raises JournalError at the first that is not as it was written, and at the end if that is
+        not where the journal ends.
         """
-        self._count, self._sum = 0, _sum_of(self.subject)
+        self._tail = _Tail(0, _sum_of(self.subject))
         rows = self._database.execute("SELECT n, at, kind, body, sum FROM entries ORDER BY n")
         with _explained(self.path):
             for n, at, kind, body, total in rows:
-                self._sum = _sum(self._sum, at, kind, body)
-                self._count += 1
-                if n != self._count or total != self._sum or kind not in _KINDS:
-                    raise JournalError(
-                        f"{self.path} is damaged: entry {self._count} is not as it was written"
-                    )
+                self._before, count = self._tail, self._tail.n + 1
+                whole = kind in _KINDS and isinstance(body, bytes)
+                if not whole or (n, total) != (count, _sum(self._tail.sum, at, kind, body)):
+                    raise self._damaged(f"entry {count}")
+                self._tail, self._undo = _Tail(count, total), (_REMOVE, (n,))
                 yield Entry(at, _KINDS[kind], body)
+        self._check_count(self._tail.n)
+
+    def _about(self) -> dict[str, str]:
+        with _explained(self.path):
+            about = self._database.execute("SELECT name, value FROM about")
+            return {str(name): str(value) for name, value in about}
+
+    def _format(self) -> int:
+        with _explained(self.path):
+            [[version]] = self._database.execute("PRAGMA user_version").fetchall()
+        return int(version)
+
+    def _check(self) -> None:
+        """Raise JournalError unless the file is whole, as far as that shows without its entries."""
+        version = self._format()
+        if version > FORMAT:
+            raise JournalError(
+                f"{self.path} is a journal of format {version}, made by a newer dialsim; this "
+                f"one, {__version__}, reads formats up to {FORMAT}"
+            )
+        with _explained(self.path):
+            [[state]] = self._database.execute("PRAGMA quick_check(1)").fetchall()
+        if state != "ok":
+            raise JournalError(f"{self.path} is damaged: {state}")
+        self._check_subject(version)
+        if version > 1 and self._mark()[1] and not self.has_log:
+            log = f"{self.path.name}-wal"
+            raise JournalError(
+                f"{self.path} lacks its end, which was in {log}: a sandbox that is not stopped "
+                "keeps what came last there. Copy journals with `dialsim journal copy`"
+            )
+
+    def _check_subject(self, version: int) -> None:
+        total = _sum_of(self.subject)
+        if version > 1:
+            if self._about().get(_SUM) != str(total):
+                raise self._damaged(_SCENARIO)
+            return
+        with _explained(self.path):
+            first = self._database.execute("SELECT at, kind, body, sum FROM entries WHERE n = 1")
+            rows = first.fetchall()
+        for at, kind, body, stated in rows:
+            if not isinstance(body, bytes) or _sum(total, at, kind, body) != stated:
+                raise self._damaged("the scenario in it, or its first entry,")
+
+    def _damaged(self, part: str) -> JournalError:
+        return JournalError(f"{self.path} is damaged: {part} is not as it was written")
+
+    def _mark(self) -> tuple[int, bool]:
+        """How many entries there must be, and whether there must be more."""
+        text = self._about().get(_MARK, "missing")
+        count = text.removesuffix("+")
+        if not (count.isascii() and count.isdecimal()):
+            raise JournalError(f"{self.path} is damaged: its number of entries is {text}")
+        return int(count), text.endswith("+")
+
+    def _check_count(self, count: int) -> None:
+        if self._format() == 1:
+            return
+        marked, _ = self._mark()
+        if count != marked:
+            what = "lacks its end" if count < marked else "is damaged"
+            raise JournalError(
+                f"{self.path} {what}: there must be {marked} entries, and there are {count}"
+            )
 
     # -- writing ----------------------------------------------------------------------------------
 
     def keep(self, entry: Entry) -> None:
-        """Write an entry behind the others; `entries` was read to its end before.
+        """Have an entry on file behind the others; `entries` was read to its end before.
 
-        It takes the place of a step right before it: that the clock came so far, it tells as well.
+        When this returns, the entry outlives the program, whatever its end. It takes the place of a
+        step right before it: that the clock came so far, it tells as well. Raises JournalError
+        where it can't be written, and then it is not in the journal.
         """
-        with _explained(self.path):
-            self._begin()
-            if self._step is not None and self._step.at <= entry.at:
-                self._database.execute("DELETE FROM entries WHERE n = ?", (self._count,))
-                self._count, self._sum = self._count - 1, self._step.sum_before
-            self._step = _Step(entry.at, self._sum) if entry.kind is Kind.STEP else None
-            self._count += 1
-            self._sum = _sum(self._sum, entry.at, entry.kind, entry.body)
-            row = self._count, entry.at, entry.kind, entry.body, self._sum
-            self._database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", row)
+        self.settle()
+        before = self._tail
+        self._put(entry)
+        try:
+            self.settle()
+        except JournalError:
+            self._owed.clear()
+            self._tail = before
+            self.error = None
+            raise
 
-    def _begin(self) -> None:
-        if not self._open:
-            self._database.execute("BEGIN")
-            self._open = True
+    def note(self, entry: Entry) -> None:
+        """Keep an entry about what has happened already; it is owed if it can't be written now."""
+        self._put(entry)
+        with suppress(JournalError):
+            self.settle()
 
-    def commit(self) -> None:
-        """Have everything on file that was given to `keep`."""
-        if self._open:
-            with _explained(self.path):
-                self._database.execute("COMMIT")
-            self._open = False
+    def take_back(self, instead: Entry | None = None) -> None:
+        """Remove the last entry: what it tells was refused, and has not happened.
+
+        A step that the entry took the place of stands there again, or `instead` does.
+        """
+        assert self._undo is not None  # it was kept, or read, just now
+        self._owed.append(self._undo)
+        self._tail, self._undo = self._before, None
+        if instead is not None:
+            self._put(instead)
+        with suppress(JournalError):
+            self.settle()
+
+    def settle(self) -> None:
+        """Have everything on file that is owed; raises JournalError where it can't be written."""
+        try:
+            with _explained(self.path, "written"):
+                if not self._writing:
+                    self._begin_to_write()
+                if self._owed:
+                    self._commit(*self._owed, self._marked())
+        except JournalError as error:
+            self.error = str(error) if self._owed else None
+            raise
+        self._owed.clear()
+        self.error = None
+        if self._pages > _MOST_PAGES:
+            self._pages = 0
+            with suppress(JournalError), _explained(self.path):
+                self._checkpoint()  # all is in the log: there will be another time
 
     def close(self) -> None:
-        """Have everything on file, and close it."""
-        self.commit()
+        """Have everything on file, the main one alone, and close it.
+
+        Raises JournalError where something that is owed can't be written.
+        """
+        try:
+            if self._owed:
+                self.settle()
+        finally:
+            self._database.close()  # SQLite moves all from the log to the main file
+            if self._lock is not None:
+                # not before: closing it takes away the locks that SQLite has on the same file
+                os.close(self._lock)
+                self._lock = None
+
+    def _put(self, entry: Entry) -> None:
+        tail = self._tail
+        if tail.step is not None and tail.step.at <= entry.at:
+            n, before, self._undo = tail.n, tail.before_step, (_PUT, tail.step)
+        else:
+            n, before, self._undo = tail.n + 1, tail.sum, (_REMOVE, (tail.n + 1,))
+        row = _Row(n, *entry, _sum(before, *entry))
+        self._owed.append((_PUT, row))
+        self._before = tail
+        self._tail = _Tail(n, row.sum, row if entry.kind is Kind.STEP else None, before)
+        self._pages += 2 + len(entry.body) // _PAGE_BYTES
+
+    def _marked(self, sign: str = "") -> _Statement:
+        return _TELL, (_MARK, f"{self._tail.n}{sign}")
+
+    def _commit(self, *statements: _Statement) -> None:
+        """Carry out all statements, or none."""
+        database = self._database
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            for statement in statements:
+                database.execute(*statement)
+            database.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+                database.execute("ROLLBACK")
+            raise
+
+    def _begin_to_write(self) -> None:
+        """Open the file for writing, and have the main file tell that more is to come."""
+        assert self._lock is not None  # it was opened to be gone on with
         self._database.close()
+        self._database = _connect(self.path)
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "wal_autocheckpoint = 0"):
+            self._database.execute(f"PRAGMA {pragma}")
+        if self._format() < FORMAT:
+            for place in (self.path, *_beside(self.path)):
+                with suppress(FileNotFoundError):
+                    place.chmod(0o600)
+            total = _sum_of(self.subject)
+            self._commit((_TELL, (_SUM, str(total))), (f"PRAGMA user_version = {FORMAT}", ()))
+        self._checkpoint()
+        self._writing = True
+
+    def _checkpoint(self) -> None:
+        """Move what is in the log to the main file, with a mark that more is to come.
+
+        A kill between the two marks leaves the first one in the log, which is still there: that is
+        a whole journal. If someone reads the file meanwhile, SQLite moves less, up to another time.
+        """
+        self._commit(self._marked("+"))
+        self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._commit(self._marked())
+
+
+def copy_journal(path: Path, target: Path) -> int:
+    """Copy a journal to one file, also while a sandbox writes to it; returns how many entries.
+
+    Raises JournalError if the journal can't be read, or is not as it was written, or something
+    stands at `target`; nothing is left there then.
+    """
+    journal = Journal.read(path)
+    with closing(journal):
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            raise JournalError(f"{target} is there already; name a new file") from None
+        except OSError as error:
+            raise JournalError(f"{target} can't be written: {error.strerror}") from None
+        try:
+            with _explained(target, "written"), closing(_connect(target)) as database:
+                journal._database.backup(database)
+                # the moment may have been one at which more was to come in the log
+                database.execute(
+                    "UPDATE about SET value = rtrim(value, '+') WHERE name = 'entries'"
+                )
+            with closing(Journal.read(target)) as copied:
+                return sum(1 for _ in copied.entries())
+        except BaseException:
+            _remove(target)
+            raise
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, purpose: str = "used") -> Iterator[None]:
     """Turn what SQLite says into what it means for the user of a journal."""
     try:
         yield
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
-            raise JournalError(f"{path} is in use: another sandbox goes on with it") from None
-        raise JournalError(f"{path} can't be used: {error}") from None
+            raise JournalError(f"{path} is in use: another program writes to it") from None
+        raise JournalError(f"{path} can't be {purpose}: {error}") from None
+    except sqlite3.ProgrammingError as error:  # it was closed
+        raise JournalError(f"{path} can't be {purpose}: {error}") from None
     except sqlite3.DatabaseError as error:
         raise JournalError(f"{path} is damaged: {error}") from None
 
@@ -227,41 +481,88 @@ def _check_header(path: Path) -> None:
         raise JournalError(f"{path} can't be read: {error.strerror}") from None
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise JournalError(f"{path} is not a journal of dialsim")
-    version, application = (int.from_bytes(header[at : at + 4]) for at in (60, 68))
-    if application != APPLICATION_ID:
+    if int.from_bytes(header[68:72]) != APPLICATION_ID:
         raise JournalError(f"{path} is a database, but not a journal of dialsim")
-    if version > FORMAT:
-        raise JournalError(
-            f"{path} is a journal of format {version}, made by a newer dialsim; this one, "
-            f"{__version__}, reads formats up to {FORMAT}"
-        )
+
+
+def _lock(path: Path, more: int = 0) -> int:
+    """Have a file for one sandbox alone; others may read it. `more` are flags for opening it."""
+    try:
+        lock = os.open(path, os.O_RDWR | more, 0o600)
+    except OSError as error:
+        raise JournalError(f"{path} can't be written: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise JournalError(f"{path} is in use: another sandbox goes on with it") from None
+    return lock
+
+
+def _beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + suffix) for suffix in _BESIDE]
+
+
+def _has_log(path: Path) -> bool:
+    """Whether there is a write-ahead log; SQLite leaves none where a journal was closed."""
+    log, *_ = _beside(path)
+    return log.exists() and log.stat().st_size > 0
+
+
+def _remove(path: Path) -> None:
+    for place in (path, *_beside(path)):
+        place.unlink(missing_ok=True)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open a file for one program alone."""
-    with _explained(path):
-        database = sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open a file so that all is read as of one moment, and nothing is changed, also not on close.
+
+    Without a log nobody writes to it: then it is read as it is, also where no file can be made.
+    """
+    how = "mode=ro" if _has_log(path) else "mode=ro&immutable=1"
+    with _explained(path, "read"):
+        database = sqlite3.connect(
+            f"file:{quote(str(path))}?{how}",
+            uri=True,
+            timeout=0.2,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        # a flipped bit may have made bytes of a text that are none: check sums tell
+        database.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
         try:
-            database.execute("PRAGMA locking_mode = EXCLUSIVE")
-            database.execute("BEGIN EXCLUSIVE")
-            database.execute("COMMIT")
+            database.execute("BEGIN")
+            database.execute("SELECT 1 FROM sqlite_master").fetchall()
         except BaseException:
             database.close()
             raise
         return database
 
 
-def _check_whole(path: Path, database: sqlite3.Connection) -> None:
-    with _explained(path):
-        [[state]] = database.execute("PRAGMA quick_check(1)").fetchall()
-    if state != "ok":
-        raise JournalError(f"{path} is damaged: {state}")
-
-
-def _outlive_the_program(database: sqlite3.Connection) -> None:
-    """What is committed from now on survives the end of the program at any moment."""
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = NORMAL")
+def _write_subject(path: Path, subject: Subject) -> None:
+    about = {
+        "dialsim": __version__,
+        "scenario": subject.text,
+        "name": subject.name,
+        "seed": str(subject.seed),
+        "digest": subject.digest,
+        **{f"override {n}": text for n, text in enumerate(subject.overrides)},
+        _SUM: str(_sum_of(subject)),
+        _MARK: "0",
+    }
+    with _explained(path, "written"), closing(_connect(path)) as database:
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {FORMAT}")
+        database.execute("BEGIN")
+        for statement in _SCHEMA:
+            database.execute(statement)
+        database.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+        database.executemany("INSERT INTO files VALUES (?, ?)", subject.files.items())
+        database.execute("COMMIT")
 
 
 def _sum_of(subject: Subject) -> int:
@@ -269,12 +570,12 @@ def _sum_of(subject: Subject) -> int:
     facts = subject.text, subject.name, subject.overrides, subject.seed, subject.digest
     total = crc32(repr(facts).encode())
     for name, content in sorted(subject.files.items()):
-        total = crc32(content, crc32(name.encode(), total))
+        total = crc32(content, crc32(name.encode(errors="surrogateescape"), total))
     return total
 
 
 def _sum(before: int, at: int, kind: str, body: bytes) -> int:
-    return crc32(body, crc32(f"{at} {kind} ".encode(), before))
+    return crc32(body, crc32(f"{at} {kind} ".encode(errors="surrogateescape"), before))
 
 
 def _place(name: str) -> int:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dialsim.engine.move import Instant, Move, Until, instant_as_datetime
+from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.sandbox.control_client import ControlClient
 from dialsim.sandbox.control_guard import PREFIX
@@ -48,7 +49,8 @@ class RemoteClock:
         """Move the clock, as `Simulation.advance` does; returns the new `now`.
 
         When it returns, everything up to there has happened, and every webhook due was delivered
-        or given up. Raises DialsimError with the server's text where it can't be done.
+        or given up. Raises DialsimError with the server's text where it can't be done, and where
+        somebody stops the clock on the way: `now` is where it stands then.
         """
         span = timedelta(
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
@@ -60,6 +62,8 @@ class RemoteClock:
         elif move.to is not None:
             body = {"to": format_instant(move.to)}
         state = self._client.ask("POST", f"{PREFIX}/clock/advance", body)
+        if state["stopped"]:
+            raise DialsimError(f"advance: the clock was stopped on the way, at {state['now']}")
         return _datetime(state["now"])
 
     def run(self, speed: float = 1) -> None:
@@ -67,7 +71,7 @@ class RemoteClock:
         self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "running", "speed": speed})
 
     def stop(self) -> datetime:
-        """Have the clock stand still again; returns where it stands."""
+        """Have the clock stand still, and end an advance under way; returns where it stands."""
         return _datetime(self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "manual"})["now"])
 
     def __repr__(self) -> str:

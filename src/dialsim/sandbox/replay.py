@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from dialsim.interface.errors import DialsimError
+from dialsim.interface.errors import DialsimError, Refused
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.commands import Command
@@ -34,8 +34,11 @@ def resume(path: Path) -> Exchange:
     """
     journal = Journal.reopen(path)
     try:
-        exchange = _replay(journal)
+        exchange, refused = _replay(journal)
         exchange.outbox.restore()
+        if refused:
+            journal.take_back(exchange.step())
+        journal.settle()
     except BaseException:
         journal.close()
         raise
@@ -46,9 +49,9 @@ def resume(path: Path) -> Exchange:
 def read(path: Path) -> Result:
     """What has happened in the sandbox that a journal is of; the journal is left as it is."""
     begun = time.perf_counter()
-    journal = Journal.reopen(path)
+    journal = Journal.read(path)
     try:
-        trace = _replay(journal).simulation.trace
+        trace = _replay(journal)[0].simulation.trace
     finally:
         journal.close()
     return Result(trace, wall_seconds=round(time.perf_counter() - begun, 3))
@@ -56,7 +59,7 @@ def read(path: Path) -> Result:
 
 def check_same(path: Path, scenario: Scenario, seed: int | None) -> None:
     """Raise JournalError unless the journal is of this scenario and seed."""
-    journal = Journal.reopen(path)
+    journal = Journal.read(path)
     subject = journal.subject
     journal.close()
     served = with_public_url(scenario, _scenario(path, subject).service.public_url)
@@ -91,22 +94,30 @@ def _scenario(path: Path, subject: Subject) -> Scenario:
     return scenario
 
 
-def _replay(journal: Journal) -> Exchange:
+def _replay(journal: Journal) -> tuple[Exchange, bool]:
+    """The sandbox as the entries tell; whether the last one is a command that was refused.
+
+    A command is kept before it is carried out, and a sandbox may be killed before it has removed
+    one that was refused. Anywhere else what is in the journal was carried out.
+    """
     subject = journal.subject
     exchange = Exchange(_scenario(journal.path, subject), subject.seed)
     at = exchange.simulation.at
+    refused: JournalError | None = None
     for number, entry in enumerate(journal.entries(), 1):
+        if refused is not None:
+            raise refused
         at = entry.at
         try:
             _carry_out(exchange, entry)
         except (DialsimError, ValidationError) as error:
-            if isinstance(error, JournalError):
-                raise
-            raise _other_state(journal, number) from error
+            if not (isinstance(error, Refused) and journal.has_log):
+                raise _other_state(journal, number) from error
+            refused = _other_state(journal, number)  # unless it is the last entry
         if entry.kind is Kind.STEP and entry.body != b"%d" % exchange.simulation.log.size():
             raise _other_state(journal, number)
     exchange.simulation.move_to(at)
-    return exchange
+    return exchange, refused is not None
 
 
 def _carry_out(exchange: Exchange, entry: Entry) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import signal
 import socket
 from contextlib import suppress
 from types import FrameType
@@ -26,10 +27,18 @@ _MOMENT = 0.01  # seconds in which an accepted socket has become a connection
 
 
 def serve(exchange: Exchange, listener: socket.socket, token: ControlToken | None = None) -> None:
-    """Serve on a listening socket until interrupted, and print where."""
-    print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
-    with suppress(KeyboardInterrupt):  # the usual way to stop it
-        Server(application(exchange, token)).run(sockets=[listener])
+    """Serve on a listening socket until interrupted or terminated, and print where.
+
+    The journal is closed then; raises JournalError where it can't be told all that has happened.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what Ctrl-C does
+    try:
+        with suppress(KeyboardInterrupt):  # the usual way to stop it
+            print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
+            Server(application(exchange, token)).run(sockets=[listener])
+    finally:
+        if exchange.journal is not None:
+            exchange.journal.close()
 
 
 class Server(uvicorn.Server):

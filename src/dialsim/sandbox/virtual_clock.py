@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from time import monotonic
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.sandbox.commands import SetSpeed
+from dialsim.sandbox.journal import NotKept
 
 if TYPE_CHECKING:
     from dialsim.sandbox.exchange import Exchange
@@ -26,55 +28,64 @@ class VirtualClock:
     """Moves an exchange; requests are answered in between, at instants that are worked off.
 
     While POSTs are under way it stands still. One advance at a time: another one meanwhile is
-    refused with 409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. `speed` is
-    how many times as fast as real time it runs; None while it doesn't.
+    refused with 409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. An advance
+    returns whether it came to its end, rather than being ended by `stop`. `speed` is how many times
+    as fast as real time it runs; None while it doesn't.
     """
 
     def __init__(self, exchange: Exchange) -> None:
         self.speed: float | None = None
-        self.advancing = False
+        self.advance: _Advance | None = None
         self._exchange = exchange
         self._runner: asyncio.Task[None] | None = None
 
+    @property
+    def advancing(self) -> bool:
+        """Whether it is being moved by hand."""
+        return self.advance is not None
+
     # -- moved by hand ----------------------------------------------------------------------------
 
-    async def advance_to(self, instant: int) -> None:
+    async def advance_to(self, instant: int) -> bool:
         """Move to an instant (ms), inclusive; 400 for one in the past or after clock.end."""
         self._check(instant)
-        with _Advance(self):
+        with _Advance(self) as advance:
             await self._go_to(instant)
+        return not advance.stopped
 
-    async def advance_by(self, span: int) -> None:
+    async def advance_by(self, span: int) -> bool:
         """Move on by a span (ms)."""
-        await self.advance_to(self._exchange.at + span)
+        return await self.advance_to(self._exchange.at + span)
 
-    async def advance_to_next_event(self) -> None:
+    async def advance_to_next_event(self) -> bool:
         """Move to where a call, a campaign or a limit changes next, a POST or a payload is due.
 
         Where nothing happens any more the clock ends up where it is idle.
         """
         exchange, last = self._exchange, self._last()
-        with _Advance(self):
+        with _Advance(self) as advance:
             await self._settle()
             before = exchange.happened()
             while exchange.happened() == before:
                 ahead = exchange.next_event_at()
                 if ahead is None or ahead > last:
                     self._refuse_if_busy_still(last)
-                    return
+                    break
                 exchange.move_to(ahead)
                 await asyncio.sleep(0)
                 await self._settle()
+        return not advance.stopped
 
-    async def advance_to_idle(self) -> None:
+    async def advance_to_idle(self) -> bool:
         """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""
         exchange, last = self._exchange, self._last()
-        with _Advance(self):
+        with _Advance(self) as advance:
             await self._work_off(last)
             while (ahead := exchange.next_event_at()) is not None and ahead <= last:
                 exchange.move_to(ahead)
                 await self._work_off(last)
             self._refuse_if_busy_still(last)
+        return not advance.stopped
 
     # -- running by itself ------------------------------------------------------------------------
 
@@ -87,8 +98,10 @@ class VirtualClock:
         self.go_on()
 
     def stop(self) -> None:
-        """Stand still from now on; POSTs that are under way go on."""
+        """Stand still from now on, and end an advance here; POSTs that are under way go on."""
         self._require_no_fault()
+        if self.advance is not None:
+            self.advance.stop()
         if self.speed is not None:
             self._exchange.carry_out(SetSpeed(speed=None))
         self.close()
@@ -113,12 +126,20 @@ class VirtualClock:
                 await asyncio.sleep(_TICK)
                 now = monotonic()
                 owed += min(now - before, _LONGEST_TICK) * 1000 * self.speed
-                waited = await self._go_to(min(exchange.at + int(owed), last))
+                waited = await self._run_to(min(exchange.at + int(owed), last))
                 owed -= int(owed)
                 before = monotonic() if waited else now
         finally:
             if self._runner is asyncio.current_task():
                 self.speed = None
+
+    async def _run_to(self, instant: int) -> bool:
+        """Move to an instant, or not as far; whether POSTs or the journal had to be waited for."""
+        try:
+            return await self._go_to(instant)
+        except NotKept:
+            await self._exchange.settled()
+            return True
 
     def _require_no_fault(self) -> None:
         """Raise the fault of ours that ended a run, if any did."""
@@ -176,21 +197,45 @@ class VirtualClock:
 
 
 class _Advance:
-    """Holds the clock while it is advanced."""
+    """Holds the clock while it is advanced, by the task that begins it."""
 
     def __init__(self, clock: VirtualClock) -> None:
+        self.stopped = False
         self._clock = clock
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Advance:
         if self._clock.advancing:
             raise _busy()
         if self._clock.speed is not None:
             text = "The clock runs by itself; set its mode to manual first"
             raise Refused(409, "CLOCK_RUNNING", [text])
-        self._clock.advancing = True
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._clock.advance = self
+        return self
 
-    def __exit__(self, *_failure: object) -> None:
-        self._clock.advancing = False
+    def stop(self) -> None:
+        """Have it end where the clock stands, also while it waits for POSTs.
+
+        Whoever calls this has his turn between two instants: nothing is left half done. The clock
+        may be moved again at once.
+        """
+        self.stopped = True
+        self._clock.advance = None
+        self._task.cancel()
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> bool:
+        """Whether what ended it was `stop` alone, which is no failure (see `asyncio.timeout`)."""
+        if self._clock.advance is self:
+            self._clock.advance = None
+        stops = self.stopped and isinstance(error, asyncio.CancelledError)
+        return stops and self._task.uncancel() == 0
 
 
 def _busy() -> Refused:

@@ -31,6 +31,10 @@ class ClockState(WireModel):
     speed: float | None = Field(description="Times as fast as real time; null unless it runs.")
     next_event_at: InstantText | None = Field(description="null when nothing is left to happen.")
     status: Literal["ready", "advancing"]
+    held_by_journal: str | None = Field(
+        description="Why the clock stands still, whatever its mode: what has happened can't be "
+        "written to the journal. null as a rule."
+    )
 
     @classmethod
     def of(cls, exchange: Exchange) -> ClockState:
@@ -42,7 +46,17 @@ class ClockState(WireModel):
             speed=clock.speed,
             next_event_at=None if ahead is None else format_instant(ahead),
             status="ready" if clock.speed is None and not clock.advancing else "advancing",
+            held_by_journal=None if exchange.journal is None else exchange.journal.error,
         )
+
+
+class AdvancedClock(ClockState):
+    """The clock after an advance."""
+
+    stopped: bool = Field(
+        description="Whether PUT /_dialsim/clock ended the advance on the way; now says how far it "
+        "came."
+    )
 
 
 class Move(Combined):
@@ -62,16 +76,18 @@ class Move(Combined):
         if sum(given.get(way) is not None for way in ("to", "by", "until")) != 1:
             yield "one of to, by and until must be given"
 
-    async def carry_out(self, clock: VirtualClock) -> None:
-        """Move the clock; returns when everything up to there has happened."""
+    async def carry_out(self, clock: VirtualClock) -> bool:
+        """Move the clock; returns when everything up to there has happened.
+
+        That is, unless it is stopped on the way: returns whether it came there.
+        """
         if self.to is not None:
-            await clock.advance_to(self.to)
-        elif self.by is not None:
-            await clock.advance_by(self.by)
-        elif self.until == "nextEvent":
-            await clock.advance_to_next_event()
-        else:
-            await clock.advance_to_idle()
+            return await clock.advance_to(self.to)
+        if self.by is not None:
+            return await clock.advance_by(self.by)
+        if self.until == "nextEvent":
+            return await clock.advance_to_next_event()
+        return await clock.advance_to_idle()
 
 
 class Mode(Combined):
@@ -118,5 +134,6 @@ class ClockEndpoints:
         return await self._show(request)
 
     async def _advance(self, request: Request) -> Response:
-        await read_shape(Move, await read_json(request, MOST_BYTES)).carry_out(self._clock)
-        return await self._show(request)
+        move = read_shape(Move, await read_json(request, MOST_BYTES))
+        arrived = await move.carry_out(self._clock)
+        return bare(AdvancedClock(**dict(ClockState.of(self._exchange)), stopped=not arrived))

@@ -53,7 +53,7 @@ CAMPAIGN_OPERATIONS = (
         parameters=UPLOAD,
         body=UploadedCampaign,
         other_media="text/csv",
-        failures=(*fail.BODY, fail.NOT_ALLOWED, fail.UNKNOWN_MEDIA),
+        failures=(*fail.BODY, fail.NOT_ALLOWED, fail.UNKNOWN_MEDIA, fail.NOT_KEPT),
         links={
             "itself": link("getCampaign", "id", "id"),
             "itsStart": link("scheduleCampaign", "id", "id"),
@@ -78,7 +78,7 @@ CAMPAIGN_OPERATIONS = (
         "still.",
         answer=CampaignState,
         parameters=_CAMPAIGN,
-        failures=_FOUND,
+        failures=(*_FOUND, fail.NOT_KEPT),
     ),
     Operation(
         "post",
@@ -88,7 +88,7 @@ CAMPAIGN_OPERATIONS = (
         "Goes on with a PAUSED campaign (C5).",
         answer=CampaignState,
         parameters=_CAMPAIGN,
-        failures=(*_FOUND, fail.NOT_RESUMABLE),
+        failures=(*_FOUND, fail.NOT_RESUMABLE, fail.NOT_KEPT),
     ),
     Operation(
         "post",
@@ -98,7 +98,7 @@ CAMPAIGN_OPERATIONS = (
         "Ends a campaign that is not over (C6).",
         answer=CampaignState,
         parameters=_CAMPAIGN,
-        failures=(*_FOUND, fail.NOT_CANCELLABLE),
+        failures=(*_FOUND, fail.NOT_CANCELLABLE, fail.NOT_KEPT),
     ),
 )
 CALL_OPERATIONS = (
@@ -137,6 +137,7 @@ CALL_OPERATIONS = (
             fail.NO_CALL,
             fail.NO_CAMPAIGN,
             fail.NOT_DELIVERED,
+            fail.NOT_KEPT,
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialsim.sandbox.control.clock_endpoints import ClockState, Mode, Move
+from dialsim.sandbox.control.clock_endpoints import AdvancedClock, ClockState, Mode, Move
 from dialsim.sandbox.control.organization_endpoints import ChangedOrganization, OrganizationState
 from dialsim.sandbox.description import failures as fail
 from dialsim.sandbox.description.campaigns import CALL_OPERATIONS, CAMPAIGN_OPERATIONS
@@ -36,10 +36,11 @@ _CLOCK = (
         "/_dialsim/clock",
         "setClock",
         "Have the clock run, or stand still",
-        "A running clock stands still while webhooks are under way, and stops at clock.end.",
+        "A running clock stands still while webhooks are under way, and stops at clock.end. With "
+        "mode manual it stands still at once: an advance that is under way ends there, too.",
         answer=ClockState,
         body=Mode,
-        failures=(*fail.BODY, fail.CLOCK_BUSY),
+        failures=(*fail.BODY, fail.CLOCK_BUSY, fail.NOT_KEPT),
     ),
     Operation(
         "post",
@@ -47,8 +48,9 @@ _CLOCK = (
         "advanceClock",
         "Move the clock",
         "Answers when everything up to there has happened, webhooks delivered or lost included, "
-        "however long that takes. Until idle it goes on for 366 days of virtual time at the most.",
-        answer=ClockState,
+        "however long that takes. Until idle it goes on for 366 days of virtual time at the most. "
+        "PUT /_dialsim/clock with mode manual ends it on the way, which it says in stopped.",
+        answer=AdvancedClock,
         body=Move,
         failures=(
             *fail.BODY,
@@ -56,6 +58,7 @@ _CLOCK = (
             fail.CLOCK_BUSY,
             fail.CLOCK_RUNNING,
             fail.NOT_IDLE,
+            fail.NOT_KEPT,
         ),
     ),
 )
@@ -88,7 +91,7 @@ _ORGANIZATIONS = (
         answer=ChangedOrganization,
         parameters=_ORGANIZATION,
         body=OrganizationChanges,
-        failures=(*fail.BODY, fail.NO_ORGANIZATION),
+        failures=(*fail.BODY, fail.NO_ORGANIZATION, fail.NOT_KEPT),
     ),
 )
 _EXPORT = (

@@ -42,6 +42,12 @@ TOO_LARGE = FailureKind(
     413, "PAYLOAD_TOO_LARGE", "The request body must not be larger than 1048576 bytes"
 )
 OUR_FAULT = FailureKind(500, "INTERNAL_ERROR", "Internal server error")
+NOT_KEPT = FailureKind(
+    507,
+    "NOT_KEPT",
+    "It is not done, as it can't be kept: team.journal can't be written: database or disk is full",
+)
+"""How every operation that changes anything may fail in a sandbox with a journal."""
 ASKED_FOR = tuple(
     FailureKind(status, code, text, marked=True) for status, (code, text) in ERRORS.items()
 )

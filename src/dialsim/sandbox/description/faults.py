@@ -36,7 +36,7 @@ PEOPLE_OPERATIONS = (
         "The next calls to the number do what the script says (P6).",
         answer=ScriptedNumber,
         body=ScriptedNumber,
-        failures=fail.BODY,
+        failures=(*fail.BODY, fail.NOT_KEPT),
     ),
 )
 FAULT_OPERATIONS = (
@@ -58,7 +58,7 @@ FAULT_OPERATIONS = (
         answer=FaultState,
         status=201,
         body=FaultOrder,
-        failures=(*fail.BODY, fail.TOO_MANY_FAULTS),
+        failures=(*fail.BODY, fail.TOO_MANY_FAULTS, fail.NOT_KEPT),
         links={"itself": link("getFault", "id", "id"), "itsEnd": link("clearFault", "id", "id")},
     ),
     Operation(
@@ -68,7 +68,7 @@ FAULT_OPERATIONS = (
         "Clear all faults",
         "Answers those that were cleared; nothing more is struck.",
         answer=list[FaultState],
-        failures=fail.GUARDED,
+        failures=(*fail.GUARDED, fail.NOT_KEPT),
     ),
     Operation(
         "get",
@@ -88,6 +88,6 @@ FAULT_OPERATIONS = (
         "It strikes no more, and its number is not used again.",
         answer=FaultState,
         parameters=_FAULT,
-        failures=(*fail.GUARDED, fail.NO_FAULT),
+        failures=(*fail.GUARDED, fail.NO_FAULT, fail.NOT_KEPT),
     ),
 )

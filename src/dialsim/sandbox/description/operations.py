@@ -41,6 +41,7 @@ OPERATIONS = (
             fail.NO_CAMPAIGN,
             fail.NOT_PAUSABLE,
             fail.TOO_LARGE,
+            fail.NOT_KEPT,
         ),
     ),
     Operation(
@@ -108,6 +109,7 @@ OPERATIONS = (
             fail.NO_CAMPAIGN,
             fail.STARTED,
             fail.TOO_LARGE,
+            fail.NOT_KEPT,
         ),
         links={"itsRecipients": link("listRecipients", "id", "data/id")},
     ),

@@ -51,6 +51,6 @@ WEBHOOK_OPERATIONS = (
         "with the new POST when it has come back.",
         answer=WebhookRow,
         parameters=_N,
-        failures=(*fail.GUARDED, fail.NO_WEBHOOK, fail.NO_WEBHOOK_URL),
+        failures=(*fail.GUARDED, fail.NO_WEBHOOK, fail.NO_WEBHOOK_URL, fail.NOT_KEPT),
     ),
 )

@@ -147,10 +147,10 @@ class Page:
 
     async def _move(self, request: Request) -> Response:
         try:
-            await read_shape(Move, await _form(request)).carry_out(self._exchange.clock)
+            arrived = await read_shape(Move, await _form(request)).carry_out(self._exchange.clock)
         except Refused as refused:
             return _said(refused)
-        return _html(render("moved", now=self._exchange.simulation.at))
+        return _html(render("moved", now=self._exchange.simulation.at, arrived=arrived))
 
     async def _run(self, request: Request) -> Response:
         speeds = {name: number_of(text) for name, text in (await _form(request)).items()}

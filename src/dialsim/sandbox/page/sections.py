@@ -65,7 +65,7 @@ class Sections:
         return (
             exchange.at,
             exchange.simulation.log.size(),
-            (clock.advancing, clock.speed),
+            (clock.advancing, clock.speed, exchange.journal and exchange.journal.error),
             (len(exchange.outbox.log), exchange.courier.busy),
             tuple((fault.number, fault.met) for fault in exchange.faults),
             monotonic() // _UNTOLD,

@@ -1,0 +1,247 @@
+"""What was answered is kept, and nothing else: on a full disk, and when the sandbox is stopped."""
+
+from __future__ import annotations
+
+import random
+import resource
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.sandbox.failing_disks import Disk, failing_disk
+from tests.sandbox.test_kills import Process, everything, scenario
+from typing_extensions import override
+
+from dialsim.testing.receiver import Answer, Receiver
+
+
+class Clients:
+    """Clients that command something new all the time, each after its last answer.
+
+    What they command is told apart by a number. `answered` were answered as done, `unanswered` were
+    not: they were refused or the connection broke. `statuses` are all that came.
+    """
+
+    def __init__(self, process: Process, seed: int) -> None:
+        self.answered: set[str] = set()
+        self.unanswered: set[str] = set()
+        self.statuses: set[int] = set()
+        self._url = process.url
+        self._over = threading.Event()
+        commands = (self._script, self._script, self._campaign, self._advance)
+        self._threads = [
+            threading.Thread(target=self._go_on, args=(command, place, seed))
+            for place, command in enumerate(commands)
+        ]
+
+    def __enter__(self) -> Clients:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more commands have come to their end, whatever that was."""
+        enough = len(self.answered) + len(self.unanswered) + more
+        while len(self.answered) + len(self.unanswered) < enough:
+            time.sleep(0.001)
+
+    def _go_on(self, command: Callable[[httpx.Client, str], int], place: int, seed: int) -> None:
+        chance = random.Random(seed * 10 + place)
+        with httpx.Client(base_url=f"{self._url}/_dialsim", timeout=60) as client:
+            for number in count(place * 1_000_000):
+                if self._over.is_set():
+                    return
+                try:
+                    status = command(client, f"{number:08d}")
+                except httpx.TransportError:
+                    self.unanswered.add(f"{number:08d}")
+                    return
+                self.statuses.add(status)
+                if command != self._advance:
+                    (self.answered if status < 300 else self.unanswered).add(f"{number:08d}")
+                time.sleep(chance.choice((0, 0, 0.002)))
+
+    def _script(self, client: httpx.Client, number: str) -> int:
+        body = {"tel": f"09{number}", "script": "busy 3s"}
+        return client.post("/people", json=body).status_code
+
+    def _campaign(self, client: httpx.Client, number: str) -> int:
+        body = {"organization": "Acme", "agent": "Caller", "name": f"No. {number}"}
+        recipients = [{"tel": "0811111111"}]
+        return client.post("/campaigns", json=body | {"recipients": recipients}).status_code
+
+    def _advance(self, client: httpx.Client, _number: str) -> int:
+        return client.post("/clock/advance", json={"by": "20m"}).status_code
+
+
+def carried_out(process: Process) -> set[str]:
+    """The numbers of the commands of clients that a sandbox tells of."""
+    scripts = [one["tel"][2:] for one in process.ask("GET", "/_dialsim/people")]
+    names = [one["name"] for one in process.ask("GET", "/_dialsim/campaigns")]
+    return {*scripts, *(name[4:] for name in names if name.startswith("No. "))}
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with Receiver(otherwise=Answer(200)) as started:
+        yield started
+
+
+# -- the disk is full ------------------------------------------------------------------------------
+
+
+class LimitedFiles(Disk):
+    """A folder in which a process can't write: no file of it may have more than a byte."""
+
+    says = "disk I/O error"
+    pid = 0
+
+    @override
+    def fail(self) -> None:
+        self._limit(1)
+
+    @override
+    def recover(self) -> None:
+        self._limit(None)
+
+    def _limit(self, most: int | None) -> None:
+        _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
+        soft = hard if most is None else most
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def disk_of_a_process(kind: str, folder: Path) -> Iterator[Disk]:
+    limited = LimitedFiles(folder)
+    with nullcontext(limited) if kind == "limited" else failing_disk(kind, folder) as disk:
+        yield disk
+
+
+def hold_though_the_disk_is_full(
+    kind: str, folder: Path, receiver: Receiver, seed: int, how: signal.Signals
+) -> None:
+    chance = random.Random(seed)
+    with disk_of_a_process(kind, folder) as disk:
+        journal = disk.folder / "a.journal"
+        process = Process(str(scenario(folder, receiver)), "--journal", str(journal))
+        if isinstance(disk, LimitedFiles):
+            disk.pid = process.pid
+        with Clients(process, seed) as clients:
+            clients.wait_for(chance.randrange(1, 60))
+            disk.fail()
+            clients.wait_for(chance.randrange(5, 60))
+            disk.recover()
+            clients.wait_for(10)
+        assert clients.statuses >= {200, 507}
+        wait_until_kept(process)
+        told, done = everything(process), carried_out(process)
+        process.close()
+        process.end(how)
+        process = Process("--journal", str(journal))
+        assert everything(process) == told
+        assert carried_out(process) == done == clients.answered
+        assert clients.unanswered
+        process.close()
+        process.kill()
+
+
+def wait_until_kept(process: Process) -> None:
+    while process.ask("GET", "/_dialsim/clock")["heldByJournal"] is not None:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", ["full", "limited"])
+def test_a_disk_that_is_full_for_a_while_loses_nothing_and_carries_out_nothing_unanswered(
+    tmp_path: Path, receiver: Receiver, kind: str
+) -> None:
+    hold_though_the_disk_is_full(kind, tmp_path, receiver, seed=1, how=signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 52))
+def test_a_disk_filled_at_a_random_command_loses_nothing_and_carries_out_nothing_unanswered(
+    tmp_path: Path, receiver: Receiver, seed: int
+) -> None:
+    how = signal.SIGTERM if seed % 2 else signal.SIGKILL
+    hold_though_the_disk_is_full("full", tmp_path, receiver, seed, how)
+
+
+def test_a_momentarily_full_disk_of_200_kib_does_not_destroy_the_journal(tmp_path: Path) -> None:
+    """As it was found: a PATCH on the full disk, and two when it was freed."""
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        "clock: {start: 2026-01-05T01:00:00Z}\n"
+        "organizations: [{name: Acme, maxConcurrentCalls: 1, agents: [{name: Caller}]}]\n"
+    )
+    with failing_disk("full", tmp_path, kilobytes=200) as disk:
+        journal = disk.folder / "a.journal"
+        process = Process(str(file), "--journal", str(journal))
+
+        def patch(value: int) -> httpx.Response:
+            url = f"{process.url}/_dialsim/organizations/Acme"
+            return httpx.patch(url, json={"maxConcurrentCalls": value})
+
+        disk.fail()
+        answer = patch(2).json()
+        assert (answer["statusCode"], answer["code"]) == (507, "NOT_KEPT")
+        assert answer["message"].endswith("can't be written: database or disk is full")
+        assert limit(process) == 1
+        disk.recover()
+        assert patch(3).status_code == 200
+        assert patch(4).status_code == 200
+        process.close()
+        assert process.end(signal.SIGINT) == 0
+        process = Process("--journal", str(journal))
+        assert limit(process) == 4
+        process.close()
+        process.kill()
+
+
+def limit(process: Process) -> Any:
+    return process.ask("GET", "/_dialsim/organizations/Acme")["maxConcurrentCalls"]
+
+
+# -- the sandbox is stopped ------------------------------------------------------------------------
+
+
+def hold_though_it_is_terminated(folder: Path, receiver: Receiver, seed: int) -> None:
+    """The copy of the one file that is left is the whole journal."""
+    chance = random.Random(seed)
+    journal, copy = folder / "a.journal", folder / "b.journal"
+    process = Process(str(scenario(folder, receiver)), "--journal", str(journal))
+    process.ask("POST", "/_dialsim/faults", {"api": "slow", "next": 1_000, "delay": "5ms"})
+    with Clients(process, seed) as clients:
+        time.sleep(chance.uniform(0, 0.8))
+        process.close()
+        assert process.end(signal.SIGTERM) == 0
+    assert [file.name for file in folder.glob("a.journal*")] == ["a.journal"]
+    shutil.copy(journal, copy)
+    process = Process("--journal", str(copy))
+    assert carried_out(process) == clients.answered
+    process.close()
+    process.kill()
+
+
+def test_sigterm_loses_nothing_and_leaves_one_file(tmp_path: Path, receiver: Receiver) -> None:
+    hold_though_it_is_terminated(tmp_path, receiver, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 52))
+def test_sigterm_at_a_random_moment_loses_nothing_and_carries_out_nothing_unanswered(
+    tmp_path: Path, receiver: Receiver, seed: int
+) -> None:
+    hold_though_it_is_terminated(tmp_path, receiver, seed)

@@ -1,0 +1,310 @@
+"""A sandbox whose journal can't be written for a while does nothing that isn't kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.sandbox.asking import NOW, WORLD, Client, control, key
+from tests.sandbox.described import require_as_described
+from tests.sandbox.failing_disks import Disk, failing_disk
+from tests.sandbox.serving import served
+from tests.sandbox.test_journal import entries_of
+
+import dialsim
+from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.journal import Entry, JournalError, Kind
+from dialsim.sandbox.page.sections import Sections
+from dialsim.sandbox.page.view import View
+from dialsim.sandbox.replay import begin, resume
+from dialsim.testing import Answer, Receiver, Sketch
+
+DRAFT = "/cccccccc-0000-4000-8000-000000000001"
+SCHEDULED = "/cccccccc-0000-4000-8000-000000000002"
+RUNNING = "/cccccccc-0000-4000-8000-000000000003"
+NEW = {"organization": "Acme", "agent": "Reminder", "name": "New", "recipients": [{"tel": "0899"}]}
+WAIT = 30.0  # seconds, far more than anything takes
+
+
+@pytest.fixture(params=["full", "failing fsync", "read-only"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    with failing_disk(request.param, tmp_path) as disk:
+        yield disk
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+def corpus(folder: Path) -> Client:
+    """A sandbox with the corpus' world, at the instant of its requests, and a journal."""
+    client = Client(begin(folder / "a.journal", dialsim.load(WORLD)))
+    assert control(client, "POST", "/clock/advance", {"to": NOW}).status_code == 200
+    return client
+
+
+def interface(client: Client, method: str, path: str, body: bytes | None = None) -> httpx.Response:
+    headers = {"X-API-Key": key("Acme"), "Content-Type": "application/json"}
+    response = client.ask(method, f"/api{path}", headers, body)
+    require_as_described(method, f"/api{path}", response)
+    return response
+
+
+def everything(client: Client) -> list[Any]:
+    """What can be read of what commands change; each of it is answered."""
+    paths = ("/clock", "/campaigns", "/organizations", "/people", "/faults", "/webhooks")
+    read = [control(client, "GET", path) for path in paths]
+    read += [interface(client, "GET", f"/campaign{RUNNING}/recipients")]
+    assert {answer.status_code for answer in read} == {200}
+    return [answer.json() for answer in read]
+
+
+COMMANDS: dict[str, Callable[[Client], httpx.Response]] = {
+    "limit": lambda it: control(it, "PATCH", "/organizations/Acme", {"maxConcurrentCalls": 7}),
+    "key": lambda it: control(it, "PATCH", "/organizations/Beta", {"regenerateApiKey": True}),
+    "script": lambda it: control(it, "POST", "/people", {"tel": "0899", "script": "busy 3s"}),
+    "fault": lambda it: control(it, "POST", "/faults", {"webhooks": "late", "next": 1}),
+    "campaign": lambda it: control(it, "POST", "/campaigns", NEW),
+    "schedule": lambda it: interface(
+        it, "POST", f"/campaign{DRAFT}/schedule", b'{"startDateTime": "2026-01-05T05:00:00Z"}'
+    ),
+    "pause": lambda it: interface(it, "POST", f"/campaign{RUNNING}/pause"),
+    "resume": lambda it: control(it, "POST", f"/campaigns{RUNNING}/resume"),
+    "cancel": lambda it: control(it, "POST", f"/campaigns{SCHEDULED}/cancel"),
+    "delete": lambda it: control(it, "DELETE", f"/campaigns{SCHEDULED}"),
+    "clear": lambda it: control(it, "DELETE", "/faults"),
+}
+"""Commands in an order in which each of them is possible."""
+
+
+def test_a_command_that_can_t_be_kept_is_not_carried_out_and_reads_are_answered(
+    disk: Disk,
+) -> None:
+    client = corpus(disk.folder)
+    for name, command in COMMANDS.items():
+        before = everything(client)
+        disk.fail()
+        answer = command(client)
+        assert (answer.status_code, answer.json()["code"]) == (507, "NOT_KEPT"), name
+        assert answer.json()["message"].endswith(f"a.journal can't be written: {disk.says}")
+        assert everything(client) == before, name
+        disk.recover()
+        assert command(client).status_code < 300, name
+    assert told_after(client) == everything(client)
+
+
+def told_after(client: Client) -> list[Any]:
+    """What another sandbox tells that goes on with the journal of this one, which is stopped."""
+    journal = client.exchange.journal
+    assert journal is not None
+    journal.close()
+    return told_by(journal.path)
+
+
+def told_by(path: Path) -> list[Any]:
+    """What a sandbox tells that goes on with a journal."""
+    exchange = resume(path)
+    assert exchange.journal is not None
+    with closing(exchange.journal):
+        return everything(Client(exchange))
+
+
+def test_a_refused_command_leaves_nothing_in_the_journal(tmp_path: Path) -> None:
+    client = corpus(tmp_path)
+    control(client, "PATCH", "/organizations/Acme", {"maxConcurrentCalls": 7})
+    kept = entries_of(tmp_path / "a.journal")
+    for _ in range(3):
+        refused = control(client, "POST", f"/campaigns{RUNNING}/resume")
+        assert (refused.status_code, refused.json()["code"]) == (409, "INVALID_CAMPAIGN_STATE")
+    assert entries_of(tmp_path / "a.journal") == kept
+    assert told_after(client) == everything(client)
+
+
+def test_a_command_that_was_refused_just_before_a_kill_is_passed_over(tmp_path: Path) -> None:
+    """A command is kept before it is carried out; a refused one is removed after that."""
+    (tmp_path / "killed").mkdir()
+    client = corpus(tmp_path)
+    place = {"organization": 0, "campaign": 2}
+    limit = {"kind": "changeOrganization", "organization": 0, "changes": {"maxConcurrentCalls": 7}}
+    journal = client.exchange.journal
+    assert journal is not None
+    for command in ({"kind": "resume", **place}, limit):
+        journal.keep(Entry(client.exchange.at, Kind.COMMAND, json.dumps(command).encode()))
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{journal.path}{suffix}", tmp_path / "killed" / f"a.journal{suffix}")
+        if command is not limit:
+            for _ in range(2):
+                assert told_by(tmp_path / "killed" / "a.journal") == everything(client)
+    with pytest.raises(JournalError, match="entry 1 doesn't lead to the state"):
+        resume(tmp_path / "killed" / "a.journal")  # it is not the last
+    journal.close()
+
+
+def test_a_fault_that_can_t_be_counted_does_not_strike(disk: Disk) -> None:
+    client = corpus(disk.folder)
+    control(client, "POST", "/faults", {"api": "error", "next": 1})
+    disk.fail()
+    assert interface(client, "GET", "/agent/list").status_code == 200
+    assert interface(client, "POST", f"/campaign{RUNNING}/pause").status_code == 507
+    disk.recover()
+    assert interface(client, "GET", "/agent/list").status_code == 503
+    assert told_after(client) == everything(client)
+
+
+# -- the clock and webhooks ------------------------------------------------------------------------
+
+BUSY = ["busy 1s", "answered 1s 30s", "busy 2s", "answered 2s 9s"]
+SKETCH = Sketch(slots=2).campaign("January", *BUSY * 5, maxAttempts=2, retryInterval=300_000)
+
+
+class Sandbox:
+    """A sandbox that is served, with a journal and a receiver."""
+
+    def __init__(self, exchange: Exchange, url: str) -> None:
+        self.exchange = exchange
+        self._http = httpx.Client(base_url=f"{url}/_dialsim", timeout=WAIT, trust_env=False)
+
+    def ask(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
+        """What is answered, with a status."""
+        answer = self._http.request(method, path, json=body)
+        require_as_described(method, f"/_dialsim{path}", answer)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._http.close()
+
+    @property
+    def now(self) -> str:
+        """Where the clock stands."""
+        now: str = self.ask("GET", "/clock")["now"]
+        return now
+
+    def told(self) -> list[Any]:
+        """What has happened, as it is told."""
+        campaign = self.ask("GET", "/campaigns")[0]["id"]
+        paths = (f"/campaigns/{campaign}/calls", f"/campaigns/{campaign}/transitions")
+        told = [self.ask("GET", path) for path in (*paths, "/webhooks", "/faults")]
+        for row in told[2]["webhooks"]:
+            del row["url"]  # every receiver has its own port
+        return told
+
+
+@contextmanager
+def sandbox(exchange: Exchange) -> Iterator[Sandbox]:
+    with served(exchange) as server, closing(Sandbox(exchange, server.url)) as sandbox:
+        yield sandbox
+    assert exchange.journal is not None
+    exchange.journal.close()
+
+
+def sketch(receiver: Receiver) -> Any:
+    return dialsim.loads(SKETCH.having(webhook={"url": receiver.url}).text)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + WAIT
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What is told at the end where the disk never fails."""
+    path = tmp_path_factory.mktemp("undisturbed") / "a.journal"
+    with Receiver(otherwise=Answer(200)) as receiver, sandbox(begin(path, sketch(receiver))) as it:
+        it.ask("POST", "/faults", {"webhooks": "refuse", "next": 3, "share": 0.5}, 201)
+        it.ask("POST", "/clock/advance", {"until": "idle"})
+        return it.told()
+
+
+def test_an_advance_ends_where_the_journal_can_t_be_written_and_nothing_leaves_meanwhile(
+    disk: Disk, undisturbed: list[Any]
+) -> None:
+    path = disk.folder / "a.journal"
+    with Receiver(otherwise=Answer(200)) as receiver:
+        with sandbox(begin(path, sketch(receiver))) as it:
+            it.ask("POST", "/faults", {"webhooks": "refuse", "next": 3, "share": 0.5}, 201)
+            disk.fail()
+            answer = it.ask("POST", "/clock/advance", {"until": "idle"}, 507)
+            assert answer["code"] == "NOT_KEPT"
+            state = it.ask("GET", "/clock")
+            assert disk.says in state["heldByJournal"]
+            assert state["status"] == "ready"
+            assert it.ask("POST", "/clock/advance", {"until": "idle"}, 507) == answer
+            assert receiver.requests == []
+            assert it.ask("GET", "/clock") == state
+            disk.recover()
+            receiver.wait_for(1)  # nobody has to ask
+            assert it.ask("GET", "/clock") == state | {"heldByJournal": None}
+            it.ask("POST", "/clock/advance", {"until": "idle"})
+            assert it.told() == undisturbed
+        with sandbox(resume(path)) as again:
+            assert again.told() == undisturbed
+
+
+def test_what_came_of_a_webhook_is_kept_later_if_it_can_t_be_kept_at_once(
+    disk: Disk, undisturbed: list[Any]
+) -> None:
+    path = disk.folder / "a.journal"
+    with Receiver(otherwise=Answer(200)) as receiver:
+        with sandbox(begin(path, sketch(receiver))) as it:
+            it.ask("POST", "/faults", {"webhooks": "refuse", "next": 3, "share": 0.5}, 201)
+            receiver.answer(Answer(200), Answer(200, first=lambda _: disk.fail()))
+            it.ask("POST", "/clock/advance", {"until": "idle"}, 507)
+            received = len(receiver.requests)
+            at = it.now
+            assert received <= 6  # those that had left by then
+            assert it.ask("GET", "/clock")["heldByJournal"] is not None
+            disk.recover()
+            wait_until(lambda: it.ask("GET", "/clock")["heldByJournal"] is None)
+            assert it.now == at
+        with sandbox(resume(path)) as again:
+            again.ask("POST", "/clock/advance", {"until": "idle"})
+            assert again.told() == undisturbed
+        bodies = [request.body for request in receiver.requests]
+        assert len(set(bodies)) == len(bodies)  # none is sent again
+
+
+def test_a_running_clock_stands_still_until_the_journal_can_be_written_and_goes_on(
+    disk: Disk,
+) -> None:
+    with Receiver(otherwise=Answer(200)) as receiver:
+        with sandbox(begin(disk.folder / "a.journal", sketch(receiver))) as it:
+            disk.fail()
+            it.ask("PUT", "/clock", {"mode": "running", "speed": 600}, 507)
+            assert it.ask("GET", "/clock")["mode"] == "manual"
+            disk.recover()
+            it.ask("PUT", "/clock", {"mode": "running", "speed": 600})
+            disk.fail()
+            wait_until(lambda: it.ask("GET", "/clock")["heldByJournal"] is not None)
+            state = it.ask("GET", "/clock")
+            assert (state["mode"], state["speed"]) == ("running", 600)
+            time.sleep(0.6)
+            assert it.ask("GET", "/clock") == state
+            disk.recover()
+            wait_until(lambda: it.now != state["now"])
+            assert it.ask("GET", "/clock")["heldByJournal"] is None
+            it.ask("PUT", "/clock", {"mode": "manual"})
+            wait_until(lambda: not it.ask("GET", "/webhooks?status=underWay")["total"])
+            told, now = it.told(), it.now
+        with sandbox(resume(disk.folder / "a.journal")) as again:
+            assert (again.now, again.told()) == (now, told)
+
+
+def test_the_page_says_why_the_clock_stands_still(disk: Disk) -> None:
+    with sandbox(begin(disk.folder / "a.journal", dialsim.loads(SKETCH.text))) as it:
+        disk.fail()
+        it.ask("POST", "/clock/advance", {"by": "1h"}, 507)
+        sections = Sections(it.exchange).render(View.read({}))
+        assert f"can&#39;t be written: {disk.says}" in sections["clock"]
+        disk.recover()
