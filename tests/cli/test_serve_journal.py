@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx
 import pytest
+from tests.sandbox.failing_disks import LimitedFiles, failing_disk
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "scripted.yaml"
 
@@ -35,6 +37,12 @@ class Server:
         move = httpx.post(f"{self.url}/_dialsim/clock/advance", json={"by": span}, timeout=60)
         now: str = move.json()["now"]
         return now
+
+    def stop(self, how: signal.Signals) -> tuple[int, str, str]:
+        """Stop it by a signal; its exit status, and what else it has said."""
+        self.process.send_signal(how)
+        said, complained = self.process.communicate(timeout=60)
+        return self.process.returncode, said, complained
 
     def end(self) -> None:
         """Kill it."""
@@ -91,6 +99,12 @@ def test_the_same_scenario_may_be_named_again_and_no_other(journal: Path) -> Non
         (["run"], "Missing argument 'SCENARIO'"),
         (["run", "--from-journal", "{journal}", "--seed", "3"], "goes with --out, --force"),
         (["run", "--from-journal", __file__], "is not a journal of dialsim"),
+        (
+            ["journal", "copy", "nowhere.journal", "b"],
+            "nowhere.journal can't be read: No such file",
+        ),
+        (["journal", "copy", __file__, "b"], "is not a journal of dialsim"),
+        (["journal", "copy", "{journal}", __file__], f"{__file__} is there already"),
     ],
 )
 def test_what_makes_no_sense_is_said_and_ends_with_2(
@@ -110,6 +124,89 @@ def test_a_second_sandbox_on_one_journal_is_turned_away(journal: Path) -> None:
         assert f"{journal} is in use" in second.stderr
     finally:
         first.end()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_sandbox_that_is_stopped_leaves_one_file_that_is_the_whole_journal(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    server = Server(SCENARIO, "--journal", tmp_path / "team.journal")
+    stood = server.advance("1h")
+    assert server.stop(how) == (0, "", "")
+    assert [file.name for file in tmp_path.iterdir()] == ["team.journal"]
+    again = Server("--journal", (tmp_path / "team.journal").rename(tmp_path / "moved.journal"))
+    assert again.said.startswith(f"Going on with {tmp_path / 'moved.journal'} at {stood}\n")
+    again.end()
+
+
+def test_the_main_file_alone_of_a_killed_sandbox_is_refused(journal: Path) -> None:
+    for beside in journal.parent.glob("team.journal-*"):
+        beside.unlink()
+    for command in (["serve", "--journal"], ["run", "--from-journal"], ["journal", "copy"]):
+        done = dialsim(*command, journal, *(["other"] if "copy" in command else []))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{journal} lacks its end, which was in team.journal-wal" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not Path("other").exists()
+
+
+def test_a_journal_is_copied_while_the_sandbox_runs_and_after_a_kill(journal: Path) -> None:
+    copy = journal.with_name("copy.journal")
+    done = dialsim("journal", "copy", journal, copy)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Copied to {copy}: 1 entry\n"
+    copy.unlink()
+    server = Server("--journal", journal)
+    stood = server.advance("1h")
+    done = dialsim("journal", "copy", journal, copy)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert server.advance("1h") > stood
+    told = dialsim("run", "--from-journal", journal, "--format", "json")
+    assert told.returncode == 0  # also while the sandbox runs
+    server.end()
+    again = Server("--journal", copy)
+    assert f"Going on with {copy} at {stood}\n" in again.said
+    again.end()
+
+
+def test_a_sandbox_is_not_started_on_a_journal_that_it_may_not_write(tmp_path: Path) -> None:
+    with failing_disk("read-only from the start", tmp_path) as disk:
+        journal = disk.folder / "team.journal"
+        server = Server(SCENARIO, "--journal", journal)
+        stood = server.advance("1h")
+        server.stop(signal.SIGTERM)
+        disk.fail()
+        done = dialsim("serve", "--journal", journal, "--port", "0")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{journal} can't be written: " in done.stderr
+        told = dialsim("run", "--from-journal", journal, "--format", "json")
+        assert json.loads(told.stdout)["end"] == stood
+
+
+def test_a_sandbox_that_can_t_write_its_journal_any_more_says_so_when_it_is_stopped(
+    tmp_path: Path,
+) -> None:
+    journal, disk = tmp_path / "team.journal", LimitedFiles(tmp_path)
+    server = Server(SCENARIO, "--journal", journal)
+    stood = server.advance("1h")
+    disk.pid = server.process.pid
+    disk.fail()
+    refused = httpx.post(f"{server.url}/_dialsim/clock/advance", json={"by": "1h"})
+    assert (refused.status_code, refused.json()["code"]) == (507, "NOT_KEPT")
+    says = f"Error: {journal} can't be written: disk I/O error\n"
+    assert server.stop(signal.SIGTERM) == (2, "", says)
+    again = Server("--journal", journal)
+    assert f"Going on with {journal} at {stood}\n" in again.said
+    again.end()
+
+
+def test_a_sandbox_is_not_begun_where_there_is_no_room_for_a_journal(tmp_path: Path) -> None:
+    with failing_disk("full", tmp_path) as disk:
+        disk.fail()
+        done = dialsim("serve", SCENARIO, "--journal", disk.folder / "team.journal", "--port", "0")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "team.journal can't be written: database or disk is full" in done.stderr
+        assert not [*disk.folder.glob("team.journal*")]
 
 
 def test_a_journal_is_read_as_the_run_that_it_tells_of(journal: Path, tmp_path: Path) -> None:

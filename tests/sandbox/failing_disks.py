@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -92,6 +93,26 @@ class ReadOnlyFile(Disk):
     @override
     def recover(self) -> None:
         _Connection.read_only = False
+
+
+class LimitedFiles(Disk):
+    """A folder in which a process can't write: no file of it may have more than a byte."""
+
+    says = "disk I/O error"
+    pid = 0
+
+    @override
+    def fail(self) -> None:
+        self._limit(1)
+
+    @override
+    def recover(self) -> None:
+        self._limit(None)
+
+    def _limit(self, most: int | None) -> None:
+        _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
+        soft = hard if most is None else most
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class _Connection(sqlite3.Connection):

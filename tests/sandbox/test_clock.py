@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -302,3 +303,111 @@ def test_a_clock_that_was_running_goes_on_when_its_journal_is_resumed(tmp_path: 
     again = resume(tmp_path / "journal")
     assert (again.at, again.clock.speed) == (exchange.at, 5_000)
     asyncio.run(scene(again))
+
+
+# -- an advance that is stopped --------------------------------------------------------------------
+
+
+class Advance:
+    """An advance that is asked for in a thread of its own; `state` is what is answered."""
+
+    def __init__(self, sandbox: Steered, **move: str) -> None:
+        self.state: Any = None
+        self._sandbox = sandbox
+        self._thread = Thread(target=self._ask, args=(move,))
+        self._thread.start()
+        while not sandbox.exchange.clock.advancing:
+            time.sleep(0.001)
+
+    def _ask(self, move: dict[str, str]) -> None:
+        self.state = self._sandbox.ask("POST", "/clock/advance", move)
+
+    def join(self) -> Any:
+        """What is answered."""
+        self._thread.join(timeout=30)
+        assert not self._thread.is_alive()
+        return self.state
+
+
+def test_an_advance_is_stopped_on_the_way_and_says_how_far_it_came() -> None:
+    with sending(ENDLESS, None) as sandbox:
+        start = sandbox.ask("GET", "/clock")["now"]
+        for move in ({"until": "idle"}, {"by": "300d"}, {"to": "2026-12-24T00:00:00Z"}):
+            advance = Advance(sandbox, **move)
+            while sandbox.ask("GET", "/clock")["now"] == start:
+                pass
+            stopped = sandbox.ask("PUT", "/clock", {"mode": "manual"})
+            assert (stopped["mode"], stopped["status"]) == ("manual", "ready")
+            assert advance.join() == stopped | {"stopped": True}
+            time.sleep(0.1)
+            assert sandbox.ask("GET", "/clock") == stopped
+            start = stopped["now"]
+        later = sandbox.ask("POST", "/clock/advance", {"by": "1h"})
+        assert later["stopped"] is False
+        assert parse_instant(later["now"]) - parse_instant(start) == HOUR
+
+
+def test_a_stopped_advance_has_done_what_one_up_to_there_does() -> None:
+    sketch = ENDLESS.having(webhook={"url": "http://127.0.0.1:9/nobody"})
+
+    async def scene(exchange: Exchange) -> bool:
+        moving = asyncio.create_task(exchange.clock.advance_to_idle())
+        await until(lambda: exchange.at > start + HOUR)
+        exchange.clock.stop()
+        assert not exchange.clock.advancing
+        arrived = await moving
+        await exchange.courier.settled()
+        await exchange.close()
+        return arrived
+
+    stopped, whole = Exchange(sketch.scenario()), Exchange(sketch.scenario())
+    start = stopped.at
+    assert asyncio.run(scene(stopped)) is False
+    assert asyncio.run(whole.clock.advance_to(stopped.at)) is True
+    assert tables(stopped.simulation.trace) == tables(whole.simulation.trace)
+    assert [*map(stopped.outbox.log.row, range(len(stopped.outbox.log)))] == [
+        *map(whole.outbox.log.row, range(len(whole.outbox.log)))
+    ]
+
+
+def test_a_stopped_advance_does_not_wait_for_results_that_are_under_way() -> None:
+    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    go_on = Event()
+    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+        receiver.answer(Answer(first=lambda _: go_on.wait(30)))
+        advance = Advance(sandbox, until="idle")
+        receiver.wait_for(1)
+        stopped = sandbox.ask("PUT", "/clock", {"mode": "manual"})
+        assert advance.join() == stopped | {"stopped": True}
+        [row] = sandbox.webhooks
+        assert (row["status"], row["at"]) == ("underWay", stopped["now"])
+        go_on.set()
+        sandbox.advance(until="idle")  # waits for it first
+        assert [row["status"] for row in sandbox.webhooks] == ["delivered"] * 5
+
+
+def test_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> None:
+    sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
+    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+        receiver.answer(Answer(first=lambda _: sandbox.ask("PUT", "/clock", {"mode": "manual"})))
+        state = sandbox.ask("POST", "/clock/advance", {"until": "idle"})
+        assert (state["stopped"], len(receiver.requests)) == (True, 1)
+
+
+def test_an_advance_that_was_stopped_is_where_it_was_after_a_restart(tmp_path: Path) -> None:
+    exchange = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
+
+    async def scene() -> None:
+        start = exchange.at
+        moving = asyncio.create_task(exchange.clock.advance_to_idle())
+        await until(lambda: exchange.at > start + HOUR)
+        exchange.clock.stop()
+        await moving
+
+    asyncio.run(scene())
+    assert exchange.journal is not None
+    exchange.journal.close()
+    again = resume(tmp_path / "journal")
+    assert again.at == exchange.at
+    assert again.journal is not None
+    again.journal.close()

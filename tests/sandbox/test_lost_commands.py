@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import resource
 import shutil
 import signal
 import threading
@@ -16,9 +15,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.sandbox.failing_disks import Disk, failing_disk
+from tests.sandbox.failing_disks import Disk, LimitedFiles, failing_disk
 from tests.sandbox.test_kills import Process, everything, scenario
-from typing_extensions import override
 
 from dialsim.testing.receiver import Answer, Receiver
 
@@ -101,26 +99,6 @@ def receiver() -> Iterator[Receiver]:
 
 
 # -- the disk is full ------------------------------------------------------------------------------
-
-
-class LimitedFiles(Disk):
-    """A folder in which a process can't write: no file of it may have more than a byte."""
-
-    says = "disk I/O error"
-    pid = 0
-
-    @override
-    def fail(self) -> None:
-        self._limit(1)
-
-    @override
-    def recover(self) -> None:
-        self._limit(None)
-
-    def _limit(self, most: int | None) -> None:
-        _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
-        soft = hard if most is None else most
-        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager

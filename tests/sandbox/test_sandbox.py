@@ -367,6 +367,19 @@ def test_it_is_stopped_while_the_clock_is_moving() -> None:
     assert (error.status, str(error)) == (503, "The sandbox was stopped")
 
 
+def test_an_advance_is_stopped_from_elsewhere_and_raises_where_it_was_asked_for() -> None:
+    with dialsim.Sandbox(MONTHS.scenario()) as sandbox:
+        moving, raised = meanwhile(lambda: sandbox.clock.advance(until="idle"))
+        wait_until_it_moves(sandbox, moving)
+        stood = sandbox.clock.stop()
+        moving.join()
+        assert sandbox.clock.now == stood
+        assert sandbox.clock.advance(hours=1) == stood + timedelta(hours=1)
+    [error] = raised
+    assert type(error) is dialsim.DialsimError
+    assert str(error).startswith(f"advance: the clock was stopped on the way, at {stood:%Y-%m-%dT}")
+
+
 def test_it_is_stopped_while_the_clock_runs_by_itself() -> None:
     with dialsim.Sandbox(BUSY_LINE.scenario()) as sandbox:
         sandbox.clock.run(speed=600)

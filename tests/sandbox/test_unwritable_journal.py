@@ -252,6 +252,25 @@ def test_an_advance_ends_where_the_journal_can_t_be_written_and_nothing_leaves_m
             assert again.told() == undisturbed
 
 
+@pytest.mark.parametrize("move", [{"until": "nextEvent"}, {"until": "idle"}, {"by": "1h"}])
+def test_webhooks_that_were_held_back_leave_before_the_clock_moves_on(
+    disk: Disk, undisturbed: list[Any], move: dict[str, str]
+) -> None:
+    path = disk.folder / "a.journal"
+    with Receiver(otherwise=Answer(200)) as receiver:
+        with sandbox(begin(path, sketch(receiver))) as it:
+            it.ask("POST", "/faults", {"webhooks": "refuse", "next": 3, "share": 0.5}, 201)
+            for _ in range(5):
+                disk.fail()
+                it.ask("POST", "/clock/advance", {"until": "idle"}, 507)
+                disk.recover()
+                it.ask("POST", "/clock/advance", move)
+            it.ask("POST", "/clock/advance", {"until": "idle"})
+            assert it.told() == undisturbed
+        with sandbox(resume(path)) as again:
+            assert again.told() == undisturbed
+
+
 def test_what_came_of_a_webhook_is_kept_later_if_it_can_t_be_kept_at_once(
     disk: Disk, undisturbed: list[Any]
 ) -> None:

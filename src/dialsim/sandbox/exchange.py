@@ -231,8 +231,16 @@ class Exchange:
                 journal.settle()
         self._let_leave()
 
-    async def settled(self) -> None:
-        """Wait until the journal is owed nothing."""
+    def catch_up(self) -> None:
+        """Keep what isn't kept yet, and have the POSTs leave that had to wait; may raise `NotKept`.
+
+        It comes before the clock moves: they leave at the instant at which they were due.
+        """
+        self._require_journal()
+        self._let_leave()
+
+    async def kept(self) -> None:
+        """Wait until all that has happened is kept."""
         if self._settling is not None:
             await asyncio.wait([self._settling])
 

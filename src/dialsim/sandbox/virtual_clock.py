@@ -138,7 +138,7 @@ class VirtualClock:
         try:
             return await self._go_to(instant)
         except NotKept:
-            await self._exchange.settled()
+            await self._exchange.kept()
             return True
 
     def _require_no_fault(self) -> None:
@@ -166,6 +166,7 @@ class VirtualClock:
 
     async def _settle(self) -> bool:
         """Wait until no POST is under way; whether any was."""
+        self._exchange.catch_up()
         waiting = self._exchange.courier.busy
         await self._exchange.courier.settled()
         return waiting

@@ -125,6 +125,23 @@ def test_the_clock_runs_by_itself_until_it_is_stopped(open_tab: Any) -> None:
     assert tab.loads == 1
 
 
+def test_an_advance_is_stopped_by_the_button(browser: Any) -> None:
+    months = Sketch(slots=1).campaign("January", recipients={"count": 50_000})
+    with dialsim.Sandbox(months.scenario()) as sandbox:
+        tab = Tab(browser, sandbox.url)
+        clock = tab.page.locator("#clock")
+        tab.button("Advance until idle").click()
+        tab.sees(clock, "advancing")
+        tab.button("Stop").click()
+        tab.sees(tab.page.locator("#clock-said"), "Stopped on the way: it is .* now.")
+        tab.sees(clock, "ready")
+        stopped = clock.inner_text()
+        tab.page.wait_for_timeout(600)
+        assert clock.inner_text() == stopped
+        assert tab.said == []
+        tab.context.close()
+
+
 def test_a_second_tab_and_a_client_are_seen_at_once(
     open_tab: Any, sandbox: dialsim.Sandbox
 ) -> None:
