@@ -81,6 +81,19 @@ class BadDisk(Disk):
         _Connection.fault = None
 
 
+class DiskThatGoesBad(BadDisk):
+    """A bad disk that is found out as such only when SQLite moves its log to the main file."""
+
+    @override
+    def fail(self) -> None:
+        _Connection.goes_bad = True
+
+    @override
+    def recover(self) -> None:
+        _Connection.goes_bad = False
+        super().recover()
+
+
 class ReadOnlyFile(Disk):
     """A folder whose databases SQLite takes for read-only."""
 
@@ -122,11 +135,14 @@ class _Connection(sqlite3.Connection):
     """
 
     fault: ClassVar[str | None] = None
+    goes_bad: ClassVar[bool] = False
     read_only: ClassVar[bool] = False
 
     @override
     def execute(self, sql: str, *given: Any) -> sqlite3.Cursor:
-        if sql == "COMMIT" and self.fault is not None:
+        if "wal_checkpoint(" in sql and self.goes_bad:
+            _Connection.fault = BadDisk.says
+        if (sql == "COMMIT" or "wal_checkpoint(" in sql) and self.fault is not None:
             raise sqlite3.OperationalError(self.fault)
         if sql.startswith("BEGIN"):
             super().execute(f"PRAGMA query_only = {self.read_only:d}")
@@ -147,7 +163,12 @@ def failing_disk(kind: str, folder: Path, kilobytes: int = 6_000) -> Iterator[Di
     def connected(*given: Any, **named: Any) -> sqlite3.Connection:
         return connect(*given, factory=_Connection, **named)
 
-    disk = BadDisk(folder) if kind == "failing fsync" else ReadOnlyFile(folder)
+    kinds: dict[str, type[Disk]] = {
+        "failing fsync": BadDisk,
+        "failing fsync of the main file": DiskThatGoesBad,
+        "read-only": ReadOnlyFile,
+    }
+    disk = kinds[kind](folder)
     with patch.object(sqlite3, "connect", connected):
         try:
             yield disk

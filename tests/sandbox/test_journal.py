@@ -186,7 +186,7 @@ def test_the_main_file_of_an_open_journal_is_refused_without_its_log(tmp_path: P
         kept.append(Entry(n, Kind.COMMAND, b"{}" + b" " * chance.randrange(2_000)))
         journal.keep(kept[-1])
         if chance.random() < 0.02 or n in (0, 2_999):
-            log_sizes.add(path.with_name("a.journal-wal").stat().st_size)
+            log_sizes.add(_log(path).stat().st_size)
             shutil.copy(path, copy)
             with pytest.raises(JournalError, match=r"lacks its end, which was in a\.journal-wal"):
                 Journal.reopen(copy)
@@ -210,7 +210,7 @@ def test_a_journal_that_another_program_has_looked_at_after_a_kill_is_whole(tmp_
     journal.close()
     with closing(sqlite3.connect(killed)) as database:
         database.execute("SELECT count(*) FROM entries").fetchall()
-    assert not killed.with_name("b.journal-wal").exists()
+    assert not _log(killed).exists()
     assert entries_of(killed) == ENTRIES
 
 
@@ -305,10 +305,16 @@ def test_a_journal_is_read_and_copied_while_it_is_written(tmp_path: Path) -> Non
         assert [*reading.entries()] == ENTRIES[:1]  # all is of the moment at which it was opened
         assert reading.subject == SUBJECT
     assert copy_journal(path, tmp_path / "b.journal") == 2
+    with (
+        closing(sqlite3.connect(path)) as source,
+        closing(sqlite3.connect(tmp_path / "c.journal")) as target,
+    ):
+        source.backup(target)  # what `.backup` does in the program `sqlite3`
+    assert entries_of(tmp_path / "c.journal") == ENTRIES[:2]
     journal.keep(ENTRIES[2])
     assert entries_of(tmp_path / "b.journal") == ENTRIES[:2]
     assert entries_of(path) == ENTRIES[:3]
-    assert not (tmp_path / "b.journal-wal").exists()
+    assert not _log(tmp_path / "b.journal").exists()
     again = Journal.reopen(tmp_path / "b.journal")
     assert [*again.entries()] == ENTRIES[:2]
     again.keep(ENTRIES[3])
@@ -426,6 +432,44 @@ def test_what_is_owed_when_it_is_closed_is_told(disk: Disk) -> None:
         journal.close()
     disk.recover()
     assert entries_of(journal.path) == ENTRIES[:1]
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+def test_a_log_that_can_t_be_moved_to_the_main_file_stays_and_is_all_of_the_journal(
+    tmp_path: Path, recovers: bool
+) -> None:
+    path, kept = tmp_path / "a.journal", []
+    with failing_disk("failing fsync of the main file", tmp_path) as disk:
+        journal = Journal.create(path, SUBJECT)
+        disk.fail()
+        with pytest.raises(JournalError, match="can't be written: disk I/O error"):
+            keep_on(journal, kept)
+        assert len(kept) > 300
+        assert entries_of(path) == kept
+        if recovers:
+            disk.recover()
+            kept.append(Entry(2**53, Kind.COMMAND, b"{}"))
+            journal.keep(kept[-1])
+            disk.fail()
+        journal.close()
+        assert _log(path).exists() != recovers
+        disk.recover()
+        assert entries_of(path) == kept
+        again = Journal.reopen(path)
+        assert [*again.entries()] == kept
+        again.close()
+        assert entries_of(path) == kept
+
+
+def keep_on(journal: Journal, kept: list[Entry]) -> None:
+    while True:
+        entry = Entry(len(kept), Kind.COMMAND, b"{}")
+        journal.keep(entry)
+        kept.append(entry)
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def test_where_a_journal_can_t_be_made_nothing_is_left(tmp_path: Path) -> None:

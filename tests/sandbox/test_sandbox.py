@@ -21,6 +21,7 @@ import dialsim
 from dialsim.results.source import read_source
 from dialsim.sandbox import extra
 from dialsim.sandbox.endpoints import Endpoints
+from dialsim.sandbox.webhook_record import WebhookRecord
 from dialsim.testing import Answer, Receiver, Sketch
 
 START = datetime(2026, 1, 5, 2, tzinfo=UTC)
@@ -397,6 +398,20 @@ def test_a_running_clock_is_stopped_and_moved_by_hand_again(sandbox: dialsim.San
     stood = sandbox.clock.stop()
     assert sandbox.clock.speed is None
     assert sandbox.clock.advance(hours=1) == stood + timedelta(hours=1)
+
+
+def test_a_webhook_that_is_sent_again_when_it_is_stopped_was_commanded_all_the_same() -> None:
+    with Receiver() as receiver:
+        with dialsim.Sandbox(BUSY_LINE.scenario(), webhook_url=receiver.url) as sandbox:
+            sandbox.clock.advance(until="idle")
+            receiver.answer(Answer(delay=60))
+            sent = len(receiver.requests)
+            again = list[WebhookRecord]()
+            asking, raised = meanwhile(lambda: again.append(sandbox.resend_webhook(1)))
+            receiver.wait_for(sent + 1)
+        asking.join()
+    assert raised == []
+    assert [(row.status, row.resent) for row in again] == [("underWay", True)]
 
 
 @pytest.mark.parametrize("running", [False, True], ids=["advancing", "running"])

@@ -44,8 +44,9 @@ _SCHEMA = (
 _PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)"
 _REMOVE = "DELETE FROM entries WHERE n = ?"
 _TELL = "INSERT OR REPLACE INTO about VALUES (?, ?)"
-_MARK = "entries"  # the name of the mark in `about`
-_SUM = "sum"  # the name of the check sum of the subject there
+_MARK = (  # entries are numbered without gaps
+    "INSERT OR REPLACE INTO about SELECT 'entries', coalesce(max(n), 0) || ? FROM entries"
+)
 
 _SCENARIO = "the scenario in it, or a file that the scenario names,"
 _PAGE_BYTES = 4096
@@ -138,6 +139,7 @@ class Journal:
         self._undo: _Statement | None = None  # takes the last entry back
         self._owed: list[_Statement] = []
         self._pages = 0  # written to the log since it was begun anew, about
+        self._more = False  # whether the mark may tell that more is to come
 
     @classmethod
     def create(cls, path: Path, subject: Subject) -> Journal:
@@ -147,7 +149,7 @@ class Journal:
         try:
             os.fchmod(lock, 0o600)  # API keys and people; SQLite's own files take it over
             _write_subject(path, subject)
-            journal = cls(path, _connect_to_read(path), lock)
+            journal = cls(path, _connect_to_read(path, has_log=False), lock)
             journal._tail = _Tail(0, _sum_of(subject))
             try:
                 journal.settle()
@@ -188,7 +190,7 @@ class Journal:
     @classmethod
     def _open(cls, path: Path, lock: int | None) -> Journal:
         has_log = _has_log(path)
-        database = _connect_to_read(path)
+        database = _connect_to_read(path, has_log)
         try:
             journal = cls(path, database, lock)
             journal.has_log = has_log
@@ -271,7 +273,7 @@ class Journal:
     def _check_subject(self, version: int) -> None:
         total = _sum_of(self.subject)
         if version > 1:
-            if self._about().get(_SUM) != str(total):
+            if self._about().get("sum") != str(total):
                 raise self._damaged(_SCENARIO)
             return
         with _explained(self.path):
@@ -286,7 +288,7 @@ class Journal:
 
     def _mark(self) -> tuple[int, bool]:
         """How many entries there must be, and whether there must be more."""
-        text = self._about().get(_MARK, "missing")
+        text = self._about().get("entries", "missing")
         count = text.removesuffix("+")
         if not (count.isascii() and count.isdecimal()):
             raise JournalError(f"{self.path} is damaged: its number of entries is {text}")
@@ -348,7 +350,8 @@ class Journal:
                 if not self._writing:
                     self._begin_to_write()
                 if self._owed:
-                    self._commit(*self._owed, self._marked())
+                    self._commit(*self._owed, (_MARK, ("",)))
+                    self._more = False
         except JournalError as error:
             self.error = str(error) if self._owed else None
             raise
@@ -368,7 +371,15 @@ class Journal:
             if self._owed:
                 self.settle()
         finally:
-            self._database.close()  # SQLite moves all from the log to the main file
+            if self._more:
+                with suppress(JournalError), _explained(self.path):
+                    self._commit((_MARK, ("",)))
+                    self._more = False
+            # who closes a database last removes the log; without it this mark would be wrong
+            reader = _connect_to_read(self.path, has_log=True) if self._more else None
+            self._database.close()
+            if reader is not None:
+                reader.close()
             if self._lock is not None:
                 # not before: closing it takes away the locks that SQLite has on the same file
                 os.close(self._lock)
@@ -385,9 +396,6 @@ class Journal:
         self._before = tail
         self._tail = _Tail(n, row.sum, row if entry.kind is Kind.STEP else None, before)
         self._pages += 2 + len(entry.body) // _PAGE_BYTES
-
-    def _marked(self, sign: str = "") -> _Statement:
-        return _TELL, (_MARK, f"{self._tail.n}{sign}")
 
     def _commit(self, *statements: _Statement) -> None:
         """Carry out all statements, or none."""
@@ -414,7 +422,7 @@ class Journal:
                 with suppress(FileNotFoundError):
                     place.chmod(0o600)
             total = _sum_of(self.subject)
-            self._commit((_TELL, (_SUM, str(total))), (f"PRAGMA user_version = {FORMAT}", ()))
+            self._commit((_TELL, ("sum", str(total))), (f"PRAGMA user_version = {FORMAT}", ()))
         self._checkpoint()
         self._writing = True
 
@@ -424,9 +432,11 @@ class Journal:
         A kill between the two marks leaves the first one in the log, which is still there: that is
         a whole journal. If someone reads the file meanwhile, SQLite moves less, up to another time.
         """
-        self._commit(self._marked("+"))
+        self._more = True
+        self._commit((_MARK, ("+",)))
         self._database.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        self._commit(self._marked())
+        self._commit((_MARK, ("",)))
+        self._more = False
 
 
 def copy_journal(path: Path, target: Path) -> int:
@@ -518,12 +528,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path, has_log: bool) -> sqlite3.Connection:
     """Open a file so that all is read as of one moment, and nothing is changed, also not on close.
 
     Without a log nobody writes to it: then it is read as it is, also where no file can be made.
     """
-    how = "mode=ro" if _has_log(path) else "mode=ro&immutable=1"
+    how = "mode=ro" if has_log else "mode=ro&immutable=1"
     with _explained(path, "read"):
         database = sqlite3.connect(
             f"file:{quote(str(path))}?{how}",
@@ -551,13 +561,13 @@ def _write_subject(path: Path, subject: Subject) -> None:
         "seed": str(subject.seed),
         "digest": subject.digest,
         **{f"override {n}": text for n, text in enumerate(subject.overrides)},
-        _SUM: str(_sum_of(subject)),
-        _MARK: "0",
+        "sum": str(_sum_of(subject)),
+        "entries": "0",
     }
     with _explained(path, "written"), closing(_connect(path)) as database:
+        database.execute("BEGIN")
         database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         database.execute(f"PRAGMA user_version = {FORMAT}")
-        database.execute("BEGIN")
         for statement in _SCHEMA:
             database.execute(statement)
         database.executemany("INSERT INTO about VALUES (?, ?)", about.items())
