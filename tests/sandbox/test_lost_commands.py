@@ -20,6 +20,8 @@ from tests.sandbox.test_kills import Process, everything, scenario
 
 from dialsim.testing.receiver import Answer, Receiver
 
+Start = Callable[..., Process]
+
 
 class Clients:
     """Clients that command something new all the time, each after its last answer.
@@ -52,8 +54,9 @@ class Clients:
 
     def wait_for(self, more: int) -> None:
         """Wait until so many more commands have come to their end, whatever that was."""
-        enough = len(self.answered) + len(self.unanswered) + more
+        enough, end = len(self.answered) + len(self.unanswered) + more, time.monotonic() + 60
         while len(self.answered) + len(self.unanswered) < enough:
+            assert time.monotonic() < end, "nobody commands anything any more"
             time.sleep(0.001)
 
     def _go_on(self, command: Callable[[httpx.Client, str], int], place: int, seed: int) -> None:
@@ -98,6 +101,21 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts sandboxes, which are ended with the test."""
+    started: list[Process] = []
+
+    def started_one(*arguments: str | Path) -> Process:
+        started.append(Process(*map(str, arguments)))
+        return started[-1]
+
+    yield started_one
+    for process in started:
+        process.close()
+        process.kill()
+
+
 # -- the disk is full ------------------------------------------------------------------------------
 
 
@@ -109,12 +127,12 @@ def disk_of_a_process(kind: str, folder: Path) -> Iterator[Disk]:
 
 
 def hold_though_the_disk_is_full(
-    kind: str, folder: Path, receiver: Receiver, seed: int, how: signal.Signals
+    start: Start, kind: str, folder: Path, receiver: Receiver, seed: int, how: signal.Signals
 ) -> None:
     chance = random.Random(seed)
     with disk_of_a_process(kind, folder) as disk:
         journal = disk.folder / "a.journal"
-        process = Process(str(scenario(folder, receiver)), "--journal", str(journal))
+        process = start(scenario(folder, receiver), "--journal", journal)
         if isinstance(disk, LimitedFiles):
             disk.pid = process.pid
         with Clients(process, seed) as clients:
@@ -126,14 +144,11 @@ def hold_though_the_disk_is_full(
         assert clients.statuses >= {200, 507}
         wait_until_kept(process)
         told, done = everything(process), carried_out(process)
-        process.close()
         process.end(how)
-        process = Process("--journal", str(journal))
-        assert everything(process) == told
-        assert carried_out(process) == done == clients.answered
+        again = start("--journal", journal)
+        assert everything(again) == told
+        assert carried_out(again) == done == clients.answered
         assert clients.unanswered
-        process.close()
-        process.kill()
 
 
 def wait_until_kept(process: Process) -> None:
@@ -143,21 +158,23 @@ def wait_until_kept(process: Process) -> None:
 
 @pytest.mark.parametrize("kind", ["full", "limited"])
 def test_a_disk_that_is_full_for_a_while_loses_nothing_and_carries_out_nothing_unanswered(
-    tmp_path: Path, receiver: Receiver, kind: str
+    start: Start, tmp_path: Path, receiver: Receiver, kind: str
 ) -> None:
-    hold_though_the_disk_is_full(kind, tmp_path, receiver, seed=1, how=signal.SIGKILL)
+    hold_though_the_disk_is_full(start, kind, tmp_path, receiver, seed=1, how=signal.SIGKILL)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 52))
 def test_a_disk_filled_at_a_random_command_loses_nothing_and_carries_out_nothing_unanswered(
-    tmp_path: Path, receiver: Receiver, seed: int
+    start: Start, tmp_path: Path, receiver: Receiver, seed: int
 ) -> None:
     how = signal.SIGTERM if seed % 2 else signal.SIGKILL
-    hold_though_the_disk_is_full("full", tmp_path, receiver, seed, how)
+    hold_though_the_disk_is_full(start, "full", tmp_path, receiver, seed, how)
 
 
-def test_a_momentarily_full_disk_of_200_kib_does_not_destroy_the_journal(tmp_path: Path) -> None:
+def test_a_momentarily_full_disk_of_200_kib_does_not_destroy_the_journal(
+    start: Start, tmp_path: Path
+) -> None:
     """As it was found: a PATCH on the full disk, and two when it was freed."""
     file = tmp_path / "small.yaml"
     file.write_text(
@@ -166,7 +183,7 @@ def test_a_momentarily_full_disk_of_200_kib_does_not_destroy_the_journal(tmp_pat
     )
     with failing_disk("full", tmp_path, kilobytes=200) as disk:
         journal = disk.folder / "a.journal"
-        process = Process(str(file), "--journal", str(journal))
+        process = start(file, "--journal", journal)
 
         def patch(value: int) -> httpx.Response:
             url = f"{process.url}/_dialsim/organizations/Acme"
@@ -180,12 +197,8 @@ def test_a_momentarily_full_disk_of_200_kib_does_not_destroy_the_journal(tmp_pat
         disk.recover()
         assert patch(3).status_code == 200
         assert patch(4).status_code == 200
-        process.close()
         assert process.end(signal.SIGINT) == 0
-        process = Process("--journal", str(journal))
-        assert limit(process) == 4
-        process.close()
-        process.kill()
+        assert limit(start("--journal", journal)) == 4
 
 
 def limit(process: Process) -> Any:
@@ -195,31 +208,29 @@ def limit(process: Process) -> Any:
 # -- the sandbox is stopped ------------------------------------------------------------------------
 
 
-def hold_though_it_is_terminated(folder: Path, receiver: Receiver, seed: int) -> None:
+def hold_though_it_is_terminated(start: Start, folder: Path, receiver: Receiver, seed: int) -> None:
     """The copy of the one file that is left is the whole journal."""
     chance = random.Random(seed)
     journal, copy = folder / "a.journal", folder / "b.journal"
-    process = Process(str(scenario(folder, receiver)), "--journal", str(journal))
+    process = start(scenario(folder, receiver), "--journal", journal)
     process.ask("POST", "/_dialsim/faults", {"api": "slow", "next": 1_000, "delay": "5ms"})
     with Clients(process, seed) as clients:
         time.sleep(chance.uniform(0, 0.8))
-        process.close()
         assert process.end(signal.SIGTERM) == 0
     assert [file.name for file in folder.glob("a.journal*")] == ["a.journal"]
     shutil.copy(journal, copy)
-    process = Process("--journal", str(copy))
-    assert carried_out(process) == clients.answered
-    process.close()
-    process.kill()
+    assert carried_out(start("--journal", copy)) == clients.answered
 
 
-def test_sigterm_loses_nothing_and_leaves_one_file(tmp_path: Path, receiver: Receiver) -> None:
-    hold_though_it_is_terminated(tmp_path, receiver, seed=1)
+def test_sigterm_loses_nothing_and_leaves_one_file(
+    start: Start, tmp_path: Path, receiver: Receiver
+) -> None:
+    hold_though_it_is_terminated(start, tmp_path, receiver, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 52))
 def test_sigterm_at_a_random_moment_loses_nothing_and_carries_out_nothing_unanswered(
-    tmp_path: Path, receiver: Receiver, seed: int
+    start: Start, tmp_path: Path, receiver: Receiver, seed: int
 ) -> None:
-    hold_though_it_is_terminated(tmp_path, receiver, seed)
+    hold_though_it_is_terminated(start, tmp_path, receiver, seed)
