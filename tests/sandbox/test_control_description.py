@@ -122,12 +122,14 @@ ASKED = (
     Asked("POST", "/webhooks/1/resend", None, 200),
     Asked("GET", "/export", None, 200),
 )  # fmt: skip
-# what takes more than a request: test_control_plane and test_application have their tests
+# what takes more than a request: test_control_plane, test_application and test_unwritable_journal
+# have their tests
 TRIED_ELSEWHERE = {
     (409, "CLOCK_BUSY"),
     (409, "CLOCK_RUNNING"),
     (409, "NOT_IDLE"),
     (500, "INTERNAL_ERROR"),
+    (507, "NOT_KEPT"),
 }
 
 

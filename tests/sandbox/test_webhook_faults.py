@@ -195,7 +195,7 @@ def test_a_post_under_way_when_the_sandbox_was_killed_meets_the_same_fate_once(
     exchange.journal.close()  # type: ignore[union-attr]
     again = resume(file)
     second = again.courier = _Stopped()  # type: ignore[assignment]
-    again._send()
+    again.open()
     assert [*second.given] == [*first.given]
     assert [(fault.met, fault.struck) for fault in again.faults] == counts[1:]
     again.journal.close()  # type: ignore[union-attr]

@@ -163,6 +163,7 @@ class Outbox:
     def recorded(self, post: Post) -> None:
         """Take in a POST that was made, and its outcome."""
         self.log.append(post)
+        self.changes += 1
         if post.resent:
             self._sent_again.add(post.key)
             asked = next(parcel for parcel in self._asked_for if parcel.key == post.key)
