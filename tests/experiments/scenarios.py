@@ -18,6 +18,7 @@ def crowd(
     slots: int = 4,
     *,
     end: str | None = None,
+    expires: str | None = None,
     attempts: int = 1,
     costs: bool = True,
     **behaviour: Any,
@@ -28,7 +29,7 @@ def crowd(
         "timeWindows": OPEN,
         "maxAttempts": attempts,
         "retryInterval": 600_000,
-    }
+    } | ({"endDateTime": expires} if expires else {})
     written = {
         "name": "Crowd",
         "seed": 20260105,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from math import ceil, log
+from math import ceil, inf, log
 
 import pytest
 
@@ -66,6 +66,17 @@ def test_nothing_that_meets_the_goal_is_an_answer_too() -> None:
     assert (found.value, found.met) == (None, False)
     assert found.evidence.value == 8
     assert "8 comes closest" in found._repr_html_()
+
+
+def test_c7_lines_that_lose_people_to_the_end_date_do_not_finish_by_then() -> None:
+    # 120 calls of a minute within the hour take 2 lines; with 1 line half of the people expire
+    hour = "2026-01-04T18:00:00Z"
+    scenario = crowd(120, expires=hour)
+    found = plan(scenario, LIMIT, (1, 6), f"p95(finish) <= {hour}", jobs=1)
+    assert (found.value, found.neighbour.value) == (2, 1)
+    assert found.neighbour.findings[0].estimate == inf
+    final = plan(scenario, LIMIT, (1, 6), f"p95(final_at) <= {hour}", jobs=1)
+    assert final.value == 1
 
 
 def test_the_largest_value_and_the_latest_start_are_found() -> None:

@@ -89,6 +89,20 @@ def test_runs_that_do_not_finish_count_as_later_than_any_instant() -> None:
     assert len(wanted) < 500
 
 
+def test_c7_a_run_that_loses_people_has_not_finished_and_has_the_instant_of_its_final_status() -> (
+    None
+):
+    scenario = crowd(40, 3, expires="2026-01-04T17:08:00Z", **CHANCY)
+    runs = replicate(scenario, 20, jobs=1).runs
+    lost = runs["people_lost"] > 0
+    assert 0 < lost.sum() < 20
+    assert np.isinf(runs["finish_seconds"]).tolist() == lost.tolist()
+    assert runs["finish"].isna().tolist() == lost.tolist()
+    assert (runs["final_at_seconds"][lost] == 480).all()
+    assert str(runs["final_at"].dtype) == "datetime64[ms, UTC]"
+    assert (runs["people_lost"] == runs["people_expired"] + runs["people_cancelled"]).all()
+
+
 def test_what_was_never_scheduled_has_no_finish() -> None:
     text = crowd().origin.text.replace('"schedule"', '"x"')
     body = text.split(', "x": ')[0] + "}]}]" + text[text.index(', "behaviours"') :]

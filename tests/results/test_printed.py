@@ -96,6 +96,29 @@ def test_what_is_not_finished_says_why() -> None:
     assert "  not finished: PAUSED, stalled\n" in printed(Result(hand_trace([stalled])))
 
 
+def test_c7_a_campaign_that_expired_or_was_cancelled_says_how_many_it_lost() -> None:
+    log = "0 0 1 scheduled\n0 1 1 scheduled\n60000 0 1 expired\n60000 1 1 expired"
+    body = {"endDateTime": "2026-01-05T02:01:00Z"}
+    life = "0 SCHEDULED schedule\n0 RUNNING start\n60000 EXPIRED end_date_time"
+    expired = HandCampaign(log, 2, life=life, body=body)
+    assert "  not finished: expired Mon 5 Jan 2026 09:01 Thai time, 2 people lost\n" in printed(
+        Result(hand_trace([expired]))
+    )
+    cancelled = HandCampaign(
+        "0 0 1 scheduled\n90000 0 1 cancelled", name="February",
+        life="0 SCHEDULED schedule\n0 RUNNING start\n90000 CANCELLED cancel",
+    )  # fmt: skip
+    text = printed(Result(hand_trace([expired, cancelled, JANUARY])))
+    assert "  not finished: cancelled Mon 5 Jan 2026 09:01 Thai time, 1 person lost\n" in text
+    assert text.splitlines()[1] == (
+        "2 campaigns are not finished; 3 people lost. 3 of 7 people reached (43 %)."
+    )
+    draft = HandCampaign("", 3, life="5000 CANCELLED cancel", body=None)
+    assert "  cancelled Mon 5 Jan 2026 09:00 Thai time, never scheduled\n" in printed(
+        Result(hand_trace([draft]))
+    )
+
+
 def test_warnings_and_refusals_are_printed_below() -> None:
     trace = hand_trace([JANUARY])
     trace.world.warnings = ("The number 0800000000 stands twice in January.",)
@@ -120,13 +143,14 @@ def test_a_notebook_gets_the_same_as_html_with_names_escaped() -> None:
 def test_a_result_says_in_a_line_what_it_is() -> None:
     january = HandCampaign("", 1200, life="0 SCHEDULED schedule\n60000 CANCELLED cancel")
     draft = HandCampaign("", 1, name="Draft", body=None)
-    assert repr(Result(hand_trace([january, draft]))) == (
-        "<dialsim.Result 'By hand' seed 1, people: 1,201, campaigns: 2, "
-        "all done Mon 5 Jan 2026 09:01 Thai time>"
+    assert repr(Result(hand_trace([JANUARY, draft]))) == (
+        "<dialsim.Result 'By hand' seed 1, people: 5, campaigns: 2, "
+        "all done Mon 5 Jan 2026 09:06 Thai time>"
     )
     begun = HandCampaign("", 1, name="Begun", life="0 SCHEDULED schedule")
-    assert "campaigns: 2, 1 unfinished at Mon 5 Jan 2026 " in repr(
-        Result(hand_trace([january, begun]))
+    assert repr(Result(hand_trace([january, begun]))) == (
+        "<dialsim.Result 'By hand' seed 1, people: 1,201, campaigns: 2, "
+        "2 unfinished at Mon 5 Jan 2026 09:01 Thai time>"
     )
     assert repr(Result(hand_trace([draft]))).endswith(
         " seed 1, people: 1, campaigns: 1, none scheduled>"

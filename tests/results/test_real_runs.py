@@ -158,25 +158,49 @@ def test_the_summary_adds_up_and_agrees_with_the_tables(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_finish_and_calling_days_are_those_of_the_final_status_and_the_dials(seed: int) -> None:
+def test_a_campaign_finishes_when_all_are_settled_by_calling_and_is_final_whatever_becomes_of_them(
+    seed: int,
+) -> None:
     result = nasty(seed)
-    table = result.campaigns
-    finishes = []
+    summary, table = result.summary, result.campaigns
+    finishes, finals = [], []
+    for campaign in summary.campaigns:
+        own, calls, people = (
+            frame[(frame.organization == campaign.organization) & (frame.campaign == campaign.name)]
+            for frame in (table, result.calls, result.recipients)
+        )
+        final = own[own.to_status.isin(["COMPLETED", "EXPIRED", "CANCELLED"])]["at"]
+        final_at = final.iloc[0].to_pydatetime() if len(final) else None
+        lost = people.state.isin(["expired", "cancelled"]).sum()
+        open_calls = calls.status.isin(["SCHEDULED", "QUEUED", "INITIATED"]).any()
+        settled = campaign.start and final_at and not lost and not open_calls
+        last = max([final_at, *calls.call_ended_at.dropna()]) if settled else None
+        assert (campaign.final_at, campaign.people_lost) == (final_at, lost)
+        assert campaign.finish == last
+        if settled and campaign.status == "COMPLETED":
+            assert campaign.finish == final_at
+        if campaign.start:
+            finishes.append(last)
+            finals.append(final_at)
+        assert (f"{campaign.organization}/{campaign.name}" in summary.unfinished) == bool(
+            campaign.start and last is None
+        )
+    assert summary.finish == (None if None in finishes or not finishes else max(finishes))
+    if finals:
+        drafts = [part.final_at for part in summary.campaigns if not part.start and part.final_at]
+        assert summary.final_at == (None if None in finals else max([*finals, *drafts]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_calling_days_are_those_of_the_dials(seed: int) -> None:
+    result = nasty(seed)
     for campaign in result.summary.campaigns:
-        own = (table.organization == campaign.organization) & (table.campaign == campaign.name)
-        last = table[own & table.to_status.isin(["COMPLETED", "EXPIRED", "CANCELLED"])]["at"]
-        assert campaign.finish == (last.iloc[0].to_pydatetime() if len(last) else None)
-        finishes.append(campaign.finish)
         dials = result.transitions[
             (result.transitions.organization == campaign.organization)
             & (result.transitions.campaign == campaign.name)
             & (result.transitions.cause == "dialled")
         ]
         assert campaign.calling_days == len({thai(at).date() for at in ms(dials["at"]) if at})
-    if result.summary.unfinished or not any(finishes):
-        assert result.summary.finish is None
-    else:
-        assert result.summary.finish == max(finish for finish in finishes if finish)
 
 
 def small(result: Result) -> list[CampaignLife]:

@@ -202,6 +202,62 @@ def test_c8_deleting_a_finished_campaign_does_not_move_its_finish() -> None:
     assert after_nine(summary(deleted).finish) == timedelta(seconds=393)
 
 
+RUNNING = "0 SCHEDULED schedule\n0 RUNNING start\n"
+TALKING = """
+0      0 1 scheduled
+0      0 1 released
+0      0 1 dialled
+1000   0 1 ringing
+5000   0 1 answered
+90000  0 1 COMPLETED
+"""
+
+
+def test_c7_a_campaign_that_expired_with_people_lost_has_not_finished() -> None:
+    log = f"{TALKING}0 1 1 scheduled\n60000 1 1 expired"
+    body = {"endDateTime": "2026-01-05T02:01:00Z"}
+    run = summary(HandCampaign(log, 2, life=f"{RUNNING}60000 EXPIRED end_date_time", body=body))
+    for part in (run, *run.organizations, *run.campaigns):
+        assert (part.finish, part.people_lost) == (None, 1)
+        assert after_nine(part.final_at) == timedelta(seconds=60)
+    assert run.unfinished == ("Acme/January",)
+
+
+def test_c7_a_retry_that_the_end_date_forestalls_is_lost_though_the_campaign_completes() -> None:
+    log = "0 0 1 scheduled\n0 0 1 released\n0 0 1 dialled\n1000 0 1 ringing\n70000 0 1 NO_ANSWER"
+    body = {"endDateTime": "2026-01-05T02:01:00Z", "maxAttempts": 2}
+    run = summary(HandCampaign(log, life=f"{RUNNING}70000 COMPLETED all_final", body=body))
+    assert (run.campaigns[0].status, run.people_lost) == ("COMPLETED", 1)
+    assert (run.finish, after_nine(run.final_at)) == (None, timedelta(seconds=70))
+
+
+def test_c6_a_campaign_cancelled_during_its_last_conversation_finishes_with_that() -> None:
+    run = summary(HandCampaign(TALKING, life=f"{RUNNING}60000 CANCELLED cancel"))
+    assert run.people_lost == 0
+    assert after_nine(run.finish) == timedelta(seconds=90)
+    assert after_nine(run.final_at) == timedelta(seconds=60)
+    talking = TALKING.replace("90000  0 1 COMPLETED\n", "")
+    cut = summary(HandCampaign(talking, life=f"{RUNNING}60000 CANCELLED cancel"), cut=True)
+    assert (cut.finish, cut.people_lost) == (None, 0)
+
+
+def test_c6_a_draft_that_was_cancelled_keeps_no_run_from_finishing() -> None:
+    draft = HandCampaign("", 3, name="Draft", life="999000 CANCELLED cancel", body=None)
+    run = summary(JANUARY, draft)
+    assert after_nine(run.finish) == timedelta(seconds=393)
+    assert (run.campaigns[1].finish, run.unfinished) == (None, ())
+
+
+def test_the_run_is_held_back_by_what_lost_people_rather_than_by_what_finished_last() -> None:
+    log = "0 0 1 scheduled\n60000 0 1 expired"
+    life = f"{RUNNING}60000 EXPIRED end_date_time"
+    body = {"endDateTime": "2026-01-05T02:01:00Z"}
+    run = summary(HandCampaign(log, name="Short", life=life, body=body), JANUARY)
+    assert run.finish is None
+    assert run.held_back is not None
+    assert run.held_back.campaign == "Acme/Short"
+
+
 def test_nothing_to_divide_by_gives_none_and_not_an_error() -> None:
     life = "0 SCHEDULED schedule\n0 RUNNING start\n0 COMPLETED all_final"
     run = summary(HandCampaign("", 0, life=life))
@@ -231,6 +287,7 @@ def test_the_json_has_every_figure_by_its_name_and_instants_in_utc_and_thai_time
     assert {field.name for field in fields(Figures)} <= set(document)
     assert document["finish"] == "2026-01-05T02:06:33.000Z"
     assert document["finish_thai"] == "2026-01-05T09:06:33.000+07:00"
+    assert document["final_at_thai"] == "2026-01-05T09:06:33.000+07:00"
     assert document["cost"] is None
     assert document["held_back"]["reason"] == "retry_interval"
     january = document["organizations"][0]["campaigns"][0]
@@ -246,5 +303,5 @@ def test_the_frame_has_a_row_per_scope_and_a_column_per_figure() -> None:
     assert frame.campaign.tolist()[2] == "January"
     assert frame.reach_by_attempt_2.tolist() == [0.75] * 3
     assert frame.held_back.tolist() == ["retry_interval"] * 3
-    assert str(frame.finish.dtype) == "datetime64[ms, UTC]"
+    assert str(frame.finish.dtype) == str(frame.final_at.dtype) == "datetime64[ms, UTC]"
     assert str(frame.cost.dtype) == "float64"

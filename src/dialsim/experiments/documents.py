@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from dialsim.experiments.run_figures import INSTANTS
 from dialsim.interface.instants import format_instant
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _ESTIMATES = ("mean", "p05", "p25", "p50", "p75", "p95")
 
 
 def replications_document(runs: Replications) -> dict[str, object]:
-    """Counts, wanted precision, and all estimates; instants of `finish` beside its seconds."""
+    """Counts, wanted precision, and all estimates; instants beside their seconds."""
     return {
         "scenario": runs.scenario.name,
         "seed": runs.seed,
@@ -70,8 +71,9 @@ def sweep_document(
 def _estimates(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, object]]:
     rows = _records(table)
     for row in rows:
-        if row["figure"] == "finish_seconds" and origin is not None:
-            row |= {f"finish_{name}": _after(origin, row[name]) for name in _ESTIMATES}
+        instant = row["figure"].removesuffix("_seconds")
+        if instant in INSTANTS and origin is not None:
+            row |= {f"{instant}_{name}": _after(origin, row[name]) for name in _ESTIMATES}
     return rows
 
 

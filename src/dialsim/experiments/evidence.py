@@ -51,10 +51,7 @@ class Finding:
     def to_dict(self) -> dict[str, Plain | bool]:
         """As JSON has it; instants are text, and what is not finite is null."""
         values = {"estimate": self.estimate, "low": self.low, "high": self.high}
-        instant = (
-            self.clause.figure.name == "finish"
-            and self.clause.statistic is not Statistic.PROBABILITY
-        )
+        instant = self.clause.is_instant
         plain = {
             name: _instant(value, self.clause.bound.after_start) if instant else _number(value)
             for name, value in values.items()
@@ -187,7 +184,7 @@ def _margin(estimate: float, bound: float, clause: Clause, runs: Sequence[RunFig
     if isnan(estimate):
         return -inf
     origin = 0.0
-    if clause.figure.name == "finish" and clause.statistic is not Statistic.PROBABILITY:
+    if clause.is_instant:
         origin = 0.0 if clause.bound.after_start else float(earliest_start(runs) or 0)
     within = bound - estimate if clause.sign.startswith("<") else estimate - bound
     return within / (abs(bound - origin) or 1.0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments.failures import ExperimentError
-from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+from dialsim.experiments.run_figures import INSTANTS, RunFigures, ScopeFigures
 from dialsim.results.stream.figures import AnalysisFigures, WebhookFigures
 from dialsim.results.summary import Figures
 
@@ -28,14 +28,24 @@ _ATTEMPT = re.compile(r"reach_by_attempt_([1-9][0-9]*)")
 class FigureName:
     """A figure of the whole run, of an organization, or of a campaign.
 
-    `name` is a column of the frames, `finish` apart, which is here in ms since 1970; `text` is as
-    it was written.
+    `name` is a column of the frames; an instant is here in ms since 1970. `text` is as it was
+    written.
     """
 
     text: str
     name: str
     organization: str | None
     campaign: str | None
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether it is an instant, such as `finish`, and not a number."""
+        return self.name in INSTANTS
+
+    @property
+    def column(self) -> str:
+        """The column of the tables that holds it; an instant counts in seconds there."""
+        return f"{self.name}_seconds" if self.is_instant else self.name
 
     def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
         """The figure in each of some runs; infinite where a run did not finish."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from dialsim.experiments.run_figures import Number, RunFigures, ScopeFigures
+from dialsim.experiments.run_figures import INSTANTS, Number, RunFigures, ScopeFigures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,12 +27,12 @@ def earliest_start(runs: Sequence[RunFigures]) -> int | None:
 
 
 def figure_rows(runs: Sequence[RunFigures], scope: str, origin: int | None) -> list[dict[str, Any]]:
-    """The rows of one scope: replication, its names, `finish`, `finish_seconds`, the rest.
+    """The rows of one scope: replication, its names, the instants, the rest.
 
     `finish` is in ms, None where there is none; `finish_seconds` counts from `origin`, and is
-    infinite where a scheduled campaign was not final. Every row has every figure: people reached
-    by an attempt that nobody needed are those reached by the one before, and what a run did not
-    count is 0.
+    infinite where a scheduled campaign did not finish; so are `final_at` and `final_at_seconds`.
+    Every row has every figure: people reached by an attempt that nobody needed are those reached
+    by the one before, and what a run did not count is 0.
     """
     listed = [(run, part) for run in runs for part in run.scopes if part.scope == scope]
     names = _names([part for _, part in listed])
@@ -42,16 +42,16 @@ def figure_rows(runs: Sequence[RunFigures], scope: str, origin: int | None) -> l
 def figure_frame(
     rows: Sequence[dict[str, Any]], scope: str, before: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Rows as a table; counts are int64, other figures float64, `finish` an instant in UTC."""
+    """Rows as a table; counts are int64, other figures float64, instants are in UTC."""
     import pandas as pd
 
     columns = [*before, "replication", *PLACES[scope]]
-    names = dict.fromkeys([*columns, "finish", "finish_seconds"])
+    names = dict.fromkeys([*columns, *(c for n in INSTANTS for c in (n, f"{n}_seconds"))])
     names |= dict.fromkeys(name for row in rows for name in row)
     frame = pd.DataFrame(list(rows), columns=[*names])
-    frame["finish"] = pd.to_datetime(frame["finish"].astype("Int64"), unit="ms", utc=True).astype(
-        pd.DatetimeTZDtype("ms", "UTC")
-    )
+    for name in INSTANTS:
+        instants = pd.to_datetime(frame[name].astype("Int64"), unit="ms", utc=True)
+        frame[name] = instants.astype(pd.DatetimeTZDtype("ms", "UTC"))
     return frame
 
 
@@ -66,16 +66,16 @@ def _names(parts: Sequence[ScopeFigures]) -> list[str]:
 def _row(
     run: RunFigures, part: ScopeFigures, names: Sequence[str], origin: int | None
 ) -> dict[str, Any]:
-    finish = part.values["finish"]
-    known = isfinite(finish)
     row: dict[str, Any] = {"replication": run.replication}
     row |= {name: getattr(part, name) for name in PLACES[part.scope]}
-    row["finish"] = int(finish) if known else None
-    row["finish_seconds"] = finish if origin is None else (finish - origin) / 1000
+    for name in INSTANTS:
+        at = part.values[name]
+        row[name] = int(at) if isfinite(at) else None
+        row[f"{name}_seconds"] = at if origin is None else (at - origin) / 1000
     reached: Number = 0
     for name in names:
         if name.startswith(REACH):
             row[name] = reached = part.values.get(name, reached)
-        elif name != "finish":
+        elif name not in INSTANTS:
             row[name] = part.values.get(name, 0)
     return row

@@ -51,7 +51,7 @@ class Statistic(StrEnum):
 class Bound:
     """`sign value`, in the figure's unit.
 
-    Of `finish` that is ms since 1970, or after the earliest startAt if `after_start`.
+    Of an instant that is ms since 1970, or after the earliest startAt if `after_start`.
     """
 
     sign: str
@@ -87,6 +87,11 @@ class Clause:
     def sign(self) -> str:
         """The sign with which the statistic is compared."""
         return self.wanted if self.statistic is Statistic.PROBABILITY else self.bound.sign
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether the statistic is an instant, or a time after the start."""
+        return self.figure.is_instant and self.statistic is not Statistic.PROBABILITY
 
     @property
     def asked(self) -> str:
@@ -172,17 +177,18 @@ def _bound(figure: FigureName, sign: str, text: str, clause: str) -> Bound:
         amount = read_amount(text)
     except ExperimentError as error:
         _refuse(clause, str(error))
-    return Bound(sign, _in_unit(figure, amount, clause), amount.kind is Kind.DURATION and
-                 figure.name == "finish")  # fmt: skip
+    after_start = amount.kind is Kind.DURATION and figure.is_instant
+    return Bound(sign, _in_unit(figure, amount, clause), after_start)
 
 
 def _in_unit(figure: FigureName, amount: Amount, clause: str) -> float:
     value = float(amount.value)
     number = amount.kind in (Kind.WHOLE, Kind.DECIMAL)
-    if figure.name == "finish":
+    if figure.is_instant:
         if number:
-            _refuse(clause, "finish is compared with an instant, such as 2026-01-09T12:00:00Z, "
-                            "or a time after the earliest start, such as 5d")  # fmt: skip
+            _refuse(clause, f"{figure.name} is compared with an instant, such as "
+                            "2026-01-09T12:00:00Z, or a time after the earliest start, "
+                            "such as 5d")  # fmt: skip
         return value
     if amount.kind is Kind.DURATION and figure.name.endswith("_seconds"):
         return value / 1000

@@ -100,7 +100,7 @@ def reach_precision(
 def _reached(wanted: Wanted, runs: Sequence[RunFigures]) -> Precision:
     values = wanted.figure.of(runs)
     unfinished = int((values == inf).sum())
-    if wanted.figure.name == "finish":
+    if wanted.figure.is_instant:
         values = values - (earliest_start(runs) or 0)
     interval = mean_interval(values[~np.isnan(values)], CONFIDENCE)
     half, size = (interval.high - interval.low) / 2, abs(interval.estimate)

@@ -22,11 +22,13 @@ Number = int | float
 MARKS = 50
 """Into so many parts is the way to all people divided."""
 
+INSTANTS = ("finish", "final_at")
+"""The figures that are instants: in ms since 1970; tables have them in seconds as well."""
+
 _NOT_NUMBERS = (
     "scope",
     "organization",
     "campaign",
-    "finish",
     "currency",
     "held_back",
     "held_back_sentence",
@@ -38,8 +40,8 @@ class ScopeFigures:
     """The figures of the whole run, of an organization or of a campaign.
 
     `scope` is `run`, `organization` or `campaign`. `values` are the numeric figures of the summary
-    by name, NaN where there is none. `finish` is in ms since 1970 (UTC): infinite where a
-    scheduled campaign is not final, NaN where nothing was scheduled. `held_back` is as in the
+    by name, NaN where there is none. `finish` and `final_at` are in ms since 1970 (UTC): infinite
+    where a scheduled campaign has none, NaN where nothing was scheduled. `held_back` is as in the
     summary.
     """
 
@@ -95,34 +97,32 @@ def figures_of(result: Result) -> RunFigures:
     summary = result.summary
     starts = [_ms(part.start) for part in summary.campaigns if part.start is not None]
     scopes = []
-    for row, (figures, finish) in zip(figure_rows(summary), _parts(summary), strict=True):
+    for row, (figures, campaigns) in zip(figure_rows(summary), _parts(summary), strict=True):
         place = (row["scope"], row["organization"], row["campaign"])
+        missing = inf if any(part.start is not None for part in campaigns) else nan
         values = {
-            name: nan if value is None else value
+            name: _instant(value, missing) if name in INSTANTS else nan if value is None else value
             for name, value in row.items()
             if name not in _NOT_NUMBERS
         }
-        scopes.append(ScopeFigures(*place, values | {"finish": finish}, figures.held_back))
+        scopes.append(ScopeFigures(*place, values, figures.held_back))
     progress = Progress.of(result.reading, result.reading.lives.values())
     return RunFigures(
         summary.replication, min(starts, default=None), tuple(scopes), progress.marks(MARKS)
     )
 
 
-def _parts(summary: Summary) -> Iterator[tuple[Figures, float]]:
-    """The run, each organization and its campaigns, as `figure_rows` has them, with the finish."""
-    yield summary, _finish(summary, summary.campaigns)
+def _parts(summary: Summary) -> Iterator[tuple[Figures, Sequence[CampaignSummary]]]:
+    """The run, each organization and its campaigns, as `figure_rows` has them; their campaigns."""
+    yield summary, summary.campaigns
     for owner in summary.organizations:
-        yield owner, _finish(owner, owner.campaigns)
+        yield owner, owner.campaigns
         for campaign in owner.campaigns:
-            yield campaign, _finish(campaign, (campaign,))
+            yield campaign, (campaign,)
 
 
-def _finish(figures: Figures, campaigns: Sequence[CampaignSummary]) -> float:
-    if figures.finish is not None:
-        return _ms(figures.finish)
-    scheduled = any(part.start is not None for part in campaigns)
-    return inf if scheduled else nan
+def _instant(instant: datetime | None, missing: float) -> float:
+    return missing if instant is None else _ms(instant)
 
 
 def _ms(instant: datetime) -> int:

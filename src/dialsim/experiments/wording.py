@@ -276,7 +276,7 @@ def finding_text(finding: Finding, value: float) -> str:
     clause = finding.clause
     if clause.statistic is Statistic.PROBABILITY:
         return f"{100 * value:.3g} %"
-    if clause.figure.name != "finish":
+    if not clause.is_instant:
         return amount_text(clause.figure.name, value)
     if not isfinite(value):
         return "never" if value == finding.estimate and value > 0 else "–"

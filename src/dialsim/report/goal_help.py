@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dialsim.experiments import wording
 from dialsim.experiments.evidence import Evidence, weigh
 from dialsim.experiments.goal import Clause, Goal
+from dialsim.experiments.run_figures import INSTANTS
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.page import Fact
 from dialsim.report.what_if import Effect, WhatIf, effect
@@ -82,7 +83,7 @@ def toward(answer: Plan, what_if: WhatIf) -> Toward:
 
 
 def _effect(clause: Clause, runs: Sequence[RunFigures], base: Sequence[RunFigures]) -> Effect:
-    unit = 1000 if clause.figure.name == "finish" else 1
+    unit = 1000 if clause.figure.is_instant else 1
     return effect(*(clause.figure.of(side) / unit for side in (runs, base)))
 
 
@@ -175,6 +176,6 @@ _IN_EVERY_TABLE = ("finish", "people_reached", "cost")
 
 
 def _effect_text(figure: str, effect: Effect) -> str:
-    if figure == "finish":
+    if figure in INSTANTS:
         return time_effect(effect)
     return points_effect(effect) if wording.is_share(figure) else number_effect(effect)

@@ -1,4 +1,4 @@
-"""A campaign's life: when it started, paused and finished, and when its windows were open."""
+"""A campaign's life: when it started, paused and ended, and when its windows were open."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class CampaignLife:
     """What became of one campaign; instants in ms, None for what did not happen.
 
     `people` counts the recipients uploaded, `removed` are those of them (positions from 0) whom the
-    request dropped (D3). `start` is the effective startAt (F3), `finish` the instant of the first
-    final status, `end` the finish or else the last instant of the run. `open` and `paused` are the
-    spans, inside [start, end), in which its calling windows were open and in which it was PAUSED.
+    request dropped (D3). `start` is the effective startAt (F3), `final_at` the instant of the first
+    final status, `end` that or else the last instant of the run. `open` and `paused` are the spans,
+    inside [start, end), in which its calling windows were open and in which it was PAUSED. Whether
+    it finished is told by its people as well (`Reading.finishes`).
     """
 
     position: Position
@@ -35,7 +36,7 @@ class CampaignLife:
     status: CampaignStatus
     request: ScheduleRequest | None
     start: int | None
-    finish: int | None
+    final_at: int | None
     end: int
     stalled: bool
     open: Spans
@@ -45,11 +46,6 @@ class CampaignLife:
     def full_name(self) -> str:
         """The name that is never ambiguous: `Acme/January`."""
         return f"{self.organization}/{self.name}"
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether it was scheduled and is not final at the end of the run."""
-        return self.request is not None and self.finish is None
 
 
 def read_lives(trace: Trace) -> dict[Position, CampaignLife]:
@@ -68,8 +64,8 @@ def _life(trace: Trace, position: Position, changes: list[CampaignChange]) -> Ca
     organization = trace.world.organizations[position[0]]
     campaign = organization.campaigns[position[1]]
     effective = trace.requests.get(position)
-    finish = next((change.at for change in changes if change.to_status.final), None)
-    end = trace.end if finish is None else finish
+    final_at = next((change.at for change in changes if change.to_status.final), None)
+    end = trace.end if final_at is None else final_at
     start = None if effective is None else effective.start_at
     return CampaignLife(
         position=position,
@@ -80,7 +76,7 @@ def _life(trace: Trace, position: Position, changes: list[CampaignChange]) -> Ca
         status=changes[-1].to_status if changes else CampaignStatus.DRAFT,
         request=None if effective is None else effective.request,
         start=start,
-        finish=finish,
+        final_at=final_at,
         end=end,
         stalled=position in trace.stalled,
         open=no_spans()

@@ -78,6 +78,23 @@ def _coded(
     return np.select([*rules.values()], codes, default=default)
 
 
+LOST = [PERSON_STATES.index(state) for state in (PersonState.EXPIRED, PersonState.CANCELLED)]
+"""The states of people who were lost: the campaign ended before calling was done with them."""
+
+
+def finish_of(life: CampaignLife, ledger: Ledger, states: NDArray[np.int8]) -> int | None:
+    """The instant (ms) at which everybody of a campaign was settled by calling, None if not all.
+
+    That is the instant of COMPLETED (C3). A campaign that lost people has none, whatever its
+    status: by C7 one of them may be lost although the campaign is COMPLETED. One that lost nobody
+    may be CANCELLED or EXPIRED before its last call ends (C6, C7); then that end counts.
+    """
+    under_way = np.isin(ledger.status, _NOT_ENDED).any()
+    if life.request is None or life.final_at is None or under_way or np.isin(states, LOST).any():
+        return None
+    return max(life.final_at, int(ledger.ended_at.max(initial=NEVER)))
+
+
 def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Which recipients are on the list, not removed as duplicates (D3)."""
     on_list: NDArray[np.bool_] = states != PERSON_STATES.index(PersonState.REMOVED)

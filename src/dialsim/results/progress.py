@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from dialsim.results.campaign_life import CampaignLife
 from dialsim.results.ledger import NEVER
-from dialsim.results.person_state import PERSON_STATES, PersonState, listed
+from dialsim.results.person_state import LOST, PERSON_STATES, PersonState, listed
 from dialsim.results.reading import Reading
 
 _DONE_BY_CALL = [PERSON_STATES.index(s) for s in (PersonState.REACHED, PersonState.EXHAUSTED)]
-_DONE_BY_END = [PERSON_STATES.index(s) for s in (PersonState.EXPIRED, PersonState.CANCELLED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def _instants(
     by_call = np.isin(states, _DONE_BY_CALL)
     # of a person without a call here, the history alone has settled it
     ended = ledger.of_newest(ledger.ended_at, start)[by_call]
-    over = np.count_nonzero(np.isin(states, _DONE_BY_END))
+    over = np.count_nonzero(np.isin(states, LOST))
     return (
         int(np.count_nonzero(listed(states))),
         np.concatenate([np.full(np.count_nonzero(before), start), answered]),

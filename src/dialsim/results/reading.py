@@ -14,7 +14,7 @@ from dialsim.results.campaign_life import CampaignLife, Position, read_lives
 from dialsim.results.catalog import Catalog
 from dialsim.results.ledger import IN_QUEUE, SLOTS, Ledger, read_ledger
 from dialsim.results.occupancy import counted, limit
-from dialsim.results.person_state import person_states
+from dialsim.results.person_state import finish_of, person_states
 from dialsim.results.step_function import StepFunction
 from dialsim.results.stream.analyses import Analyses, Analyst, conversations, talked
 from dialsim.results.stream.analysis_rows import with_analyses
@@ -99,6 +99,23 @@ class Reading:
             position: person_states(self.ledgers[position], life, self.trace.end)
             for position, life in self.lives.items()
         }
+
+    @cached_property
+    def finishes(self) -> dict[Position, int | None]:
+        """When everybody of every campaign was settled by calling (`finish_of`)."""
+        return {
+            position: finish_of(life, self.ledgers[position], self.states[position])
+            for position, life in self.lives.items()
+        }
+
+    @property
+    def unfinished(self) -> list[CampaignLife]:
+        """The campaigns that were scheduled and have no finish."""
+        return [
+            life
+            for position, life in self.lives.items()
+            if life.request is not None and self.finishes[position] is None
+        ]
 
     @cached_property
     def busy(self) -> dict[Position, StepFunction]:

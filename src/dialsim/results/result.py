@@ -121,11 +121,12 @@ class Result:
     def __repr__(self) -> str:
         from dialsim.results.thai_time import minute_text
 
-        world, lives = self.trace.world, [*self.reading.lives.values()]
+        world, reading = self.trace.world, self.reading
+        lives = reading.lives.values()
         people = sum(life.people for life in lives)
-        if unfinished := sum(life.unfinished for life in lives):
+        if unfinished := len(reading.unfinished):
             state = f"{unfinished} unfinished at {minute_text(self.trace.end)} Thai time"
-        elif finishes := [life.finish for life in lives if life.finish is not None]:
+        elif finishes := [at for at in reading.finishes.values() if at is not None]:
             state = f"all done {minute_text(max(finishes))} Thai time"
         else:
             state = "none scheduled"

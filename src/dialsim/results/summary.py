@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 class Figures:
     """The figures of a campaign, of an organization, or of the whole run.
 
-    - finish: the instant of the campaign's final status; of several, the last of them; None while
-      a scheduled campaign is not final. Webhooks and analyses don't count.
+    - finish: the instant at which everybody was settled by calling: that of COMPLETED (C3); of
+      several campaigns, the last of them. None where a scheduled campaign is not final, or lost
+      people. Webhooks and analyses don't count.
+    - final_at: the instant of the campaign's final status, whatever became of its people; of
+      several, the last of them; None while a scheduled campaign is not final.
     - calling_days: Thai dates on which at least one call was dialled.
     - people and people_…: recipients, each in exactly one state (`PersonState`); reach_share is
-      reached ÷ people. people_removed left the list as duplicates (D3) and are not among people.
+      reached ÷ people. people_lost are those expired or cancelled: the campaign ended before
+      calling was done with them. people_removed left the list as duplicates (D3) and are not among
+      people.
     - calls and its parts by end: calls_completed, calls_no_answer, calls_busy, calls_failed;
       queue_timeouts (Q5); calls_cancelled and calls_expired while waiting; calls_unfinished, still
       waiting or under way when the run ended. The parts add up to calls.
@@ -51,12 +56,14 @@ class Figures:
     """
 
     finish: datetime | None
+    final_at: datetime | None
     calling_days: int
     people: int
     people_reached: int
     people_exhausted: int
     people_expired: int
     people_cancelled: int
+    people_lost: int
     people_stalled: int
     people_pending: int
     people_unscheduled: int
@@ -133,8 +140,9 @@ class Summary(Figures):
     """The whole run.
 
     `end` is the last instant simulated, `cut` says that clock.end came before all was done.
-    `unfinished` and `stalled` name campaigns (`Organization/Name`) that were scheduled and are not
-    final, and those of them for which nothing could ever happen again (T5).
+    `unfinished` names the campaigns (`Organization/Name`) that were scheduled and have no finish:
+    they are not final, or lost people. `stalled` names those for which nothing could ever happen
+    again (T5).
     """
 
     scenario: str
@@ -174,7 +182,8 @@ class Summary(Figures):
         import pandas as pd
 
         frame = pd.DataFrame([*figure_rows(self)])
-        frame["finish"] = frame["finish"].astype(pd.DatetimeTZDtype("ms", "UTC"))
+        instants = dict.fromkeys(("finish", "final_at"), pd.DatetimeTZDtype("ms", "UTC"))
+        frame = frame.astype(instants)
         frame["currency"] = frame["currency"].astype("str")
         return frame.astype(dict.fromkeys(_MAY_BE_NONE, "float64"))
 
@@ -241,7 +250,7 @@ _MAY_BE_NONE = (
     "queue_wait_p95_seconds",
     "cost",
 )
-_INSTANTS = ("finish", "start", "end", "at")
+_INSTANTS = ("finish", "final_at", "start", "end", "at")
 _FIGURES = [field.name for field in fields(Figures)]
 
 

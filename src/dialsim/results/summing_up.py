@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A campaign, or several added up, ready to be put into figures."""
+    """A campaign, or several added up, ready to be put into figures.
+
+    `finish` and `final_at` (ms) are infinite where a scheduled campaign has none, and -infinite
+    where nothing was scheduled.
+    """
 
     lives: tuple[CampaignLife, ...]
+    finish: float
+    final_at: float
     tally: Tally
     occupancy: Occupancy
     held_back: HeldBack | None
@@ -54,7 +61,6 @@ class _Part:
 def sum_up(reading: Reading) -> Summary:
     """The summary of a run."""
     trace, scenario = reading.trace, reading.world.scenario
-    lives = reading.lives.values()
     wholes, organizations = [], []
     for block in reading.world.organizations:
         campaigns, occupancy = _campaigns(reading, block.position)
@@ -75,8 +81,8 @@ def sum_up(reading: Reading) -> Summary:
         replication=trace.world.replication,
         end=_instant(trace.end),
         cut=trace.cut,
-        unfinished=tuple(life.full_name for life in lives if life.unfinished),
-        stalled=tuple(life.full_name for life in lives if life.stalled),
+        unfinished=tuple(life.full_name for life in reading.unfinished),
+        stalled=tuple(life.full_name for life in reading.lives.values() if life.stalled),
         refused=_refused(reading),
         warnings=reading.world.warnings,
         organizations=tuple(organizations),
@@ -95,6 +101,8 @@ def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupa
         parts.append(
             _Part(
                 lives=(life,),
+                finish=_last(life, reading.finishes[position]),
+                final_at=_last(life, life.final_at),
                 tally=tally,
                 occupancy=Occupancy.of(reading.busy[position], slots.allowed, life.open),
                 held_back=held_back(life, use, tally.people, _setting(reading, life, use)),
@@ -130,9 +138,11 @@ def _together(parts: Sequence[_Part], occupancy: Occupancy) -> _Part:
     """Several campaigns or organizations as one; held back as the one that finished last."""
     lives = [life for part in parts for life in part.lives]
     scheduled = [part for part in parts if any(life.request for life in part.lives)]
-    last = max(scheduled or parts, key=_last_finish, default=None)
+    last = max(scheduled or parts, key=lambda part: (part.finish, part.final_at), default=None)
     return _Part(
         lives=tuple(lives),
+        finish=max((part.finish for part in parts), default=-inf),
+        final_at=max((part.final_at for part in parts), default=-inf),
         tally=add_up([part.tally for part in parts]),
         occupancy=occupancy,
         held_back=last.held_back if last else None,
@@ -141,11 +151,11 @@ def _together(parts: Sequence[_Part], occupancy: Occupancy) -> _Part:
     )
 
 
-def _last_finish(part: _Part) -> float:
-    """The instant of the last finish; infinite where a scheduled campaign is not final."""
-    if any(life.unfinished for life in part.lives):
-        return float("inf")
-    return max((life.finish or 0 for life in part.lives), default=0)
+def _last(life: CampaignLife, instant: int | None) -> float:
+    """An instant of a campaign, by which the last of several is found."""
+    if instant is not None:
+        return instant
+    return -inf if life.request is None else inf
 
 
 def _campaign(part: _Part, costs: Costs | None) -> CampaignSummary:
@@ -162,15 +172,16 @@ def _campaign(part: _Part, costs: Costs | None) -> CampaignSummary:
 def _figures(part: _Part, costs: Costs | None) -> dict[str, Any]:
     """The fields of `Figures`."""
     tally, people = part.tally, part.tally.people
-    finish = _last_finish(part)
     return {
-        "finish": _instant(int(finish)) if 0 < finish < float("inf") else None,
+        "finish": _instant(int(part.finish)) if isfinite(part.finish) else None,
+        "final_at": _instant(int(part.final_at)) if isfinite(part.final_at) else None,
         "calling_days": len(tally.days),
         "people": people.people,
         "people_reached": people.reached,
         "people_exhausted": people.exhausted,
         "people_expired": people.expired,
         "people_cancelled": people.cancelled,
+        "people_lost": people.expired + people.cancelled,
         "people_stalled": people.stalled,
         "people_pending": people.pending,
         "people_unscheduled": people.unscheduled,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from dialsim.results.held_back import percent
 from dialsim.results.summary import CampaignSummary, Figures, Summary
@@ -35,11 +36,12 @@ def headline(summary: Summary) -> str:
     """The whole run in one line."""
     reached = reach_text(summary)
     if summary.finish is not None:
-        return f"All done {minute_text(_ms(summary))} Thai time. {reached}."
+        return f"All done {minute_text(_ms(summary.finish))} Thai time. {reached}."
     if summary.unfinished:
         count = len(summary.unfinished)
         which = "1 campaign is" if count == 1 else f"{count} campaigns are"
-        return f"{which} not finished. {reached}."
+        lost = f"; {lost_text(summary.people_lost)}" if summary.people_lost else ""
+        return f"{which} not finished{lost}. {reached}."
     return "Nothing was scheduled."
 
 
@@ -89,19 +91,29 @@ def short_names(summary: Summary) -> list[tuple[str, CampaignSummary]]:
 
 
 def _finish(campaign: CampaignSummary, summary: Summary) -> str:
-    if campaign.finish is None:
-        if campaign.start is None:
-            return "never scheduled"
+    if campaign.start is None and campaign.final_at is None:
+        return "never scheduled"
+    if campaign.final_at is None:
         full_name = f"{campaign.organization}/{campaign.name}"
         why = "stalled" if full_name in summary.stalled else "cut by clock.end"
         return f"not finished: {campaign.status}, {why}"
-    days = f", {campaign.calling_days} calling day{'s' * (campaign.calling_days != 1)}"
-    return f"{campaign.status.lower()} {minute_text(_ms(campaign))} Thai time{days}"
+    ended = f"{campaign.status.lower()} {minute_text(_ms(campaign.final_at))} Thai time"
+    if campaign.start is None:
+        return f"{ended}, never scheduled"
+    if campaign.finish is None:
+        lost = campaign.people_lost
+        return f"not finished: {ended}, {lost_text(lost) if lost else 'cut by clock.end'}"
+    days = f"{campaign.calling_days} calling day{'s' * (campaign.calling_days != 1)}"
+    return f"{ended}, {days}"
 
 
-def _ms(figures: Figures) -> int:
-    assert figures.finish is not None
-    return round(figures.finish.timestamp() * 1000)
+def lost_text(people: int) -> str:
+    """`1,204 people lost`: they were still to be called when their campaign ended."""
+    return "1 person lost" if people == 1 else f"{people:,} people lost"
+
+
+def _ms(instant: datetime) -> int:
+    return round(instant.timestamp() * 1000)
 
 
 def _table(

@@ -20,15 +20,10 @@ if TYPE_CHECKING:
 _DAY_S = 86_400
 
 
-def column_of(figure: FigureName) -> str:
-    """The column of the tables that holds a figure; `finish` counts in seconds there."""
-    return "finish_seconds" if figure.name == "finish" else figure.name
-
-
 def drawn(figure: FigureName, values: object, origin: datetime | None) -> NDArray[np.float64]:
     """Values of a figure as an axis takes them; what is not finite is left out as NaN."""
     amounts = np.asarray(values, dtype=np.float64)
-    if figure.name == "finish" and origin is not None:
+    if figure.is_instant and origin is not None:
         amounts = origin.timestamp() / _DAY_S + amounts / _DAY_S
     return np.where(np.isfinite(amounts), amounts, np.nan)
 
@@ -36,9 +31,9 @@ def drawn(figure: FigureName, values: object, origin: datetime | None) -> NDArra
 def amount_axis(axis: Axis, figure: FigureName) -> str:
     """Make an axis show a figure; returns its label."""
     name = figure.name.replace("_", " ")
-    if figure.name == "finish":
+    if figure.is_instant:
         instant_axis(axis)
-        return "finish, Thai time"
+        return f"{name}, Thai time"
     axis.set_major_locator(MaxNLocator(nbins=6))
     if figure.name.endswith("_share") or figure.name.startswith("reach_by_attempt"):
         axis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))

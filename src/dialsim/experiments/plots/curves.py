@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.figure_name import FigureName, read_figure
-from dialsim.experiments.plots.amounts import amount_axis, column_of, drawn, grid
+from dialsim.experiments.plots.amounts import amount_axis, drawn, grid
 from dialsim.results.plots.ink import BLACK, BLUE, CYCLE, TEXT, families
 from dialsim.results.plots.picture import canvas, dress, key
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def estimates_of(found: Sweep, figure: FigureName) -> pd.DataFrame:
     """The rows of `Sweep.intervals` for one figure, one per variant, in their order."""
     table = found.intervals()
-    table = table[table["figure"] == column_of(figure)]
+    table = table[table["figure"] == figure.column]
     scope = "campaign" if figure.campaign else "organization" if figure.organization else "run"
     table = table[table["scope"] == scope]
     for key_, name in (("organization", figure.organization), ("campaign", figure.campaign)):

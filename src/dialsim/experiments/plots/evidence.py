@@ -74,7 +74,7 @@ def _scaled(value: float, clause: Clause) -> float:
     """A value of a clause as the axis takes it; NaN where there is none."""
     if not isfinite(value):
         return float("nan")
-    if clause.statistic is Statistic.PROBABILITY or clause.figure.name != "finish":
+    if not clause.is_instant:
         return value
     return value / (_HOUR_MS if clause.bound.after_start else DAY_MS)
 
@@ -84,6 +84,6 @@ def _amount_axis(ax: Axes, clause: Clause) -> str:
         ax.set_ylim(-0.03, 1.03)
         ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
         return "probability"
-    if clause.figure.name == "finish" and clause.bound.after_start:
+    if clause.is_instant and clause.bound.after_start:
         return "hours after the start"
     return amount_axis(ax.yaxis, clause.figure)

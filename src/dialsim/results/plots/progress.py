@@ -41,8 +41,10 @@ def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str
 
 
 def _finish(ax: Axes, scope: Scope, progress: Progress) -> None:
-    """Mark the instant of the last campaign's final status."""
-    finishes = [life.finish for life in scope.lives if life.request is not None]
+    """Mark the finish of the last campaign, if all of them have one."""
+    finishes = [
+        scope.reading.finishes[life.position] for life in scope.lives if life.request is not None
+    ]
     if not finishes or None in finishes:
         return
     finish = max(at for at in finishes if at is not None)
