@@ -27,7 +27,9 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 def test_many_runs_print_when_they_are_done_and_how_sure_that_is(tmp_path: Path) -> None:
     done = dialsim("run", FIRST, *FEW, "--replications", "12", "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "12 replications of seed 1: 95 % of them are done by Mon 5 Jan " in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "12 replications of seed 1: half of them are done by Mon 5 Jan 11:06 Thai time; " in said
+    assert "is only an estimate: 72 runs or more would bound it." in said
     assert "January finishes" in done.stdout
     assert f"Written to {tmp_path / 'out'}" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
@@ -148,6 +150,9 @@ BAD = {
     ("plan", "--vary", "organizations.Bolt.seats=1..3", "--goal", "mean(dials) >= 1"): (
         "Error: variant seats=1: organizations.Bolt.seats=1: organizations has no item named Bolt; "
         "there are Acme\n"
+    ),
+    ("plan", "--vary", "seed=1..2", "--vary", f"{LIMIT}=1..9", "--goal", "mean(dials) >= 1"): (
+        "Error: --vary is given 2 times: a plan varies one setting; dialsim sweep crosses several\n"
     ),
     ("plan", "--vary", "seed=1..2", "--goal", "mean(finnish) >= 1"): (
         "Error: there is no figure finnish; did you mean finish?\n"

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.experiments.evidence import weigh
+from dialsim.experiments.evidence import Evidence, weigh
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.goal import Goal, Statistic, read_goal
+from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.loading import loads
@@ -59,6 +60,10 @@ def runs(values: list[float], name: str = "people_reached") -> list[RunFigures]:
 
 def met(goal: str, values: list[float], name: str = "people_reached") -> bool:
     return weigh(1, read_goal(goal, ONE), runs(values, name), 0.95).met
+
+
+def judged(goal: str, values: list[float], name: str = "people_reached") -> Evidence:
+    return weigh(1, read_goal(goal, ONE), runs(values, name), 0.95)
 
 
 counts = st.lists(st.integers(0, 20).map(float), min_size=1, max_size=40)
@@ -153,6 +158,89 @@ def test_a_run_that_does_not_finish_misses_every_latest_finish() -> None:
     assert met("p95(finish) <= 1h", infinite, "finish")
     assert not met("p97(finish) <= 1h", infinite, "finish")
     assert not met("mean(finish) <= 1000d", infinite, "finish")
+
+
+def test_runs_that_are_alike_make_nothing_sure_where_there_is_chance() -> None:
+    # 97 of 100 such runs finish in an hour: 25 of them do with a chance of 0.97²⁵ = 47 %
+    alike = [START + 1800.0] * 25
+    for goal in (
+        "prob(finish <= 1h) >= 0.98",
+        "prob(finish <= 1h) >= 0.999",
+        "p95(finish) <= 1h",
+        "mean(finish) <= 1h",
+    ):
+        found = judged(goal, alike, "finish")
+        assert (found.met, found.sure) == (True, False)
+        certain = weigh(1, read_goal(goal, ONE), runs(alike, "finish"), 0.95, Prior(True, True))
+        assert (certain.met, certain.sure) == (True, True)
+
+
+def test_a_mean_is_sure_of_no_fewer_than_twenty_runs_unless_there_is_no_chance() -> None:
+    few = [100.0 + number % 3 for number in range(19)]
+    assert not judged("mean(people_reached) >= 50", few).sure
+    assert judged("mean(people_reached) >= 50", [*few, 101.0]).sure
+    same = runs([100.0] * 2)
+    goal = read_goal("mean(people_reached) >= 50", ONE)
+    assert weigh(1, goal, same, 0.95, Prior(True, True)).sure
+
+
+def test_a_goal_is_surely_met_only_if_every_clause_is_and_surely_missed_if_one_is() -> None:
+    values = [100.0 + number % 7 for number in range(42)]  # 103 on average
+    clear, close = "mean(people_reached) >= 90", "mean(people_reached) >= 102.9"
+    missed, off = "mean(people_reached) >= 103.1", "mean(people_reached) >= 120"
+    assert judged(clear, values).sure
+    assert not judged(close, values).sure
+    both = judged(f"{clear} and {close}", values)
+    assert (both.met, both.sure) == (True, False)
+    doubt = judged(f"{clear} and {missed}", values)
+    assert (doubt.met, doubt.sure) == (False, False)
+    for other in (close, missed):
+        one = judged(f"{other} and {off}", values)
+        assert (one.met, one.sure) == (False, True)
+
+
+def test_clauses_share_the_risk_of_a_goal_being_called_missed() -> None:
+    # 36 of 42 runs in time: too few for 95 % at the level of 95 %, but not at the 99.5 % of one
+    # clause among ten
+    values = [1.0] * 36 + [3.0] * 6
+    late = "p95(people_reached) <= 2"
+    assert judged(late, values).sure
+    assert not judged(" and ".join([late] * 10), values).sure
+
+
+TRAPS = {
+    "p95(people_reached) >= 183": (
+        "p95(people_reached) >= 183 asks that only 5 % of the runs have people_reached >= 183; if "
+        "95 % of them are to have it, write p5(people_reached) >= 183, or "
+        "prob(people_reached >= 183) >= 95 %"
+    ),
+    "p10(January.finish) < 3d": (
+        "p10(January.finish) < 3d asks that only 10 % of the runs have January.finish < 3d; if "
+        "90 % of them are to have it, write p90(January.finish) < 3d, or "
+        "prob(January.finish < 3d) >= 90 %"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_a_quantile_bounded_on_its_thin_side_is_told_to_mean_something_else(text: str) -> None:
+    (clause,) = read_goal(text, ONE).clauses
+    assert clause.trap == TRAPS[text]
+    _, _, proposed = clause.trap.partition(", write ")
+    for better in proposed.split(", or "):
+        assert read_goal(better, ONE).clauses[0].trap is None
+
+
+def test_other_statistics_are_no_traps() -> None:
+    for text in (
+        "p95(finish) <= 3d",
+        "p5(people_reached) >= 183",
+        "p50(people_reached) >= 1",
+        "p50(people_reached) <= 1",
+        "mean(people_reached) >= 183",
+        "prob(people_reached >= 183) >= 0.95",
+    ):
+        assert read_goal(text, ONE).clauses[0].trap is None
 
 
 REFUSED = {

@@ -15,6 +15,7 @@ from scipy import stats
 from dialsim.experiments.differences import holm
 from dialsim.experiments.intervals import (
     Interval,
+    Nature,
     mean_interval,
     paired_difference,
     quantile_interval,
@@ -66,7 +67,7 @@ def test_intervals_of_shares_cover_at_least_as_often_as_they_say(share: float) -
 
 
 def test_mean_and_share_intervals_are_scipy_s() -> None:
-    values = np.random.default_rng(4).gamma(2.0, 3.0, 17)
+    values = np.random.default_rng(4).normal(0.0, 3.0, 17)
     found = mean_interval(values, 0.9)
     theirs = stats.t.interval(0.9, 16, loc=values.mean(), scale=stats.sem(values))
     assert (found.low, found.high) == pytest.approx(theirs)
@@ -107,14 +108,47 @@ def test_differences_with_unfinished_runs_are_judged_by_their_signs() -> None:
     found = paired_difference(np.full(12, inf), finite, 0.95)
     assert (found.method, found.estimate) == ("sign test", inf)
     assert found.p_value == pytest.approx(2 * 0.5**12)
-    both = paired_difference(np.array([inf, 1.0, 2.0]), np.array([inf, 1.5, 2.5]), 0.95)
-    assert (both.method, both.estimate) == ("paired t", pytest.approx(-1 / 3))
 
 
-def test_the_same_value_in_every_run_is_known_exactly() -> None:
-    assert mean_interval(np.full(7, 0.1), 0.95) == Interval(0.1, 0.1, 0.1)
-    found = paired_difference(np.full(7, 3.0), np.full(7, 1.0), 0.95)
-    assert (found.low, found.high, found.p_value) == (2.0, 2.0, 0.0)
+def test_pairs_of_which_neither_finished_are_ties_and_leave_no_interval() -> None:
+    chance = np.random.default_rng(6)
+    baseline = np.concatenate([np.full(23, inf), chance.normal(1000.0, 9.0, 17)])
+    values = baseline + np.concatenate([np.zeros(23), chance.normal(30.0, 5.0, 17)])
+    found = paired_difference(values, baseline, 0.95)
+    assert (found.method, found.pairs, found.rose, found.fell) == ("sign test", 40, 17, 0)
+    assert all(isnan(x) for x in (found.estimate, found.low, found.high))
+    assert found.p_value == pytest.approx(2 * 0.5**17)
+    none = paired_difference(np.full(5, inf), np.full(5, inf), 0.95)
+    assert (none.method, none.p_value) == ("sign test", 1.0)
+
+
+def test_the_same_value_in_every_run_is_known_exactly_only_where_there_is_no_chance() -> None:
+    same = np.full(7, 0.1)
+    assert mean_interval(same, 0.95, Nature(certain=True)) == Interval(0.1, 0.1, 0.1)
+    assert quantile_interval(same, 0.95, 0.95, certain=True) == Interval(0.1, 0.1, 0.1)
+    assert share_interval(7, 7, 0.95, certain=True) == Interval(1.0, 1.0, 1.0)
+    assert mean_interval(same, 0.95) == Interval(0.1, -inf, inf)
+    # seven runs may have missed 1 − 0.025^(1/7) = 41 % of all, which may be 0, 1, or an hour later
+    unseen = 1 - 0.025 ** (1 / 7)
+    share = mean_interval(same, 0.95, Nature(least=0.0, most=1.0))
+    assert (share.low, share.high) == pytest.approx((0.1 - 0.1 * unseen, 0.1 + 0.9 * unseen))
+    spilling = mean_interval(same, 0.95, Nature(spill=3600.0, least=0.0))
+    assert (spilling.low, spilling.high) == pytest.approx((0.0, 0.1 + 3600 * unseen))
+
+
+def test_differences_that_are_alike_are_judged_by_their_signs_unless_there_is_no_chance() -> None:
+    values, baseline = np.full(7, 3.0), np.full(7, 1.0)
+    exact = paired_difference(values, baseline, 0.95, certain=True)
+    assert (exact.low, exact.high, exact.p_value, exact.method) == (2.0, 2.0, 0.0, "no chance")
+    assert unpaired_difference(values, baseline, 0.95, certain=True).low == 2.0
+    alike = paired_difference(values, baseline, 0.95)
+    assert (alike.estimate, alike.method) == (2.0, "sign test")
+    assert isnan(alike.low)
+    assert alike.p_value == pytest.approx(2 * 0.5**7)
+    two = paired_difference(values[:2], baseline[:2], 0.95)
+    assert isnan(two.low)
+    assert two.p_value == 0.5
+    assert isnan(unpaired_difference(values, baseline, 0.95).low)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))

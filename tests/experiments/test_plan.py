@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from math import ceil, inf, log
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dialsim.experiments.axis import make_axis
@@ -13,7 +15,9 @@ from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import replicate
-from dialsim.experiments.search import cheapest, smallest
+from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+from dialsim.experiments.search import cheapest, ruled_out, smallest, tied
+from dialsim.experiments.wording import plan_headline, plan_sentences, plan_tables
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.loading import with_overrides
 from experiments.scenarios import CHANCY, LIMIT, START, crowd
@@ -119,6 +123,72 @@ def test_the_cheapest_value_costs_no_more_than_any_other_that_meets_the_goal() -
         plan(crowd(costs=False), LIMIT, (1, 5), goal, objective="cheapest", jobs=1)
 
 
+def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_loses() -> None:
+    late = crowd(40, expires="2026-01-04T17:20:00Z", **CHANCY, attempts=3)
+    asked = {"replications": 20, "max_replications": 20, "jobs": 1}
+    found = plan(late, LIMIT, (4, 8), "p95(final_at) <= 2h", **asked)
+    runs = replicate(with_overrides(late, [f"{LIMIT}={found.value}"]), 20, jobs=1).runs
+    reach, lost = runs["reach_share"].mean(), runs["people_lost"].mean()
+    assert lost > 0
+    assert plan_sentences(found) == [
+        f"With 4, {100 * reach:.1f} % of the people are reached on average; the goal does not ask "
+        "for that.",
+        f"Warning: with 4, {lost:,.1f} people are lost on average: endDateTime or a cancellation "
+        "comes before calling is done with them.",
+    ]
+    document = found.to_dict()["evidence"]
+    assert document["reach_share_mean"] == pytest.approx(reach)
+    assert document["people_lost_mean"] == pytest.approx(lost)
+    asks = plan(crowd(40, **CHANCY), LIMIT, (4, 8), "mean(January.reach_share) >= 0.1", **asked)
+    assert plan_sentences(asks) == []
+
+
+def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_price() -> None:
+    scenario = crowd(40, **CHANCY)
+    goal = "p50(finish) <= 15m"
+    found = plan(scenario, LIMIT, (1, 20), goal, objective="cheapest", jobs=1)
+    meeting = {part.value for part in found.tried if part.met}
+    assert {found.value, *found.tied} == meeting
+    assert found.to_dict()["tied"] == list(found.tied)
+    assert plan_headline(found) == (
+        f"{LIMIT} = 2 is among the cheapest values from 1 to 20 that meet the goal p50(finish) <= "
+        "15m: its cost can't be told from that of 3, 4, 5, 6 and 6 more."
+    )
+    assert found.warnings[0] == (
+        f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only for "
+        "making fewer of them, and often by chance"
+    )
+    table = plan_tables(found)[-1]
+    assert table.columns[-1] == "cost"
+    assert all(row[-1] for row in table.rows)
+    path = "organizations.Acme.campaigns.January.schedule.maxAttempts"
+    priced = plan(scenario, path, (1, 5), "mean(people_reached) >= 10", objective="cheapest",
+                  jobs=1)  # fmt: skip
+    assert (priced.value, priced.tied, priced.warnings) == (1, (), ())
+
+
+def test_a_difference_in_cost_that_may_be_chance_is_a_tie_and_one_in_every_run_is_not() -> None:
+    chance = np.random.default_rng(3)
+    luck = chance.normal(1438.0, 40.0, 25)
+    costs = [luck - 1.6 + chance.normal(0.0, 9.0, 25), luck, luck + 12 + chance.normal(0, 3, 25)]
+    evidence = [
+        Evidence(value, True, True, 25, (), float(cost.mean()), tuple(
+            RunFigures(k, None, (ScopeFigures("run", None, None, {"cost": c}),))
+            for k, c in enumerate(cost)
+        ))
+        for value, cost in enumerate(costs)
+    ]  # fmt: skip
+    search = SimpleNamespace(indices=[0, 1, 2], met=lambda _: True, at=evidence.__getitem__)
+    assert tied(search, 0) == [1]
+    assert tied(search, 2) == []
+
+
+def test_a_plan_warns_of_a_goal_that_says_something_else_than_it_seems_to() -> None:
+    asked = {"replications": 20, "max_replications": 20, "jobs": 1}
+    found = plan(crowd(40, **CHANCY), LIMIT, (4, 4), "p95(people_reached) >= 18", **asked)
+    assert found.warnings[0].startswith("p95(people_reached) >= 18 asks that only 5 % of the runs")
+
+
 def test_a_value_in_doubt_gets_more_runs_and_a_clear_one_does_not() -> None:
     found = plan(crowd(30, **CHANCY), LIMIT, (1, 30), "p90(finish) <= 8m", jobs=2)
     counts = {evidence.value: evidence.replications for evidence in found.tried}
@@ -130,6 +200,18 @@ def test_a_value_in_doubt_gets_more_runs_and_a_clear_one_does_not() -> None:
     answer = found.to_dict()
     assert list(answer)[:3] == ["value", "met", "goal"]
     assert answer["evidence"]["findings"][0]["hits"] <= answer["evidence"]["replications"]
+
+
+def test_looking_again_does_not_make_sure_of_what_is_not() -> None:
+    # 100 of 100 runs are in time: a share of 96.4 % or more at 95 %, but only of 95.3 % at the
+    # 98.3 % of one look among three, so that 96 % takes the third
+    scenario = crowd(10, **CHANCY)
+    asked = {"between": (20, 20), "goal": "prob(finish <= 5h) >= 0.96", "jobs": 1}
+    assert 0.025 ** (1 / 100) > 0.96 > (0.025 / 3) ** (1 / 100)
+    thrice = plan(scenario, LIMIT, **asked)
+    assert (thrice.evidence.replications, thrice.evidence.sure) == (400, True)
+    once = plan(scenario, LIMIT, replications=100, max_replications=100, **asked)
+    assert once.evidence.sure
 
 
 def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
@@ -167,12 +249,24 @@ def test_a_seed_that_varies_can_not_be_given_as_well() -> None:
 
 
 class Response:
-    """A search over 0 to 40 whose response is given, and which counts what it is asked."""
+    """A search over 0 to 40 whose response is given, and which counts what it is asked.
 
-    def __init__(self, meeting: set[int], costs: list[float] | None = None) -> None:
+    Each clause of its goal is met at the values of one set; `doubtful` values are sure of nothing.
+    """
+
+    def __init__(
+        self,
+        *meeting: set[int],
+        costs: list[float] | None = None,
+        doubtful: frozenset[int] = frozenset(),
+    ) -> None:
         self.axis = make_axis("0", "40")
+        self.goal = SimpleNamespace(
+            clauses=[SimpleNamespace(text=f"clause {number}") for number in range(len(meeting))]
+        )
         self.meeting = meeting
         self.costs = costs
+        self.doubtful = doubtful
         self.warnings: list[str] = []
         self.indices: list[int] = []
 
@@ -181,11 +275,16 @@ class Response:
 
     def met(self, index: int) -> bool:
         self.try_all([index])
-        return index in self.meeting
+        return all(index in met for met in self.meeting)
 
     def at(self, index: int) -> Evidence:
         cost = self.costs[index] if self.costs else None
-        return Evidence(index, self.met(index), True, 1, (), cost)
+        met, sure = self.met(index), index not in self.doubtful
+        findings = tuple(
+            SimpleNamespace(met=index in values, sure=sure, margin=0.0, hits=None)
+            for values in self.meeting
+        )
+        return Evidence(index, met, sure, 1, findings, cost)
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
@@ -215,7 +314,86 @@ def test_a_response_that_goes_up_and_down_is_told() -> None:
     assert middle.warnings
 
 
+@pytest.mark.parametrize("first", range(0, 41, 5))
+@pytest.mark.parametrize("last", range(0, 41, 4))
+def test_clauses_that_turn_in_opposite_ways_are_met_where_they_overlap(
+    first: int, last: int
+) -> None:
+    for order, wanted in ((range(41), first), (range(40, -1, -1), last)):
+        response = Response(set(range(first, 41)), set(range(last + 1)))
+        found = smallest(response, order)
+        assert found == (wanted if first <= last else None)
+        assert response.warnings == []
+        assert len(response.indices) <= 24
+        if found is None:
+            assert ruled_out(response)
+
+
+def test_a_narrow_overlap_is_found_between_ends_that_miss_the_goal() -> None:
+    response = Response(set(range(8, 41)), set(range(11)), {*range(4, 10)})
+    assert smallest(response, range(41)) == 8
+    assert smallest(response, range(40, -1, -1)) == 9
+
+
+def test_none_is_ruled_out_only_where_every_value_surely_misses_the_goal() -> None:
+    apart = set(range(20, 41)), set(range(10))
+    assert smallest(sure := Response(*apart), range(41)) is None
+    assert ruled_out(sure)
+    # 15 misses both clauses, but so few runs are not sure of either
+    doubtful = Response(*apart, doubtful=frozenset(range(5, 30)))
+    assert smallest(doubtful, range(41)) is None
+    assert not ruled_out(doubtful)
+    # each of two neighbours misses the clause that the other meets: between them may be an overlap
+    far = Response({0, *range(21)}, set(range(20, 41)))
+    far.try_all([0, 19, 21, 40])
+    assert not ruled_out(far)
+
+
+def test_a_response_in_doubt_is_not_called_one_that_is_not_monotone() -> None:
+    met = {*range(12, 41)} - {33}
+    plain = Response(met)
+    assert smallest(plain, range(41)) == 12
+    assert plain.warnings == [
+        "the response is not monotone: clause 0 is missed at 0, met at 12, missed at 33, "
+        "met at 40; the values between those tried may differ as well"
+    ]
+    doubt = Response(met, doubtful=frozenset({33}))
+    assert smallest(doubt, range(41)) == 12
+    assert doubt.warnings == []
+
+
+def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time_are_found() -> (
+    None
+):
+    # by the eighth attempt 1 − 0.75⁸ = 90 % are reached, and the eleventh comes ten hours later
+    scenario = with_overrides(
+        crowd(80, 80, outcomes={"answered": 0.25, "noAnswer": 0.75}, ringTime={"noAnswer": 0}),
+        ["organizations.Acme.campaigns.January.schedule.retryInterval=3600000"],
+    )
+    path = "organizations.Acme.campaigns.January.schedule.maxAttempts"
+    reach, finish = "mean(reach_share) >= 0.9", "p95(finish) <= 9h30m"
+    asked = {"replications": 20, "max_replications": 20, "jobs": 1}
+    found = plan(scenario, path, (1, 40), f"{reach} and {finish}", **asked)
+    assert found.value == 8
+    assert [finding.met for finding in found.neighbour.findings] == [False, True]
+    most = plan(scenario, path, (1, 40), f"{finish} and {reach}", objective="largest", **asked)
+    assert most.value == 10
+    assert "not monotone" not in " ".join([*found.warnings, *most.warnings])
+
+
+def test_no_value_meets_the_goal_is_said_only_where_it_is_shown() -> None:
+    scenario = crowd(40, **CHANCY)
+    asked = {"replications": 10, "max_replications": 10, "jobs": 1}
+    none = plan(scenario, LIMIT, (1, 8), "p50(finish) <= 2m and p50(cost) >= 1", **asked)
+    assert (none.value, none.ruled_out) == (None, True)
+    assert f"No value of {LIMIT} from 1 to 8 meets the goal " in none._repr_html_()
+    doubtful = plan(scenario, LIMIT, (1, 8), "p99(finish) <= 1h and mean(cost) < 47", **asked)
+    assert (doubtful.value, doubtful.ruled_out) == (None, False)
+    assert f"No value of {LIMIT} from 1 to 8 was found that meets " in doubtful._repr_html_()
+    assert doubtful.to_dict()["ruled_out"] is False
+
+
 def test_the_cheapest_is_found_in_a_valley() -> None:
     costs = [abs(index - 23) + 1.0 for index in range(41)]
-    assert cheapest(Response(set(range(41)), costs)) == 23
-    assert cheapest(Response(set(range(27, 41)), costs)) == 27
+    assert cheapest(Response(set(range(41)), costs=costs)) == 23
+    assert cheapest(Response(set(range(27, 41)), costs=costs)) == 27

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from math import inf, isnan
 
 import numpy as np
@@ -18,7 +19,14 @@ from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.subject import Subject
 from dialsim.experiments.task import Task, carry_out
+from dialsim.experiments.wording import (
+    lost_sentences,
+    replications_headline,
+    replications_tables,
+    when_text,
+)
 from dialsim.interface.instants import parse_instant
+from dialsim.scenario.loading import with_overrides
 from dialsim.scenario.models import Scenario
 from experiments.scenarios import CHANCY, START, crowd
 
@@ -101,6 +109,65 @@ def test_c7_a_run_that_loses_people_has_not_finished_and_has_the_instant_of_its_
     assert (runs["final_at_seconds"][lost] == 480).all()
     assert str(runs["final_at"].dtype) == "datetime64[ms, UTC]"
     assert (runs["people_lost"] == runs["people_expired"] + runs["people_cancelled"]).all()
+
+
+def test_the_headline_is_the_median_and_a_safe_bound_or_an_estimate_called_one() -> None:
+    scenario = crowd(60, 6, **CHANCY)
+    few = replicate(scenario, 71, jobs=1)
+    finish = few.runs["finish_seconds"]
+    half, late = (when_text(np.sort(finish)[rank - 1], few) for rank in (36, 68))
+    assert replications_headline(few) == (
+        f"71 replications of seed 20260105: half of them are done by {half} Thai time; that 95 % "
+        f"are done by {late} Thai time is only an estimate: 72 runs or more would bound it."
+    )
+    enough = replicate(scenario, 72, jobs=1)
+    half = when_text(np.sort(enough.runs["finish_seconds"])[35], enough)
+    last = when_text(enough.runs["finish_seconds"].max(), enough)
+    assert replications_headline(enough) == (
+        f"72 replications of seed 20260105: half of them are done by {half} Thai time, and 95 % by "
+        f"{last} Thai time (with 95 % confidence)."
+    )
+    exact = replicate(crowd(60, 6), 3, jobs=1)
+    assert replications_headline(exact) == (
+        "3 replications of seed 20260105: finished by Mon 5 Jan 00:10 Thai time."
+    )
+
+
+def test_the_people_lost_are_told() -> None:
+    runs = replicate(crowd(40, 3, expires="2026-01-04T17:08:00Z", **CHANCY), 20, jobs=1)
+    lost = runs.runs["people_lost"]
+    assert lost_sentences(runs) == [
+        f"Warning: in {(lost > 0).sum()} of 20 runs people are lost, {lost.mean():.1f} on average: "
+        "endDateTime or a cancellation comes before calling is done with them."
+    ]
+    assert lost_sentences(replicate(crowd(10), 2, jobs=1)) == []
+
+
+def test_few_runs_give_a_mean_no_interval_and_skewed_ones_say_how_many_would() -> None:
+    def cells(count: int, **talk: object) -> dict[str, tuple[str, ...]]:
+        runs = replicate(crowd(1, talkTime=talk), count, jobs=1)
+        _, figures = replications_tables(runs)
+        return {row[0]: row[1:] for row in figures.rows}
+
+    heavy = {"dist": "lognormal", "mean": "10m", "sd": "40m"}
+    assert cells(2, **heavy)["talk minutes"][1] == "from 3 runs on"
+    low, _, rest = cells(20, **heavy)["talk minutes"][1].partition(" – ")
+    assert float(low) > 0
+    assert re.fullmatch(r"[0-9.,]+, skewed: ~[0-9]+ runs", rest)
+    assert "skewed" not in cells(20, dist="uniform", low="5m", high="6m")["talk minutes"][1]
+
+
+def test_a_run_that_may_spill_over_to_the_next_day_widens_the_mean_of_the_finish() -> None:
+    # one person who does not answer at first in 4.75 % of the runs, and is called a day later
+    scenario = with_overrides(
+        crowd(1, attempts=2, outcomes={"answered": 0.9525, "noAnswer": 0.0475}),
+        ["organizations.Acme.campaigns.January.schedule.retryInterval=86400000"],
+    )
+    truth = 60 + 0.0475 * 86_401
+    for seed in range(30):
+        table = replicate(scenario, 20, seed=seed, jobs=1).intervals()
+        row = table[(table["scope"] == "run") & (table["figure"] == "finish_seconds")].iloc[0]
+        assert row["mean_low"] <= truth <= row["mean_high"]
 
 
 def test_what_was_never_scheduled_has_no_finish() -> None:

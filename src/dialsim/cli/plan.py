@@ -35,7 +35,9 @@ Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
 @scenario_argument
 @click.option(
     "--vary",
+    "varied",
     required=True,
+    multiple=True,
     metavar="PATH=LOW..HIGH",
     help="What to vary, and between which numbers, durations or instants; :STEP may follow.",
 )
@@ -79,7 +81,7 @@ Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
 @format_option
 def plan(
     scenario: Path,
-    vary: str,
+    varied: tuple[str, ...],
     goal: str,
     objective: Objective,
     replications: int,
@@ -108,6 +110,12 @@ def plan(
     from dialsim.experiments.variants import ends, read_span
     from dialsim.scenario.loading import load
 
+    if len(varied) > 1:
+        raise click.UsageError(
+            f"--vary is given {len(varied)} times: a plan varies one setting; dialsim sweep "
+            "crosses several"
+        )
+    (vary,) = varied
     loaded = load(scenario, overrides)
     path, span = read_span(vary)
     check_variants(ends(path, span), loaded)
@@ -140,7 +148,8 @@ def plan(
     if form == "json":
         print_json(document)
     else:
-        said = [wording.plan_headline(answer), *(f"Warning: {w}." for w in answer.warnings)]
+        warnings = (f"Warning: {text}." for text in answer.warnings)
+        said = [wording.plan_headline(answer), *wording.plan_sentences(answer), *warnings]
         print_experiment(loaded.name, said, wording.plan_tables(answer))
         if out is not None:
             click.echo(f"\nWritten to {out}")

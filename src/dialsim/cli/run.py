@@ -215,7 +215,8 @@ def _many(
     if form == "json":
         print_json(document)
         return
-    said = [wording.replications_headline(runs), *wording.precision_sentences(runs)]
+    said = [wording.replications_headline(runs), *wording.lost_sentences(runs)]
+    said += wording.precision_sentences(runs)
     print_experiment(loaded.name, said, wording.replications_tables(runs))
     if out is not None:
         click.echo(f"\nWritten to {out}")

@@ -11,6 +11,7 @@ from dialsim.experiments.estimates import check_confidence, figure_columns
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.figure_table import PLACES
 from dialsim.experiments.intervals import paired_difference, unpaired_difference
+from dialsim.experiments.prior import Prior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def differences(
     frames: Mapping[str, pd.DataFrame],
-    variants: Sequence[str],
+    priors: Mapping[str, Prior],
     baseline: str,
     confidence: float,
     paired: bool,
@@ -27,9 +28,12 @@ def differences(
 ) -> pd.DataFrame:
     """Each other variant's mean minus the baseline's, a row per variant, scope and figure.
 
+    `priors` are what was known of each variant, the baseline among them, before any run.
+
     Columns: variant, scope, organization, campaign, figure, mean, baseline_mean, difference, low,
-    high, p_value, real, method. `real` says that the interval excludes 0. Where `finish_seconds`
-    is infinite in some run, the sign test says it instead, and there is no interval.
+    high, p_value, real, method, pairs, rose, fell. `real` says that the interval excludes 0. Where
+    runs did not finish, or the differences are alike or too skewed for their number, the sign test
+    says it instead, and there is no interval; of `pairs` it counts those that `rose` and `fell`.
 
     One in twenty of all differences that are none looks real at 95 %. `adjust` guards the variants
     of one figure together: `bonferroni` widens the intervals; `holm` (1979) adjusts the p-values,
@@ -40,13 +44,13 @@ def differences(
     check_confidence(confidence)
     if adjust not in (None, "bonferroni", "holm"):
         raise ExperimentError(f"there is no adjustment {adjust}; there are: bonferroni, holm")
-    others = [name for name in variants if name != baseline]
+    others = [name for name in priors if name != baseline]
     level = 1 - (1 - confidence) / max(len(others), 1) if adjust == "bonferroni" else confidence
     rows = [
         {"variant": other} | row
         for other in others
         for scope, frame in frames.items()
-        for row in _compared(frame, scope, other, baseline, level, paired)
+        for row in _compared(frame, scope, (other, baseline), level, paired, priors)
     ]
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
     keys = ["scope", "organization", "campaign", "figure"]
@@ -71,12 +75,17 @@ def check_baseline(names: Sequence[str], baseline: str | None) -> str:
 
 _COLUMNS = (
     *("scope", "organization", "campaign", "figure", "mean", "baseline_mean"),
-    *("difference", "low", "high", "p_value", "real", "method"),
+    *("difference", "low", "high", "p_value", "real", "method", "pairs", "rose", "fell"),
 )
 
 
 def _compared(
-    frame: pd.DataFrame, scope: str, other: str, baseline: str, level: float, paired: bool
+    frame: pd.DataFrame,
+    scope: str,
+    sides: tuple[str, str],
+    level: float,
+    paired: bool,
+    priors: Mapping[str, Prior],
 ) -> list[dict[str, Any]]:
     compare = paired_difference if paired else unpaired_difference
     varied = [str(name) for name in frame.columns[: list(frame.columns).index("replication")]]
@@ -86,14 +95,15 @@ def _compared(
         part = frame
         for key, name in place.items():
             part = part[part[key] == name]
-        mine, theirs = (part[part["variant"] == name] for name in (other, baseline))
+        mine, theirs = (part[part["variant"] == name] for name in sides)
         if mine.empty or theirs.empty:
             continue  # a campaign or organization that only one of them has
         for figure in figure_columns(part):
             if figure in varied:
                 continue
             values, base = (_values(side, figure) for side in (mine, theirs))
-            found = compare(values, base, level)
+            certain = all(priors[name].certain(figure) for name in sides)
+            found = compare(values, base, level, certain)
             rows.append(
                 {
                     "scope": scope,
@@ -106,6 +116,9 @@ def _compared(
                     "high": found.high,
                     "p_value": found.p_value,
                     "method": found.method,
+                    "pairs": found.pairs,
+                    "rose": found.rose,
+                    "fell": found.fell,
                 }
             )
     return rows

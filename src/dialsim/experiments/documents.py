@@ -78,7 +78,8 @@ def _estimates(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, o
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    columns = [[_plain(value) for value in table[name].tolist()] for name in table.columns]
+    known = table.astype(object).where(table.notna(), None)
+    columns = [[_plain(value) for value in known[name].tolist()] for name in table.columns]
     rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=True)
     return [dict(zip(map(str, table.columns), row, strict=True)) for row in rows]
 

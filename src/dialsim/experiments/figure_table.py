@@ -21,6 +21,11 @@ PLACES = {
 REACH = "reach_by_attempt_"
 
 
+def is_share(figure: str) -> bool:
+    """Whether a figure is a share, by its name."""
+    return figure.endswith("_share") or figure.startswith(REACH)
+
+
 def earliest_start(runs: Sequence[RunFigures]) -> int | None:
     """The earliest startAt (F3) in any of the runs, in ms; None if nothing was scheduled."""
     return min((run.start for run in runs if run.start is not None), default=None)

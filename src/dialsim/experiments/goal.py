@@ -99,6 +99,25 @@ class Clause:
         return self.text.rpartition(self.sign)[0].strip()
 
     @property
+    def trap(self) -> str | None:
+        """What a quantile says that is bounded on its thin side, which is seldom what is meant.
+
+        `p95(people_reached) >= 183` asks it of one run in twenty, and not of nineteen.
+        """
+        thin = 1 - self.share if self.share > 0.5 else self.share
+        thick = (self.share > 0.5) is self.bound.upper or self.share == 0.5
+        if self.statistic is not Statistic.QUANTILE or thick:
+            return None
+        inside = self.text.partition("(")[2].rpartition(")")[0].strip()
+        bound = self.text.rpartition(self.sign)[2].strip()
+        return (
+            f"{self.text} asks that only {100 * thin:.4g} % of the runs have {inside} {self.sign} "
+            f"{bound}; if {100 - 100 * thin:.4g} % of them are to have it, write "
+            f"p{100 - 100 * self.share:.4g}({inside}) {self.sign} {bound}, or "
+            f"prob({inside} {self.sign} {bound}) >= {100 - 100 * thin:.4g} %"
+        )
+
+    @property
     def smaller_is_better(self) -> bool:
         """Whether a smaller figure brings the clause closer to being met."""
         if self.statistic is Statistic.PROBABILITY:

@@ -1,59 +1,227 @@
 """Intervals: how far off an estimate from n replications may be.
 
-- Means: Student's t interval, mean ± t s/√n. Exact for normal figures, and good for others by the
-  central limit theorem (Law 2015, "Simulation Modeling and Analysis", section 4.5).
+A limit that the runs can't support is missing: infinite, or NaN where there is no interval at all.
+`docs/experiments.md` says in plain words what is done; the sources are:
+
+- Means: Student's t interval (Law 2015, "Simulation Modeling and Analysis", section 4.5), of a
+  positive figure upwards on the scale of logarithms. Of one whose logarithms are not skewed to the
+  left, also that of a log-normal mean (Zou,
+  Taleban & Huo 2009, "Confidence interval estimation for lognormal data with application to health
+  economics", Computational Statistics & Data Analysis 53); the wider limits count. Of rare counts
+  the exact Poisson interval (Garwood 1936). A limit on the side to which a figure is too skewed
+  for its runs is missing: Cochran's rule asks for n > 25 G1² ("Sampling Techniques", 1977, page
+  42), G1 the coefficient of skewness.
+  What is missing there, or where runs are alike, is made good from what is known of the figure, if
+  anything is: its ends, or by how much a run may spill over (`Nature`).
 - Quantiles: order statistics. The interval from the l-th to the u-th smallest value covers the
   p-quantile of any continuous distribution with P(l ≤ B < u), B binomial(n, p) (David & Nagaraja
   2003, "Order Statistics", section 7.1). It is infinite where n is too small for a limit.
 - Shares: Clopper and Pearson 1934, which covers at least as often as it says.
 - Differences: t of the differences of pairs; without pairs, Welch 1947.
-- Differences of which some are infinite: the sign test (Dixon & Mood 1946), without an interval.
+- Differences that are infinite, alike or too skewed: the sign test (Dixon & Mood 1946), without an
+  interval.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf, nan, sqrt
+from math import ceil, exp, inf, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.experiments.figure_table import is_share
+from dialsim.experiments.prior import Prior
+from dialsim.experiments.run_figures import INSTANTS
+
 Values = NDArray[np.float64]
+
+FEWEST = 3
+"""Fewer runs, or pairs of runs, say nothing of their own spread."""
+_COCHRAN = 25
+_SKEWED = 1.645
+"""So many standard errors from 0 a coefficient of skewness is not taken for chance (10 %)."""
+_LEAST_TO_JUDGE = 8
+"""Of fewer values the coefficient of skewness says nothing."""
+_WIDE, _USELESS = 3, 1000
+"""So many times the mean an upper limit calls for more runs, and is none at all."""
+_RARE = 5
+"""The mean below which counts are taken for rare ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and its confidence interval; NaN where there is none."""
+    """An estimate and its confidence interval.
+
+    A missing limit is infinite, or NaN where there is no interval. `enough` says how many runs
+    would do, or about so, where these are too few or too skewed; None if they are not, or that is
+    not known.
+    """
 
     estimate: float
     low: float
     high: float
+    enough: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A mean difference, its interval, and the two-sided p-value of there being none."""
+    """A mean difference, its interval, and the two-sided p-value of there being none.
+
+    Of `pairs` pairs, `rose` have a greater value than the baseline and `fell` a smaller one; all
+    three are 0 where there are no pairs.
+    """
 
     estimate: float
     low: float
     high: float
     p_value: float
     method: str
+    pairs: int = 0
+    rose: int = 0
+    fell: int = 0
 
 
-def mean_interval(values: Values, confidence: float) -> Interval:
-    """The mean with its t interval. Where a value is infinite so is the mean, without interval."""
+@dataclass(frozen=True, slots=True)
+class Nature:
+    """What is known of a figure before any run.
+
+    `certain` says that it is the same in all runs; `spill` by how much a run may lie beyond all
+    that were seen; `least` and `most` are the smallest and the greatest value it can have.
+    """
+
+    certain: bool = False
+    spill: float = 0.0
+    least: float = -inf
+    most: float = inf
+
+    @classmethod
+    def of(cls, column: str, prior: Prior) -> Nature:
+        """That of a figure, by its column of the tables; instants are in seconds there."""
+        instant = column.removesuffix("_seconds") in INSTANTS
+        return cls(
+            certain=prior.certain(column),
+            spill=prior.spill_ms / 1000 if instant else 0.0,
+            least=0.0,
+            most=1.0 if is_share(column) else inf,
+        )
+
+
+ANY = Nature()
+
+
+def mean_interval(values: Values, confidence: float, nature: Nature = ANY) -> Interval:
+    """The mean with its interval. Where a value is infinite so is the mean, without interval.
+
+    Where the spread of the runs doesn't tell a limit, because they are alike or too skewed, the
+    limit is what runs not seen could make of the mean: at most `unseen_share` of all, each of them
+    as far off as the figure can be. A figure without such an end has no limit there.
+    """
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
     if not np.isfinite(values).all():
         return Interval(float(values.sum()), nan, nan)
-    if values.min() == values.max():
-        same = float(values[0])  # not the mean: a sum may be off in its last digit
-        return Interval(same, same, same) if count > 1 else Interval(same, nan, nan)
-    mean = float(values.mean())
+    alike = values.min() == values.max()
+    mean = float(values[0] if alike else values.mean())  # a sum may be off in its last digit
+    if alike and nature.certain:
+        return Interval(mean, mean, mean)
+    if count < FEWEST:
+        return Interval(mean, nan, nan, FEWEST)
+    if not alike and _rare_count(values):
+        low, high = _poisson_limits(float(values.sum()), count, confidence)
+        return Interval(mean, low, min(high, nature.most))
+    low, high, judged = (mean, mean, values) if alike else _limits(values, confidence)
+    enough = _enough(values, judged, nature)
+    skew = skewness(judged) if enough else 0.0
+    if values.min() > 0 and high > _WIDE * mean and enough is None:
+        enough = ceil(count * (log(min(high / mean, 1e9)) / log(2.0)) ** 2)  # for twice the mean
+        high = high if high < _USELESS * mean else inf
+    unseen = unseen_share(count, confidence)
+    if nature.spill:
+        low -= unseen * (mean - float(values.min()) + nature.spill)
+        high += unseen * (float(values.max()) - mean + nature.spill)
+    untold = alike and not nature.spill
+    if untold or skew < 0:
+        low -= unseen * (mean - nature.least)
+    if untold or skew > 0:
+        high += unseen * (nature.most - mean)
+    return Interval(mean, max(low, nature.least), min(high, nature.most), enough)
+
+
+def unseen_share(count: int, confidence: float) -> float:
+    """The greatest share of runs that may be of a kind that `count` runs have not shown."""
+    tail = (1.0 - confidence) / 2.0
+    return float(1.0 - tail ** (1.0 / count))
+
+
+def _limits(values: Values, confidence: float) -> tuple[float, float, Values]:
+    """The limits of the mean, and the scale on which its skewness is to be judged."""
+    count, mean = len(values), float(values.mean())
     half = t_quantile(count - 1, confidence) * float(values.std(ddof=1)) / sqrt(count)
-    return Interval(mean, mean - half, mean + half)
+    low, high = mean - half, mean + half
+    if values.min() > 0:
+        high = mean * exp(min(half / mean, 700.0))  # symmetric on the scale of logarithms
+        logs = np.log(values)
+        if skewness(logs) >= 0:  # log-normal figures are not skewed to the left of that
+            lowest, highest = _lognormal_limits(logs, confidence)
+            return min(low, lowest), max(high, highest), logs
+    return low, high, values
+
+
+def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
+    """The mean of a log-normal figure is exp(μ + σ²/2): the intervals of both, put together."""
+    from scipy import special
+
+    count, tail = len(logs), (1.0 - confidence) / 2.0
+    freedom, half_variance = count - 1, float(logs.var(ddof=1)) / 2.0
+    of_mean = t_quantile(freedom, confidence) * sqrt(2.0 * half_variance / count)
+    below = half_variance * (1.0 - freedom / float(special.chdtri(freedom, tail)))
+    above = half_variance * (freedom / float(special.chdtri(freedom, 1.0 - tail)) - 1.0)
+    middle = float(logs.mean()) + half_variance
+    upper = middle + sqrt(of_mean**2 + above**2)
+    return exp(middle - sqrt(of_mean**2 + below**2)), exp(upper) if upper < log(1e300) else inf
+
+
+def _enough(values: Values, judged: Values, nature: Nature) -> int | None:
+    """About how many runs a skewed figure needs; None if it has them, or spilling explains it."""
+    if np.ptp(values) <= 2 * nature.spill or not skewness(judged):
+        return None
+    needed = ceil(_COCHRAN * max(abs(skewness(values)), abs(skewness(judged))) ** 2)
+    return needed if needed > len(values) else None
+
+
+def skewness(values: Values) -> float:
+    """The coefficient of skewness G1; 0 where a normal figure might show it, or values are few."""
+    count = len(values)
+    deviations = values - values.mean()
+    variance = float(np.mean(deviations**2))
+    if count < _LEAST_TO_JUDGE or variance == 0:
+        return 0.0
+    plain = float(np.mean(deviations**3)) / variance**1.5
+    adjusted = plain * sqrt(count * (count - 1)) / (count - 2)
+    error = sqrt(6 * count * (count - 1) / ((count - 2) * (count + 1) * (count + 3)))
+    return adjusted if abs(adjusted) > _SKEWED * error else 0.0
+
+
+def _rare_count(values: Values) -> bool:
+    """Whether values are counts of what happens seldom, and spread no more than chance does."""
+    from scipy import special
+
+    mean = float(values.mean())
+    if values.min() != 0 or mean >= _RARE or (values != np.floor(values)).any():
+        return False
+    dispersion = float(((values - mean) ** 2).sum()) / mean
+    return dispersion <= float(special.chdtri(len(values) - 1, 0.01))
+
+
+def _poisson_limits(total: float, count: int, confidence: float) -> tuple[float, float]:
+    from scipy import special
+
+    tail = (1.0 - confidence) / 2.0
+    low = float(special.gammaincinv(total, tail))
+    high = float(special.gammaincinv(total + 1.0, 1.0 - tail))
+    return low / count, high / count
 
 
 def t_quantile(freedom: float, confidence: float) -> float:
@@ -63,20 +231,36 @@ def t_quantile(freedom: float, confidence: float) -> float:
     return float(special.stdtrit(freedom, (1.0 + confidence) / 2.0))
 
 
-def quantile_interval(values: Values, share: float, confidence: float) -> Interval:
-    """The quantile as the ⌈n·share⌉-th smallest value, with its order-statistic interval."""
+def quantile_interval(
+    values: Values, share: float, confidence: float, certain: bool = False
+) -> Interval:
+    """A quantile with limits that are values themselves; infinite where there are too few."""
     from scipy import special
 
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
+    if certain and values.min() == values.max():
+        return Interval(float(values[0]), float(values[0]), float(values[0]))
     ordered = np.concatenate([[-inf], np.sort(values), [inf]])
     below = special.bdtr(np.arange(count + 1), count, share)  # P(B ≤ k), k = 0 … n
     tail = (1.0 - confidence) / 2.0
     low = int(np.searchsorted(below, tail, side="right"))
     high = int(np.searchsorted(below, 1.0 - tail)) + 1
     middle = rank(count, share)
-    return Interval(float(ordered[middle]), float(ordered[low]), float(ordered[high]))
+    missing = low == 0 or high == count + 1
+    return Interval(
+        float(ordered[middle]),
+        float(ordered[low]),
+        float(ordered[high]),
+        runs_for_quantile(share, confidence) if missing else None,
+    )
+
+
+def runs_for_quantile(share: float, confidence: float) -> int:
+    """The least number of runs that give a quantile both limits."""
+    tail = (1.0 - confidence) / 2.0
+    return ceil(log(tail) / log(max(share, 1.0 - share)) - 1e-9)
 
 
 def rank(count: int, share: float) -> int:
@@ -84,67 +268,102 @@ def rank(count: int, share: float) -> int:
     return max(1, ceil(count * share - 1e-9))
 
 
-def share_interval(hits: int, count: int, confidence: float) -> Interval:
+def share_interval(hits: int, count: int, confidence: float, certain: bool = False) -> Interval:
     """A share with its Clopper-Pearson interval."""
     from scipy import special
 
+    if certain and hits in (0, count):
+        return Interval(hits / count, hits / count, hits / count)
     tail = (1.0 - confidence) / 2.0
     low = float(special.betaincinv(hits, count - hits + 1, tail)) if hits else 0.0
     high = float(special.betaincinv(hits + 1, count - hits, 1.0 - tail)) if hits < count else 1.0
     return Interval(hits / count, low, high)
 
 
-def paired_difference(values: Values, baseline: Values, confidence: float) -> Difference:
-    """Of pairs that met the same chance: values − baseline, pair by pair."""
+def paired_difference(
+    values: Values, baseline: Values, confidence: float, certain: bool = False
+) -> Difference:
+    """Of pairs that met the same chance: values − baseline, pair by pair.
+
+    A pair of which neither finished is a tie. `certain` says that the difference is the same in all
+    pairs because there is no chance in it.
+    """
     with np.errstate(invalid="ignore"):
         differences = np.where(values == baseline, 0.0, values - baseline)
-    differences = differences[~np.isnan(differences)]
-    if not np.isfinite(differences).all():
-        return _by_signs(differences)
-    interval = mean_interval(differences, confidence)
-    spread = (
-        float(differences.std(ddof=1)) / sqrt(len(differences)) if len(differences) > 1 else nan
+    both = ~np.isnan(differences)
+    infinite = bool(np.isinf(values[both]).any() or np.isinf(baseline[both]).any())
+    return _of_pairs(differences[both], infinite, confidence, certain)
+
+
+def _of_pairs(differences: Values, infinite: bool, confidence: float, certain: bool) -> Difference:
+    count = len(differences)
+    rose, fell = int((differences > 0).sum()), int((differences < 0).sum())
+    if certain and count and not infinite and np.ptp(differences) == 0:
+        same = float(differences[0])
+        return Difference(same, same, same, float(same == 0), "no chance", count, rose, fell)
+    estimate = _mean_of_pairs(differences, infinite)
+    spread = 0.0
+    if count >= FEWEST and not infinite:
+        spread = float(differences.std(ddof=1)) / sqrt(count)
+    if spread == 0 or _too_skewed(differences):
+        p_value = sign_test(rose, fell) if count else nan
+        return Difference(estimate, nan, nan, p_value, "sign test", count, rose, fell)
+    half = t_quantile(count - 1, confidence) * spread
+    p_value = _t_p_value(estimate / spread, count - 1)
+    return Difference(
+        estimate, estimate - half, estimate + half, p_value, "paired t", count, rose, fell
     )
-    return _difference(interval, spread, len(differences) - 1, "paired t")
 
 
-def unpaired_difference(values: Values, baseline: Values, confidence: float) -> Difference:
+def _mean_of_pairs(differences: Values, infinite: bool) -> float:
+    """The mean difference; infinite or NaN where it is one of runs that did not finish."""
+    if not len(differences):
+        return nan
+    if not infinite:
+        same = differences.min() == differences.max()
+        return float(differences[0] if same else differences.mean())
+    later, earlier = np.isposinf(differences).any(), np.isneginf(differences).any()
+    if later == earlier:  # some of each, or only pairs of which neither finished
+        return nan
+    return inf if later else -inf
+
+
+def _too_skewed(differences: Values) -> bool:
+    return _enough(differences, differences, ANY) is not None
+
+
+def sign_test(rose: int, fell: int) -> float:
+    """The p-value of as many, or more, pairs going one way; ties count for nothing."""
+    from scipy import special
+
+    return min(1.0, 2.0 * float(special.bdtr(min(rose, fell), rose + fell, 0.5)))
+
+
+def _t_p_value(statistic: float, freedom: float) -> float:
+    from scipy import special
+
+    return 2.0 * float(special.stdtr(freedom, -abs(statistic)))
+
+
+def unpaired_difference(
+    values: Values, baseline: Values, confidence: float, certain: bool = False
+) -> Difference:
     """Of two samples as if independent: what would be known without common random numbers."""
     values, baseline = values[~np.isnan(values)], baseline[~np.isnan(baseline)]
     sizes = len(values), len(baseline)
-    if min(sizes) < 2 or not (np.isfinite(values).all() and np.isfinite(baseline).all()):
+    if not min(sizes) or not (np.isfinite(values).all() and np.isfinite(baseline).all()):
         return Difference(nan, nan, nan, nan, "Welch t")
-    parts = [float(part.var(ddof=1)) / len(part) for part in (values, baseline)]
-    spread = sqrt(sum(parts))
     estimate = float(values.mean() - baseline.mean())
-    if spread == 0:
-        return _difference(Interval(estimate, estimate, estimate), 0.0, 1, "Welch t")
+    if certain:
+        p_value = float(estimate == 0)
+        return Difference(estimate, estimate, estimate, p_value, "no chance")
+    parts = [float(part.var(ddof=1)) / len(part) if len(part) > 1 else 0.0
+             for part in (values, baseline)]  # fmt: skip
+    spread = sqrt(sum(parts))
+    if min(sizes) < FEWEST or spread == 0 or _too_skewed(values) or _too_skewed(baseline):
+        return Difference(estimate, nan, nan, nan, "Welch t")
     terms = [part**2 / (size - 1) for part, size in zip(parts, sizes, strict=True)]
     freedom = spread**4 / sum(terms)
     half = t_quantile(freedom, confidence) * spread
-    interval = Interval(estimate, estimate - half, estimate + half)
-    return _difference(interval, spread, freedom, "Welch t")
-
-
-def _difference(interval: Interval, spread: float, freedom: float, method: str) -> Difference:
-    from scipy import special
-
-    if spread > 0:
-        p_value = 2.0 * float(special.stdtr(freedom, -abs(interval.estimate) / spread))
-    else:
-        p_value = nan if np.isnan(spread) else float(interval.estimate == 0.0)
-    return Difference(interval.estimate, interval.low, interval.high, p_value, method)
-
-
-def _by_signs(differences: Values) -> Difference:
-    """Whether more pairs rose than fell; a mean of infinite differences says nothing."""
-    from scipy import special
-
-    rose, fell = int((differences > 0).sum()), int((differences < 0).sum())
-    estimate = (
-        nan
-        if np.isposinf(differences).any() and np.isneginf(differences).any()
-        else (inf if np.isposinf(differences).any() else -inf)
-    )
-    p_value = min(1.0, 2.0 * float(special.bdtr(min(rose, fell), rose + fell, 0.5)))
-    return Difference(estimate, nan, nan, p_value, "sign test")
+    p_value = _t_p_value(estimate / spread, freedom)
+    return Difference(estimate, estimate - half, estimate + half, p_value, "Welch t")

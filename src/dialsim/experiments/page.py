@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def replications_html(runs: Replications) -> str:
     """A fragment of HTML without scripts or links."""
-    said = [wording.replications_headline(runs), *wording.precision_sentences(runs)]
+    said = [wording.replications_headline(runs), *wording.lost_sentences(runs)]
+    said += wording.precision_sentences(runs)
     return _fragment(runs.scenario.name, said, wording.replications_tables(runs))
 
 
@@ -31,7 +32,8 @@ def sweep_html(found: Sweep) -> str:
 
 def plan_html(answer: Plan) -> str:
     """A fragment of HTML without scripts or links."""
-    said = [wording.plan_headline(answer), *(f"Warning: {text}." for text in answer.warnings)]
+    warnings = (f"Warning: {text}." for text in answer.warnings)
+    said = [wording.plan_headline(answer), *wording.plan_sentences(answer), *warnings]
     return _fragment(answer.scenario, said, wording.plan_tables(answer))
 
 

@@ -10,16 +10,26 @@ contradict it, the response is not monotone, and the plan says so.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dialsim.experiments.axis import make_axis, read_range, value_text
 from dialsim.experiments.estimates import check_confidence
-from dialsim.experiments.evidence import Evidence
+from dialsim.experiments.evidence import Evidence, Finding
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.laboratory import Progress, laboratory
-from dialsim.experiments.search import Search, cheapest, closest, enough, enough_runs, smallest
+from dialsim.experiments.search import (
+    Search,
+    cheapest,
+    closest,
+    enough,
+    enough_runs,
+    ruled_out,
+    smallest,
+    tied,
+)
 from dialsim.experiments.variants import check_variable
 
 if TYPE_CHECKING:
@@ -37,8 +47,10 @@ class Plan:
     `value` is a number, or the text of a duration or an instant; None if no value was found.
     `evidence` is that of `value`, or of what came closest if nothing meets the goal (`met` false).
     `neighbour` is the evidence of the next value in the direction wished for, the one that just
-    doesn't do (None at the end of the range). `tried` is all evidence, by value. `warnings` say
-    what to doubt.
+    doesn't do (None at the end of the range). `tried` is all evidence, by value. `ruled_out` says
+    that there is no value that meets the goal, and not only that none was found. `tied` are other
+    values that meet the goal, and whose cost can't be told from that of the cheapest. `warnings`
+    say what to doubt.
     """
 
     scenario: str
@@ -48,9 +60,11 @@ class Plan:
     objective: Objective
     value: Value | None
     met: bool
+    ruled_out: bool
     evidence: Evidence
     neighbour: Evidence | None
     tried: tuple[Evidence, ...]
+    tied: tuple[Value, ...]
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, object]:
@@ -59,12 +73,14 @@ class Plan:
             "value": self.value,
             "met": self.met,
             "goal": self.goal,
+            "ruled_out": self.ruled_out,
             "path": self.path,
             "between": list(self.between),
             "objective": self.objective,
             "evidence": self.evidence.to_dict(),
             "neighbour": self.neighbour.to_dict() if self.neighbour else None,
             "tried": [evidence.to_dict() for evidence in self.tried],
+            "tied": list(self.tied),
             "warnings": list(self.warnings),
         }
 
@@ -128,7 +144,21 @@ def plan(
         )
         answer = _answer(search, objective)
     doubts = _doubts(answer, replications, max_replications, confidence)
-    return replace(answer, warnings=(*answer.warnings, *doubts))
+    traps = [trap for clause in wanted.clauses if (trap := clause.trap) is not None]
+    unpriced = [_unpriced(vary)] if objective == "cheapest" and _is_unpriced(vary) else []
+    return replace(answer, warnings=(*traps, *unpriced, *answer.warnings, *doubts))
+
+
+def _is_unpriced(path: str) -> bool:
+    """Whether nothing in `costs` puts a price on a setting: a line, or anything of the engine's."""
+    return path.startswith("engine.") or path.endswith(".maxConcurrentCalls")
+
+
+def _unpriced(path: str) -> str:
+    return (
+        f"{path} has no price: costs counts dials and minutes, so a value is cheaper only for "
+        "making fewer of them, and often by chance"
+    )
 
 
 def _answer(search: Search, objective: Objective) -> Plan:
@@ -143,6 +173,7 @@ def _answer(search: Search, objective: Objective) -> Plan:
     else:
         index = cheapest(search)
         beside = None if index is None else (index - 1 if index else index + 1)
+    alike = tied(search, index) if objective == "cheapest" and index is not None else []
     neighbour = search.at(beside) if beside is not None and 0 <= beside <= last else None
     evidence = search.at(closest(search) if index is None else index)
     return Plan(
@@ -153,9 +184,11 @@ def _answer(search: Search, objective: Objective) -> Plan:
         objective=objective,
         value=None if index is None else evidence.value,
         met=index is not None,
+        ruled_out=index is None and ruled_out(search),
         evidence=evidence,
         neighbour=neighbour,
         tried=search.tried,
+        tied=tuple(search.at(other).value for other in alike),
         warnings=tuple(search.warnings),
     )
 
@@ -166,18 +199,22 @@ def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]
     for part in (answer.evidence, answer.neighbour):
         if part is None or part.sure:
             continue
-        share = max(f.clause.share_to_tell for f in part.findings if not f.sure)
+        unsure = [finding for finding in part.findings if not finding.sure]
         verdict = "meets" if part.met else "misses"
         said.append(
             f"{part.value} {verdict} the goal in {part.replications} replications, which are too "
-            f"few to be sure of it{_advice(first, most, share, confidence)}"
+            f"few to be sure of it{_advice(first, most, unsure, confidence)}"
         )
     return said
 
 
-def _advice(first: int, most: int, share: float, confidence: float) -> str:
+def _advice(first: int, most: int, unsure: Sequence[Finding], confidence: float) -> str:
     """How to get rid of a doubt."""
-    more = enough_runs(first, most, share, confidence)
+    share = max(finding.clause.share_to_tell for finding in unsure)
+    skewed = max((finding.enough or 0 for finding in unsure), default=0)
+    more = enough_runs(first, most, share, confidence, skewed)
     if not enough(first, most, share, confidence):
         return f", as they are even if all are within the bound: --max-replications {more} may tell"
+    if skewed > most:
+        return f", as the figure is too skewed for them: --max-replications {more} may tell"
     return f": --max-replications {more} may tell, or take a value with more to spare"

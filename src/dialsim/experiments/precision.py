@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isnan
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,8 @@ import numpy as np
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.figure_name import FigureName, read_figure
 from dialsim.experiments.figure_table import earliest_start
-from dialsim.experiments.intervals import mean_interval
+from dialsim.experiments.intervals import Nature, mean_interval
+from dialsim.experiments.prior import Prior
 
 if TYPE_CHECKING:
     from dialsim.experiments.laboratory import Laboratory
@@ -90,23 +91,24 @@ def reach_precision(
     count = first if not wanted else min(max(first, FIRST_STAGE), most)
     while True:
         place.replicate([subject], count)
-        reached = [_reached(part, subject.first(count)) for part in wanted]
+        reached = [_reached(part, subject.first(count), subject.prior) for part in wanted]
         hopeless = any(part.unfinished for part in reached)
         if hopeless or all(part.met for part in reached) or count >= most:
             return reached
         count = min(most, count + max(10, count // 10))
 
 
-def _reached(wanted: Wanted, runs: Sequence[RunFigures]) -> Precision:
+def _reached(wanted: Wanted, runs: Sequence[RunFigures], prior: Prior) -> Precision:
     values = wanted.figure.of(runs)
     unfinished = int((values == inf).sum())
     if wanted.figure.is_instant:
-        values = values - (earliest_start(runs) or 0)
-    interval = mean_interval(values[~np.isnan(values)], CONFIDENCE)
+        values = (values - (earliest_start(runs) or 0)) / 1000
+    nature = Nature.of(wanted.figure.column, prior)
+    interval = mean_interval(values[~np.isnan(values)], CONFIDENCE, nature)
     half, size = (interval.high - interval.low) / 2, abs(interval.estimate)
     # |estimate − truth| ≤ half and size − half ≤ |truth|, so the relative error is at most this
     error = 0.0 if half == 0 else half / (size - half) if half < size else inf
-    known = not isnan(half) and not unfinished
+    known = isfinite(half) and not unfinished
     return Precision(
         wanted.figure.text,
         wanted.relative,

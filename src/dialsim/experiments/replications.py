@@ -13,6 +13,7 @@ from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.figure_table import earliest_start, figure_frame, figure_rows
 from dialsim.experiments.laboratory import Progress, laboratory
 from dialsim.experiments.precision import Precision, precisions, reach_precision
+from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.subject import Subject
 
@@ -30,7 +31,7 @@ class Replications:
     and organization, and per replication; columns are the numeric figures of the summary.
     `finish` is an instant, NaT where there was none; `finish_seconds` counts from `origin`, the
     earliest startAt, and is infinite where a run did not finish (later than any instant).
-    `precision` says what came of a wanted precision.
+    `precision` says what came of a wanted precision, `prior` what was known before any run.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Replications:
         self.seed = seed
         self.figures = tuple(figures)
         self.precision = tuple(precision)
+        self.prior = prior_of(scenario)
         self._start = earliest_start(self.figures)
 
     def __len__(self) -> int:
@@ -79,6 +81,7 @@ class Replications:
         return estimates(
             {"run": self.runs, "organization": self.organizations, "campaign": self.frame},
             confidence,
+            self.prior,
         )
 
     def _table(self, scope: str) -> pd.DataFrame:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dialsim.experiments.evidence import Evidence, weigh
-from dialsim.experiments.intervals import share_interval
+from dialsim.experiments.intervals import paired_difference, share_interval
 from dialsim.experiments.subject import Subject
 from dialsim.experiments.variants import Change, Variant
 
@@ -80,7 +83,8 @@ class Search:
             for index in doubtful:
                 runs = self._subjects[index].first(count)
                 value = self.axis[index].plain
-                self._tried[index] = weigh(value, self.goal, runs, self._confidence)
+                prior = self._subjects[index].prior
+                self._tried[index] = weigh(value, self.goal, runs, self._confidence, prior)
             doubtful = [index for index in doubtful if not self._tried[index].sure]
 
     def _subject(self, index: int) -> Subject:
@@ -107,10 +111,10 @@ def enough(first: int, most: int, share: float, confidence: float) -> bool:
     return share_interval(most, most, each).low >= share
 
 
-def enough_runs(first: int, most: int, share: float, confidence: float) -> int:
-    """A greater maximum of runs, which is enough: that of the next look or looks."""
+def enough_runs(first: int, most: int, share: float, confidence: float, least: int = 0) -> int:
+    """A greater maximum of runs, `least` or more, that is enough: of the next look or looks."""
     most *= _MORE
-    while not enough(first, most, share, confidence):
+    while most < least or not enough(first, most, share, confidence):
         most *= _MORE
     return most
 
@@ -124,48 +128,81 @@ def _looks(first: int, most: int) -> list[int]:
 
 
 def smallest(search: Search, order: Sequence[int]) -> int | None:
-    """The first index of an order that meets the goal, None if none does.
+    """The first index of an order that meets the goal, None if none was found.
 
-    `order` goes up for the smallest and down for the largest. Bisection finds where missing turns
-    into meeting; values off its path show whether that happens once.
+    `order` goes up for the smallest and down for the largest. Bisection finds where each clause
+    turns, from missed to met or the other way round, and the goal is met where all clauses are.
+    Values off the path show whether a clause turns more than once.
     """
     last = len(order) - 1
     search.try_all([order[0], order[last]])
-    if search.met(order[0]):
-        return order[0]
-    if search.met(order[last]):
-        met = last
-    else:
-        probes = _spread(0, last, _PROBES)
-        search.try_all(order[place] for place in probes)
-        meeting = [place for place in probes if search.met(order[place])]
-        if not meeting:
+    low, high = 0, last
+    for clause in range(len(search.goal.clauses)):
+        span = _span(search, order, clause)
+        if span is None:
             return None
-        met = meeting[0]
-        _warn(search, order[met], order[last])
-    while True:
-        met = _bisect(search, order, met)
-        before = [met - 2, *_spread(0, met - 1, 3)]
-        after = _spread(met, last, 3)
-        before = sorted({place for place in before if 0 < place < met - 1})
-        search.try_all(order[place] for place in [*before, *after])
-        for place in after:
-            if not search.met(order[place]):
-                _warn(search, order[met], order[place])
-        earlier = [place for place in before if search.met(order[place])]
-        if not earlier:
-            return order[met]
-        _warn(search, order[earlier[0]], order[met - 1])
-        met = earlier[0]
+        low, high = max(low, span[0]), min(high, span[1])
+    if low <= high and search.met(order[low]):
+        found: int | None = low
+    else:
+        found = next(iter(_meeting(search, order)), None)
+    while found is not None:
+        before = {found - 2, found - 1, *_spread(0, found, 3)}
+        after = _spread(found, high, 3)
+        search.try_all(order[place] for place in [*before, *after] if place >= 0)
+        earliest = _meeting(search, order)[0]
+        if earliest == found:
+            break
+        found = _turn(search.met, order, search, missed=0, met=earliest)
+    _check_turns(search, order)
+    return None if found is None else order[found]
 
 
-def _bisect(search: Search, order: Sequence[int], met: int) -> int:
-    """The place where missing turns into meeting, at or before `met`."""
-    known = {index: place for place, index in enumerate(order) if index in search.indices}
-    missed = max(place for index, place in known.items() if place < met and not search.met(index))
-    while met - missed > 1:
+def _tried(search: Search, order: Sequence[int]) -> list[int]:
+    """The places of an order that were tried."""
+    return sorted(order.index(index) for index in search.indices)
+
+
+def _meeting(search: Search, order: Sequence[int]) -> list[int]:
+    """The places of an order that were tried and meet the goal."""
+    return [place for place in _tried(search, order) if search.met(order[place])]
+
+
+def _span(search: Search, order: Sequence[int], clause: int) -> tuple[int, int] | None:
+    """The first and the last place at which a clause is met; None if it was met at none.
+
+    It is met in between, if it turns no more often than it has to.
+    """
+
+    def met(index: int) -> bool:
+        return search.at(index).findings[clause].met
+
+    last = len(order) - 1
+    places = [0, last]
+    if not met(order[0]) and not met(order[last]):
+        places = [0, *_spread(0, last, _PROBES), last]
+        search.try_all(order[place] for place in places)
+    meeting = [place for place in places if met(order[place])]
+    if not meeting:
+        return None
+    first = 0 if met(order[0]) else _turn(met, order, search, missed=0, met=meeting[0])
+    end = last if met(order[last]) else _turn(met, order, search, missed=last, met=meeting[-1])
+    return first, end
+
+
+def _turn(
+    holds: Callable[[int], bool], order: Sequence[int], search: Search, *, missed: int, met: int
+) -> int:
+    """The place next to which meeting turns into missing, on the way from `met` to `missed`."""
+    ends = min(missed, met), max(missed, met)
+    between = [place for place in _tried(search, order) if ends[0] <= place <= ends[1]]
+    missed = min(
+        (place for place in between if not holds(order[place])), key=lambda p: abs(p - met)
+    )
+    met = min((place for place in between if holds(order[place])), key=lambda p: abs(p - missed))
+    while abs(met - missed) > 1:
         middle = (missed + met) // 2
-        if search.met(order[middle]):
+        if holds(order[middle]):
             met = middle
         else:
             missed = middle
@@ -180,11 +217,45 @@ def _spread(low: int, high: int, count: int) -> list[int]:
     return sorted({low + round((high - low) * k / (count + 1)) for k in range(1, count + 1)})
 
 
-def _warn(search: Search, met: int, missed: int) -> None:
-    values = search.axis[met].text, search.axis[missed].text
-    search.warn(
-        f"the response is not monotone: {values[0]} meets the goal, {values[1]} does not; "
-        "the values between those tried may differ as well"
+def _check_turns(search: Search, order: Sequence[int]) -> None:
+    """Warn of each clause that turns more than once among the values that tell for sure."""
+    for number, clause in enumerate(search.goal.clauses):
+        turns: list[tuple[int, bool]] = []
+        for index in (order[place] for place in _tried(search, order)):
+            finding = search.at(index).findings[number]
+            if finding.sure and (not turns or turns[-1][1] != finding.met):
+                turns.append((index, finding.met))
+        if len(turns) > 2:
+            said = ", ".join(
+                f"{'met' if met else 'missed'} at {search.axis[index].text}" for index, met in turns
+            )
+            search.warn(
+                f"the response is not monotone: {clause.text} is {said}; the values between those "
+                "tried may differ as well"
+            )
+
+
+def ruled_out(search: Search) -> bool:
+    """Whether it is shown that no value meets the goal, and not only that none was found.
+
+    Each value tried must surely miss some clause; and of two between which none was tried both must
+    surely miss the same one, which those between then miss as well, unless its response turns there
+    and back again.
+    """
+    missed = [
+        {
+            number
+            for number, finding in enumerate(search.at(index).findings)
+            if finding.sure and not finding.met
+        }
+        for index in search.indices
+    ]
+    ends = search.indices[0] == 0 and search.indices[-1] == len(search.axis) - 1
+    steps = zip(pairwise(search.indices), pairwise(missed), strict=True)
+    return (
+        ends
+        and all(missed)
+        and all(after - before == 1 or here & there for (before, after), (here, there) in steps)
     )
 
 
@@ -208,6 +279,27 @@ def cheapest(search: Search) -> int | None:
         place = sorted({*grid, best})
         at = place.index(best)
         low, high = place[max(at - 1, 0)], place[min(at + 1, len(place) - 1)]
+
+
+def tied(search: Search, best: int) -> list[int]:
+    """Values that meet the goal as well, and whose mean cost can't be told from that of the best.
+
+    They met the same chance, so the costs are compared run by run.
+    """
+    chosen = search.at(best)
+    others = (index for index in search.indices if index != best and search.met(index))
+    return [index for index in others if not _dearer(search.at(index), chosen)]
+
+
+def _dearer(part: Evidence, chosen: Evidence) -> bool:
+    """Whether the costs of two values are surely different."""
+    count = min(len(part.runs), len(chosen.runs))
+    costs, least = (
+        np.array([run.scopes[0].values["cost"] for run in side.runs[:count]], dtype=np.float64)
+        for side in (part, chosen)
+    )
+    certain = part.prior.certain("cost") and chosen.prior.certain("cost")
+    return paired_difference(costs, least, 0.95, certain).p_value < 1 - 0.95
 
 
 def closest(search: Search) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import RunFigures
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ class Subject:
         self.seed = scenario.seed if seed is None else seed
         self.digest = scenario.digest
         self.finished: dict[int, RunFigures] = {}
+
+    @cached_property
+    def prior(self) -> Prior:
+        """What the scenario tells of its runs before any is made."""
+        return prior_of(self.scenario)
 
     @cached_property
     def parcel(self) -> NDArray[np.uint8]:

@@ -17,6 +17,7 @@ from dialsim.experiments.estimates import estimates
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.figure_table import earliest_start, figure_frame, figure_rows
 from dialsim.experiments.laboratory import Progress, laboratory
+from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.subject import Subject
 from dialsim.experiments.variants import Setting, Variant, check_variable, variants_of
@@ -44,10 +45,15 @@ class Sweep:
         scenario: Scenario,
         variants: Sequence[Variant],
         figures: Sequence[Sequence[RunFigures]],
+        priors: Sequence[Prior],
     ) -> None:
-        """`figures` are the runs of each variant, in order of replication."""
+        """`figures` are the runs of each variant, in order of replication.
+
+        `priors` are what was known of each variant before any run.
+        """
         self.scenario = scenario
         self.variants = tuple(variants)
+        self.priors = tuple(priors)
         self.figures = tuple(tuple(runs) for runs in figures)
         self._start = earliest_start([run for runs in self.figures for run in runs])
 
@@ -89,14 +95,14 @@ class Sweep:
         import pandas as pd
 
         parts = []
-        for variant in self.variants:
+        for variant, prior in zip(self.variants, self.priors, strict=True):
             frames = {
                 scope: frame[frame["variant"] == variant.name].drop(
                     columns=["variant", *self.paths]
                 )
                 for scope, frame in self._frames().items()
             }
-            part = estimates(frames, confidence)
+            part = estimates(frames, confidence, prior)
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
@@ -119,7 +125,8 @@ class Sweep:
 
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, baseline)
-        return differences(self._frames(), names, base, confidence, paired, adjust)
+        priors = dict(zip(names, self.priors, strict=True))
+        return differences(self._frames(), priors, base, confidence, paired, adjust)
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}
@@ -177,4 +184,5 @@ def sweep(
     subjects = [Subject(variant.of(scenario), seed) for variant in variants]
     with laboratory(jobs, dask, store, progress) as place:
         place.replicate(subjects, replications)
-    return Sweep(scenario, variants, [subject.first(replications) for subject in subjects])
+    figures = [subject.first(replications) for subject in subjects]
+    return Sweep(scenario, variants, figures, [subject.prior for subject in subjects])

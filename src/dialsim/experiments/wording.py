@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
+from dialsim.experiments.figure_table import is_share
 from dialsim.experiments.goal import Statistic
-from dialsim.experiments.intervals import rank
+from dialsim.experiments.intervals import Interval, quantile_interval
+from dialsim.experiments.run_figures import INSTANTS
 from dialsim.results.thai_time import duration_text, minute_text, thai
 from dialsim.results.wording import FigureTable
 
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
     from dialsim.experiments.replications import Replications
     from dialsim.experiments.sweep import Sweep
 
+_CONFIDENCE = 0.95
+
 _SHOWN = {
     "people_reached": "people reached",
+    "people_lost": "people lost",
     "reach_share": "share reached",
     "attempts": "attempts",
     "talk_minutes": "talk minutes",
@@ -33,18 +38,45 @@ _SHOWN = {
 
 
 def replications_headline(runs: Replications) -> str:
-    """How many runs there are, and when nearly all of them are done."""
+    """How many runs there are, when half of them are done, and by when it is safe to say so."""
     count = len(runs)
     said = f"{count} replication{'s' * (count != 1)} of seed {runs.seed}"
-    finish = sorted(runs.runs["finish_seconds"].dropna())
-    if not finish:
+    finish = runs.runs["finish_seconds"].dropna().to_numpy()
+    if not len(finish):
         return f"{said}: nothing was scheduled."
-    if count < 2:
-        return f"{said}: finished {_finish(finish[0], runs)}."
-    late = finish[rank(len(finish), 0.95) - 1]
     never = sum(value == inf for value in finish)
-    ending = f"; {never} did not finish" if never else ""
-    return f"{said}: 95 % of them are done {_finish(late, runs)}{ending}."
+    ending = f"; {never} did not finish" if never and count > 1 else ""
+    if count < 2 or (runs.prior.calls and not never):
+        return f"{said}: finished {_finish(finish[0], runs)}{ending}."
+    half, late = (
+        quantile_interval(finish, share, _CONFIDENCE, runs.prior.calls) for share in (0.5, 0.95)
+    )
+    done = f"half of them are done {_finish(half.estimate, runs)}"
+    return f"{said}: {done}{_by_when_nearly_all(late, runs)}{ending}."
+
+
+def _by_when_nearly_all(late: Interval, runs: Replications) -> str:
+    """The upper limit of the 95 % quantile; without one, that its estimate is no more than that."""
+    if isfinite(late.high):
+        return f", and 95 % {_finish(late.high, runs)} (with 95 % confidence)"
+    if not isfinite(late.estimate):
+        return ""
+    more = f" {late.enough} runs or more would bound it" if late.enough else ""
+    return f"; that 95 % are done {_finish(late.estimate, runs)} is only an estimate:{more}"
+
+
+def lost_sentences(runs: Replications) -> list[str]:
+    """How many people were lost, if any were."""
+    lost = runs.runs["people_lost"]
+    count = int((lost > 0).sum())
+    if not count:
+        return []
+    which = "every run" if count == len(runs) else f"{count} of {len(runs)} runs"
+    return [f"Warning: in {which} people are lost, {amount_text('people_lost', lost.mean())} on "
+            f"average: {_LOST_TO}."]  # fmt: skip
+
+
+_LOST_TO = "endDateTime or a cancellation comes before calling is done with them"
 
 
 def precision_sentences(runs: Replications) -> list[str]:
@@ -101,10 +133,10 @@ def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _finish_table(name: str, row: pd.Series, runs: Replications) -> FigureTable:
-    labels = {"mean": "on average", "p05": "5 % of runs", "p50": "half of the runs",
-              "p95": "95 % of runs"}  # fmt: skip
+    labels = {"p05": "5 % of runs", "p50": "half of the runs", "p95": "95 % of runs",
+              "mean": "on average"}  # fmt: skip
     rows = tuple(
-        (label, when_text(row[part], runs), *(_limit(row[f"{part}_{end}"], runs) for end in _ENDS))
+        (label, when_text(row[part], runs), *(_limit(row, part, end, runs) for end in _ENDS))
         for part, label in labels.items()
     )
     return FigureTable(f"{name} finishes", ("Thai time", "at least", "at most"), rows)
@@ -113,9 +145,20 @@ def _finish_table(name: str, row: pd.Series, runs: Replications) -> FigureTable:
 _ENDS = ("low", "high")
 
 
-def _limit(seconds: float, whose: Replications) -> str:
-    """A limit of an interval; infinite where the runs were too few for one."""
-    return when_text(seconds, whose) if isfinite(seconds) else "–"
+def _limit(row: pd.Series, part: str, end: str, whose: Replications) -> str:
+    """A limit of an interval; where there is none, from how many runs on there is."""
+    seconds, enough = row[f"{part}_{end}"], _enough(row, part)
+    if isfinite(seconds):
+        return when_text(seconds, whose)
+    return "–" if enough is None else f"from {enough} runs on"
+
+
+def _enough(row: pd.Series, part: str) -> int | None:
+    """About how many runs would give a limit that is missing, where that is known."""
+    from pandas import isna
+
+    enough = row[f"{part}_enough"]
+    return None if isna(enough) else int(enough)
 
 
 def _finish(seconds: float, whose: Replications | Sweep) -> str:
@@ -133,10 +176,21 @@ def when_text(seconds: float, whose: Replications | Sweep) -> str:
 
 def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
     figure = str(row["figure"])
-    interval = f"{amount_text(figure, row['mean_low'])} – {amount_text(figure, row['mean_high'])}"
-    known = interval if isfinite(row["mean_low"]) else "–"
     quantiles = (amount_text(figure, row[part]) for part in ("p05", "p50", "p95"))
-    return (amount_text(figure, row["mean"]), known, *quantiles)
+    return (amount_text(figure, row["mean"]), _interval_text(row), *quantiles)
+
+
+def _interval_text(row: pd.Series) -> str:
+    """`12 – 15`; with `, skewed: ~180 runs` behind where these are too few to tell much."""
+    low, high = (
+        amount_text(str(row["figure"]), row[end]) if isfinite(row[end]) else None
+        for end in ("mean_low", "mean_high")
+    )
+    enough = _enough(row, "mean")
+    if low is None:
+        return "–" if enough is None else f"from {enough} runs on"
+    known = f"{low} or more" if high is None else f"{low} – {high}"
+    return known if enough is None else f"{known}, skewed: ~{enough} runs"
 
 
 def amount_text(figure: str, value: float) -> str:
@@ -147,11 +201,6 @@ def amount_text(figure: str, value: float) -> str:
         return f"{100 * value:.1f} %"
     size = abs(value)
     return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
-
-
-def is_share(figure: str) -> bool:
-    """Whether a figure is a share, by its name."""
-    return figure.endswith("_share") or figure.startswith("reach_by_attempt_")
 
 
 def sweep_headline(found: Sweep) -> str:
@@ -169,15 +218,17 @@ def sweep_tables(
     """The variants' figures, and their differences to the baseline with a verdict on each."""
     intervals = found.intervals()
     whole = by_variant(intervals[intervals["scope"] == "run"])
-    shown = ["people_reached", "cost"] if found.scenario.costs else ["people_reached"]
+    shown = ["people_reached"]
+    shown += ["people_lost"] if (found.runs["people_lost"] > 0).any() else []
+    shown += ["cost"] if found.scenario.costs else []
     rows = []
     for variant in found.variants:
         finish = whole[variant.name, "finish_seconds"]
-        cells = [when_text(finish[part], found) for part in ("mean", "p95")]
+        cells = [when_text(finish[part], found) for part in ("p50", "p95")]
         cells += [amount_text(figure, whole[variant.name, figure]["mean"]) for figure in shown]
         rows.append((variant.name, *cells))
     labels = tuple(_SHOWN[figure] for figure in shown)
-    tables = [FigureTable("Variant", ("finish, mean", "95 % done", *labels), tuple(rows))]
+    tables = [FigureTable("Variant", ("half done", "95 % done", *labels), tuple(rows))]
     if differences is not None and len(differences):
         names = [variant.name for variant in found.variants if variant.name != baseline]
         tables.append(_difference_table(differences, baseline, names, shown))
@@ -201,22 +252,40 @@ def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def difference_text(row: Mapping[str, Any]) -> str:
-    """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0."""
+    """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0.
+
+    Without an interval it says what the sign test counts: `earlier in 17 of 40 pairs, real`.
+    """
     verdict = "real" if row["real"] else "not sure"
-    if row["low"] == row["high"] == 0:
-        return "none"
-    if not isfinite(row["low"]):
-        if not isfinite(row["difference"]) and not isnan(row["difference"]):
-            return f"{'later' if row['difference'] > 0 else 'earlier'}, {verdict}"
-        return "–"
-    half = (row["high"] - row["low"]) / 2
-    if row["figure"] == "finish_seconds":
-        sign = "-" if row["difference"] < 0 else "+"
-        size, margin = (duration_text(1000 * round(abs(x))) for x in (row["difference"], half))
-        return f"{sign}{size} ± {margin}, {verdict}"
-    sign = "+" if row["difference"] >= 0 else ""
-    size, margin = (amount_text(row["figure"], x) for x in (row["difference"], half))
-    return f"{sign}{size} ± {margin}, {verdict}"
+    size = _signed(row["figure"], row["difference"]) if isfinite(row["difference"]) else ""
+    if isfinite(row["low"]):
+        half = (row["high"] - row["low"]) / 2
+        if row["difference"] == half == 0:
+            return "none"
+        return f"{size} ± {_size(row['figure'], half)}, {verdict}"
+    pairs, rose, fell = (int(row[name]) for name in ("pairs", "rose", "fell"))
+    if not pairs:
+        return f"{size}, {verdict}" if size else "–"
+    if not rose and not fell:
+        return f"none in {pairs} pairs"
+    more, less = ("later", "earlier") if _is_instant(row["figure"]) else ("more", "less")
+    way = f"{more if rose >= fell else less} in {max(rose, fell)} of {pairs} pairs"
+    return ", ".join([*([size] if size else []), way, verdict])
+
+
+def _is_instant(column: str) -> bool:
+    return column.removesuffix("_seconds") in INSTANTS
+
+
+def _signed(figure: str, difference: float) -> str:
+    sign = "-" if difference < 0 else "+"
+    return f"{sign}{_size(figure, abs(difference))}"
+
+
+def _size(figure: str, amount: float) -> str:
+    if _is_instant(figure):
+        return duration_text(1000 * round(amount))
+    return amount_text(figure, amount)
 
 
 def plan_headline(answer: Plan) -> str:
@@ -224,13 +293,46 @@ def plan_headline(answer: Plan) -> str:
     low, high = answer.between
     goal = f"the goal {answer.goal}"
     if answer.value is None:
+        verdict = f"meets {goal}" if answer.ruled_out else f"was found that meets {goal}"
         return (
-            f"No value of {answer.path} from {low} to {high} meets {goal}; "
+            f"No value of {answer.path} from {low} to {high} {verdict}; "
             f"{answer.evidence.value} comes closest."
         )
-    wish = f"the {answer.objective} value from {low} to {high} that meets {goal}"
+    if answer.tied:
+        wish = (
+            f"among the cheapest values from {low} to {high} that meet {goal}: its cost can't be "
+            f"told from that of {_listed(answer.tied)}"
+        )
+    else:
+        wish = f"the {answer.objective} value from {low} to {high} that meets {goal}"
     found = f"{answer.path} = {answer.value} is {wish}"
     return f"{found}." if answer.evidence.sure else f"{found}, as far as its runs can tell."
+
+
+def _listed(values: Sequence[object]) -> str:
+    """`3, 4 and 5`; of many the first, and how many more there are."""
+    named = [str(value) for value in values]
+    if len(named) > _MOST_NAMED:
+        named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
+    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+
+
+_MOST_NAMED = 5
+
+
+def plan_sentences(answer: Plan) -> list[str]:
+    """Whom the value reaches, unless the goal asks for that, and whom it loses."""
+    part, said = answer.evidence, []
+    asked = {finding.clause.figure.name for finding in part.findings}
+    reach = any("reach" in name for name in asked)
+    if part.reach_share is not None and not reach:
+        share = amount_text("reach_share", part.reach_share)
+        said.append(f"With {part.value}, {share} of the people are reached on average; the goal "
+                    "does not ask for that.")  # fmt: skip
+    if part.people_lost:
+        lost = amount_text("people_lost", part.people_lost)
+        said.append(f"Warning: with {part.value}, {lost} people are lost on average: {_LOST_TO}.")
+    return said
 
 
 def plan_tables(answer: Plan) -> list[FigureTable]:
@@ -255,10 +357,25 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
         )
         for number, finding in enumerate(answer.evidence.findings)
     ]
-    rows = tuple(
-        (str(part.value), verdict_text(part), str(part.replications)) for part in answer.tried
-    )
-    return [*tables, FigureTable("Value tried", ("meets the goal", "runs"), rows)]
+    return [*tables, _tried_table(answer)]
+
+
+def _tried_table(answer: Plan) -> FigureTable:
+    """Every value tried: its verdict, its runs, and what it reaches, loses and costs on average."""
+    columns = {
+        "meets the goal": [verdict_text(part) for part in answer.tried],
+        "runs": [str(part.replications) for part in answer.tried],
+        "reached": _means("reach_share", [part.reach_share for part in answer.tried]),
+        "lost": _means("people_lost", [part.people_lost or None for part in answer.tried]),
+        "cost": _means("cost", [part.cost for part in answer.tried]),
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    values = [str(part.value) for part in answer.tried]
+    return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
+
+
+def _means(figure: str, values: Sequence[float | None]) -> list[str]:
+    return ["" if value is None else amount_text(figure, value) for value in values]
 
 
 def verdict_text(part: Evidence | Finding) -> str:

@@ -40,7 +40,7 @@ def time_effect(effect: Effect) -> str:
     """`2 h 26 min earlier (± 3 min)`."""
     if not isfinite(effect.difference):
         return "can't be told"
-    if effect.difference == effect.low == effect.high == 0:
+    if _no_change(effect):
         return "no change"
     way = "earlier" if effect.difference < 0 else "later"
     return f"{_duration(effect.difference)} {way} {_sureness(effect, _duration)}"
@@ -48,7 +48,7 @@ def time_effect(effect: Effect) -> str:
 
 def number_effect(effect: Effect) -> str:
     """`+143 (± 12)`."""
-    if effect.difference == effect.low == effect.high == 0:
+    if _no_change(effect):
         return "no change"
     sign = "+" if effect.difference >= 0 else "–"
     return f"{sign}{_number(effect.difference)} {_sureness(effect, _number)}"
@@ -56,7 +56,7 @@ def number_effect(effect: Effect) -> str:
 
 def points_effect(effect: Effect) -> str:
     """`+3.1 points (± 0.4)`, of a share."""
-    if effect.difference == effect.low == effect.high == 0:
+    if _no_change(effect):
         return "no change"
     sign = "+" if effect.difference >= 0 else "–"
 
@@ -64,6 +64,11 @@ def points_effect(effect: Effect) -> str:
         return f"{100 * abs(value):.1f}"
 
     return f"{sign}{points(effect.difference)} points {_sureness(effect, points)}"
+
+
+def _no_change(effect: Effect) -> bool:
+    """Whether all pairs were alike; so few can't be told to differ, and have no interval."""
+    return effect.difference == 0 and not effect.low < 0 < effect.high
 
 
 def _sureness(effect: Effect, text: Callable[[float], str]) -> str:

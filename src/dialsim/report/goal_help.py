@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dialsim.experiments import wording
 from dialsim.experiments.evidence import Evidence, weigh
+from dialsim.experiments.figure_table import is_share
 from dialsim.experiments.goal import Clause, Goal
 from dialsim.experiments.run_figures import INSTANTS
 from dialsim.report.effects import number_effect, points_effect, time_effect
@@ -71,10 +72,10 @@ def toward(answer: Plan, what_if: WhatIf) -> Toward:
     return Toward(
         what_if,
         answer.met,
-        weigh("as it is", goal, what_if.base, _CONFIDENCE),
+        weigh("as it is", goal, what_if.base, _CONFIDENCE, answer.evidence.prior),
         tuple(
             Pull(
-                weigh(lever.name, goal, lever.runs, _CONFIDENCE),
+                weigh(lever.name, goal, lever.runs, _CONFIDENCE, answer.evidence.prior),
                 tuple(_effect(clause, lever.runs, what_if.base) for clause in goal.clauses),
             )
             for lever in what_if.levers
@@ -178,4 +179,4 @@ _IN_EVERY_TABLE = ("finish", "people_reached", "cost")
 def _effect_text(figure: str, effect: Effect) -> str:
     if figure in INSTANTS:
         return time_effect(effect)
-    return points_effect(effect) if wording.is_share(figure) else number_effect(effect)
+    return points_effect(effect) if is_share(figure) else number_effect(effect)

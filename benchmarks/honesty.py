@@ -1,0 +1,306 @@
+"""Whether "95 %" and "sure" keep their word: experiments whose truth is known, many times over.
+
+    python benchmarks/honesty.py              # two tables; half a minute
+    python benchmarks/honesty.py --json       # one JSON document
+
+The figures are drawn from distributions instead of being simulated, so that their true mean is
+known; what is made of them is what `dialsim run --replications` and `dialsim plan` make of them.
+Coverage is the share of the intervals that hold the true mean. One without an upper limit, printed
+as "12 or more", holds it if it is not below; so coverage is told of all intervals, which have the
+target, and of those with both limits. A verdict is wrong that is called sure and is not true. Exit
+status: 0 all targets are met, 1 one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite, isnan, log, nan, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.experiments.axis import make_axis
+from dialsim.experiments.goal import read_goal
+from dialsim.experiments.intervals import Nature, mean_interval
+from dialsim.experiments.prior import prior_of
+from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+from dialsim.experiments.search import Search
+from dialsim.experiments.subject import Subject
+from dialsim.scenario.loading import loads
+
+Chance = np.random.Generator
+Draw = Callable[[Chance, int], NDArray[np.float64]]
+
+RUNS = (10, 20, 50, 100)
+COVERAGE, WRONG = 0.93, 0.05
+HOUR, DAY = 3600.0, 86_400.0
+
+SCENARIO = loads("""
+name: Honesty
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 1
+    agents: [{name: A}]
+    campaigns:
+      - name: January
+        agent: A
+        recipients: {count: 1}
+        schedule:
+          startDateTime: 2026-01-05T02:00:00Z
+          # what no longer fits into today's hour comes a day later
+          timeWindows: [{dayOfWeek: 1, time: [{start: "09:00", end: "10:00"}]},
+                        {dayOfWeek: 2, time: [{start: "09:00", end: "10:00"}]},
+                        {dayOfWeek: 3, time: [{start: "09:00", end: "10:00"}]},
+                        {dayOfWeek: 4, time: [{start: "09:00", end: "10:00"}]},
+                        {dayOfWeek: 5, time: [{start: "09:00", end: "10:00"}]},
+                        {dayOfWeek: 6, time: [{start: "09:00", end: "10:00"}]},
+                        {dayOfWeek: 7, time: [{start: "09:00", end: "10:00"}]}]
+""")
+START = SCENARIO.organizations[0].campaigns[0].schedule.start_date_time
+
+
+def spilling(share: float, spread: float = 180.0) -> Draw:
+    """Finishes after some 50 minutes, but in a share of runs a day later."""
+
+    def draw(chance: Chance, n: int) -> NDArray[np.float64]:
+        return chance.normal(3000.0, spread, n) + DAY * (chance.random(n) < share)
+
+    return draw
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure by its column of the tables, how it is drawn, and its true mean."""
+
+    column: str
+    draw: Draw
+    mean: float
+
+
+FIGURES = {
+    "exponential": Figure("queue_wait_mean_seconds", lambda c, n: c.exponential(60, n), 60.0),
+    "reach, binomial": Figure("people_reached", lambda c, n: c.binomial(300, 0.4, n) * 1.0, 120.0),
+    "log-normal, sd 4 × mean": Figure(
+        "talk_minutes", lambda c, n: c.lognormal(-log(17) / 2, sqrt(log(17)), n), 1.0
+    ),
+    "finish, 12 % spill": Figure("finish_seconds", spilling(0.12), 3000 + 0.12 * DAY),
+    "finish, 4.75 % spill": Figure("finish_seconds", spilling(0.0475), 3000 + 0.0475 * DAY),
+    "the same, otherwise alike": Figure(
+        "finish_seconds", spilling(0.0475, 0.0), 3000 + 0.0475 * DAY
+    ),
+    "rare counts, mean 0.08": Figure("webhooks_lost", lambda c, n: c.poisson(0.08, n) * 1.0, 0.08),
+}
+
+
+@dataclass
+class Covered:
+    """Experiments of one figure and size: how many intervals there are, and how many hold."""
+
+    figure: str
+    runs: int
+    experiments: int
+    printed: int = 0
+    held: int = 0
+    with_both_limits: int = 0
+    held_with_both: int = 0
+
+    @property
+    def share(self) -> float:
+        return self.held / self.printed if self.printed else nan
+
+    @property
+    def share_with_both(self) -> float:
+        return self.held_with_both / self.with_both_limits if self.with_both_limits else nan
+
+
+def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
+    prior = prior_of(SCENARIO)
+    for number, (name, figure) in enumerate(FIGURES.items()):
+        nature = Nature.of(figure.column, prior)
+        for n in RUNS:
+            chance = np.random.default_rng((seed, number, n))
+            found = Covered(name, n, experiments)
+            for _ in range(experiments):
+                interval = mean_interval(figure.draw(chance, n), 0.95, nature)
+                if isnan(interval.low) or not (isfinite(interval.low) or isfinite(interval.high)):
+                    continue
+                held = interval.low <= figure.mean <= interval.high
+                both = isfinite(interval.low) and isfinite(interval.high)
+                found.printed += 1
+                found.held += held
+                found.with_both_limits += both
+                found.held_with_both += both and held
+            yield found
+
+
+@dataclass(frozen=True)
+class Case:
+    """A goal, what is drawn, whether that meets it, and the figures of `n` runs by name."""
+
+    goal: str
+    drawn: str
+    true: bool
+    draws: dict[str, Draw]
+
+
+def finish(draw: Draw) -> dict[str, Draw]:
+    return {"finish": lambda c, n: START + 1000 * draw(c, n)}
+
+
+def coin(share: float) -> Draw:
+    """Within the hour in a share of the runs, else an hour later; otherwise alike."""
+    return lambda c, n: np.where(c.random(n) < share, 0.9 * HOUR, 1.9 * HOUR)
+
+
+def reach(mean: float) -> dict[str, Draw]:
+    return {"reach_share": lambda c, n: c.binomial(100, mean, n) / 100}
+
+
+def counted(mean: float) -> dict[str, Draw]:
+    return {"webhooks_lost": lambda c, n: c.poisson(mean, n) * 1.0}
+
+
+def same(name: str) -> dict[str, Draw]:
+    figure = FIGURES[name]
+    return {figure.column: figure.draw}
+
+
+REACH_AND_FINISH = "mean(reach_share) >= 0.9 and p95(finish) <= 1h"
+AND_LOST = f"{REACH_AND_FINISH} and mean(webhooks_lost) <= 0.5"
+
+CASES = [
+    Case("prob(finish <= 1h) >= 0.98", "97 % in time", False, finish(coin(0.97))),
+    Case("prob(finish <= 1h) >= 0.999", "97 % in time", False, finish(coin(0.97))),
+    Case("prob(finish <= 1h) >= 0.95", "95 % in time", True, finish(coin(0.95))),
+    Case("p95(finish) <= 1h", "94 % in time", False, finish(coin(0.94))),
+    Case("p95(finish) <= 1h", "95 % in time", True, finish(coin(0.95))),
+    Case("mean(finish) <= 1h", "4.75 % spill", False, finish(spilling(0.0475))),
+    Case("mean(finish) <= 1h", "4.75 % spill, else alike", False, finish(spilling(0.0475, 0.0))),
+    Case("mean(finish) <= 3h", "12 % spill", False, finish(spilling(0.12))),
+    Case("mean(queue_wait_mean_seconds) <= 59.9", "exponential, 60", False, same("exponential")),
+    Case("mean(queue_wait_mean_seconds) >= 60.1", "exponential, 60", False, same("exponential")),
+    Case("mean(people_reached) >= 120.1", "binomial, 120", False, same("reach, binomial")),
+    Case("mean(talk_minutes) <= 0.99", "log-normal, 1", False, same("log-normal, sd 4 × mean")),
+    Case("mean(talk_minutes) >= 1.01", "log-normal, 1", False, same("log-normal, sd 4 × mean")),
+    Case("mean(webhooks_lost) <= 0.079", "rare counts, 0.08", False, counted(0.08)),
+    Case("mean(webhooks_lost) >= 0.081", "rare counts, 0.08", False, counted(0.08)),
+    Case(REACH_AND_FINISH, "92 %; 94 % in time", False, reach(0.92) | finish(coin(0.94))),
+    Case(REACH_AND_FINISH, "89.9 %; 99 % in time", False, reach(0.899) | finish(coin(0.99))),
+    Case(REACH_AND_FINISH, "90 %; 95 % in time", True, reach(0.9) | finish(coin(0.95))),
+    Case(
+        AND_LOST,
+        "90 %; 95 % in time; 0.5",
+        True,
+        reach(0.9) | finish(coin(0.95)) | counted(0.5),
+    ),
+]
+
+
+class Drawn:
+    """In place of a laboratory: the replications of a subject are drawn, and not simulated."""
+
+    def __init__(self, case: Case, chance: Chance, most: int) -> None:
+        columns = {name: draw(chance, most) for name, draw in case.draws.items()}
+        self._figures = {"finish": np.full(most, float(START)), "cost": np.full(most, nan)}
+        self._figures |= columns
+
+    def replicate(self, subjects: Sequence[Subject], count: int) -> None:
+        for subject in subjects:
+            for k in range(len(subject.finished), count):
+                values = {name: float(column[k]) for name, column in self._figures.items()}
+                scopes = (ScopeFigures("run", None, None, values),)
+                subject.finished[k] = RunFigures(k, START, scopes)
+
+
+@dataclass
+class Judged:
+    """Experiments on one goal: how many verdicts are called sure, and how many of them wrongly."""
+
+    goal: str
+    drawn: str
+    true: bool
+    experiments: int
+    sure: int = 0
+    wrong: int = 0
+
+    @property
+    def share(self) -> float:
+        return self.wrong / self.experiments
+
+
+FIRST, MOST = 25, 400
+"""The runs of a plan's first look, and of its last."""
+
+
+def verdicts(experiments: int, seed: int = 1) -> Iterator[Judged]:
+    axis = make_axis("1", "1")
+    for number, case in enumerate(CASES):
+        goal = read_goal(case.goal, SCENARIO)
+        chance = np.random.default_rng((seed, 1000 + number))
+        found = Judged(case.goal, case.drawn, case.true, experiments)
+        for _ in range(experiments):
+            place = Drawn(case, chance, MOST)
+            search = Search(place, SCENARIO, None, "seed", axis, goal, FIRST, MOST, 0.95)
+            evidence = search.at(0)
+            found.sure += evidence.sure
+            found.wrong += evidence.sure and evidence.met is not case.true
+        yield found
+
+
+def coverage_table(found: Sequence[Covered]) -> str:
+    lines = ["| the mean of | " + " | ".join(f"{n} runs" for n in RUNS) + " |",
+             "|---|" + "---|" * len(RUNS)]  # fmt: skip
+    for name in FIGURES:
+        cells = [
+            f"{part.share:.3f}; {part.share_with_both:.3f} of {part.with_both_limits}"
+            for part in found
+            if part.figure == name
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def verdict_table(found: Sequence[Judged]) -> str:
+    lines = ["| goal | drawn | so it is | called sure | of these wrong |", "|---|---|---|---|---|"]
+    for part in found:
+        truth = "met" if part.true else "missed"
+        share = f"{100 * part.share:.1f} %"
+        lines.append(
+            f"| `{part.goal}` | {part.drawn} | {truth} | {part.sure} | {part.wrong} ({share}) |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--experiments", type=int, default=400, help="of each kind; default: 400")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    arguments = parser.parse_args()
+    covered = [*coverage(arguments.experiments, arguments.seed)]
+    judged = [*verdicts(arguments.experiments, arguments.seed)]
+    met = all(part.share >= COVERAGE for part in covered)
+    met = met and all(part.share <= WRONG for part in judged)
+    if arguments.json:
+        parts = {
+            "coverage": [
+                asdict(part) | {"share": part.share, "share_with_both": part.share_with_both}
+                for part in covered
+            ],
+            "verdicts": [asdict(part) | {"share": part.share} for part in judged],
+        }
+        print(json.dumps(parts | {"met": met}, indent=2))
+    else:
+        print(f"{arguments.experiments} experiments of each kind, seed {arguments.seed}\n")
+        print(f"Coverage of 95 % intervals, at least {COVERAGE}; of those with both limits, and "
+              f"their number:\n\n{coverage_table(covered)}\n")  # fmt: skip
+        print(f"Wrong verdicts, at most {100 * WRONG:.0f} %:\n\n{verdict_table(judged)}\n")
+        print("PASS" if met else "FAIL")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,50 @@
+"""Intervals and verdicts keep their word: a small form of `benchmarks/honesty.py`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+
+import pytest
+
+from cli.program import ROOT
+
+
+@pytest.fixture(scope="module")
+def honesty() -> ModuleType:
+    spec = spec_from_file_location("honesty", ROOT / "benchmarks/honesty.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["honesty"] = module  # its dataclasses look there for the names in annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_intervals_of_means_hold_the_truth_wherever_they_are_printed(honesty: ModuleType) -> None:
+    found = [*honesty.coverage(200)]
+    # 200 experiments tell a share of 93 % to 1.8 %, so this lets pass what is 3 % short
+    assert [part for part in found if not part.share >= 0.90] == []
+    assert [part for part in found if not part.share_with_both >= 0.88] == []
+    limits = {(part.figure, part.runs): part.with_both_limits for part in found}
+    assert limits["reach, binomial", 10] > 180
+    assert limits["exponential", 20] > 120
+    assert limits["log-normal, sd 4 × mean", 50] > 160
+    assert limits["finish, 4.75 % spill", 20] == 200
+    assert limits["rare counts, mean 0.08", 100] > 180
+
+
+def test_what_is_called_sure_is_seldom_wrong(honesty: ModuleType) -> None:
+    found = [*honesty.verdicts(40)]
+    assert [part for part in found if not part.share <= 0.05] == []
+    clear = {part.goal: part.sure for part in found}
+    assert clear["prob(finish <= 1h) >= 0.999"] == 40
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_honesty_passes(
+    honesty: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["honesty.py"])
+    assert honesty.main() == 0
