@@ -28,7 +28,7 @@ def test_many_runs_print_when_they_are_done_and_how_sure_that_is(tmp_path: Path)
     done = dialsim("run", FIRST, *FEW, "--replications", "12", "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
     said = " ".join(done.stdout.split())
-    assert "12 replications of seed 1: half of them are done by Mon 5 Jan 11:06 Thai time; " in said
+    assert "12 replications of seed 1: half of them are done by Mon 5 Jan 11:05 Thai time; " in said
     assert "is only an estimate: 72 runs or more would bound it." in said
     assert "January finishes" in done.stdout
     assert f"Written to {tmp_path / 'out'}" in done.stdout
