@@ -76,7 +76,7 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
 
 
 def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
-    """The share of runs done by each instant; the one by which 95 % of them were is marked."""
+    """The share of runs done by each instant; the one by which 95 % are done is marked."""
     ax = canvas(ax)
     finishes = np.sort([run.scopes[0].values["finish"] for run in runs.figures])
     done = finishes[np.isfinite(finishes)]
@@ -92,7 +92,7 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
     if np.isfinite(late):
         ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2)
         ax.annotate(
-            f"95 % of these runs by {minute_text(int(late))}",
+            f"95 % by {minute_text(int(late))}",
             (float(days(late)), 0.03),
             xytext=(-5, 0),
             textcoords="offset points",
