@@ -10,13 +10,15 @@ import pytest
 
 import dialsim
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.run_figures import figures_of
+from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import Change, Variant
 from dialsim.report import what_if
 from dialsim.report.experiment_reports import plan_report, sweep_report
 from dialsim.report.goal_help import Toward, asked_of, goal_effects, goal_fact, goal_table, toward
+from dialsim.report.holding import holding
 from dialsim.report.what_if import FurtherRuns, Place, what_would_help
+from dialsim.results.held_back import HeldBack, Reason
 from dialsim.results.summary import Summary
 from dialsim.results.thai_time import THAI
 from dialsim.scenario.models import Scenario
@@ -116,7 +118,9 @@ def test_every_variant_of_a_sweep_is_named_with_what_holds_it_back(swept: Sweep)
         held = dialsim.run(variant.of(swept.scenario), replication=0).summary.held_back
         assert held is not None
         assert runs[0].scopes[0].held_back == held
-        assert held.sentence.partition(": ")[2] in page.words
+        most = holding(runs)
+        assert most is not None
+        assert f"{variant.name} {most.reason} {most.how_often} {most.said}" in page.words
     assert "What would help" not in page.words
 
 
@@ -125,6 +129,18 @@ def test_variants_that_are_alike_in_a_figure_have_no_best(scenario: Scenario) ->
     page = page_of(same, FurtherRuns(0), "name=Acme")
     assert "What finishes first? All are alike" in page.words
     assert page.headings[1][1].startswith("2 variants")
+
+
+def test_runs_held_back_by_the_same_causes_are_counted_together_whichever_leads() -> None:
+    def held(*reasons: Reason) -> RunFigures:
+        sentence = f"{' and '.join(reasons)}: said"
+        cause = HeldBack("Acme/January", reasons[0], sentence, 0.5, reasons[1:])
+        return RunFigures(0, None, (ScopeFigures("run", None, None, {}, cause),))
+
+    slots, pacing = Reason.SLOTS, Reason.PACING
+    found = holding([held(slots), held(pacing, slots), held(slots, pacing), held(pacing, slots)])
+    assert found is not None
+    assert (found.how_often, found.reason) == ("in 3 of 4 runs", "pacing and slots")
 
 
 def test_figures_kept_as_text_come_back_with_what_held_the_run_back(scenario: Scenario) -> None:

@@ -80,6 +80,35 @@ def test_the_queue_the_pace_and_the_end_are_levers_where_they_hold_a_run_back() 
     assert len(measured.levers) == len(found)
 
 
+PACED = """
+name: Paced
+engine: {callsPerSecond: 0.16}
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 10
+    agents: [{name: Reminder}]
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {count: 300}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
+behaviours:
+  default: {setupTime: 1s, ringTime: {answered: 4s}, talkTime: 55s, outcomes: {answered: 1}}
+"""
+
+
+def test_causes_that_bind_together_are_pulled_together_too() -> None:
+    measured = measure(run(PACED), 2)
+    names = [lever.name for lever in measured.levers]
+    assert names[-1] == "2 lines more (12) and 0.32 dials a second"
+    saved = {lever.name: -lever.finish.difference for lever in measured.levers}
+    alone = saved["2 lines more (12)"], saved["0.32 dials a second"]
+    assert saved[names[-1]] > 3 * sum(alone)
+    lever = best(measured)
+    assert lever is not None
+    assert lever.name == names[-1]
+
+
 def test_the_organization_that_finishes_last_is_the_one_to_be_helped() -> None:
     second = """
   - name: Beta

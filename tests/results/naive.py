@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import ceil
 from typing import Any
 
@@ -146,6 +147,9 @@ def calling_days(trace: Trace, position: tuple[int, int]) -> int:
     )
 
 
+CAUSES = ("pauses", "windows", "slots", "pacing", "queue", "retry_interval", "calls")
+
+
 class NaiveTime:
     """A campaign's time, walked through instant by instant."""
 
@@ -167,6 +171,9 @@ class NaiveTime:
             | set(self._boundaries(start, end))
         )
         self.calls = calls(trace)
+        rate = trace.world.scenario.engine.calls_per_second
+        self.gap = 0 if rate is None else ceil(1000 / Fraction(repr(rate)))
+        self.dials = [row[0] for row in self.rows if row[5].cause == "dialled"]
 
     def _boundaries(self, start: int, end: int) -> Iterator[int]:
         for windows in (self.windows, self.default):
@@ -177,21 +184,36 @@ class NaiveTime:
 
     def shares(self) -> dict[str, int]:
         """ms by cause, as `TimeUse` defines them."""
-        use = dict.fromkeys(
-            ("pauses", "windows", "slots", "pacing", "retry_interval", "calls", "nights"), 0
-        )
+        use = dict.fromkeys((*CAUSES, "nights", "backlog"), 0)
         waited_at_closing, was_open = False, False
         for since, until in zip(self.edges[:-1], self.edges[1:], strict=True):
             is_open = self.windows.open(since)
             if was_open and not is_open:
                 waited_at_closing = self.waiting(since) > 0
             was_open = is_open
-            use[self.cause(since, is_open, waited_at_closing)] += until - since
+            cause = self.cause(since, is_open, waited_at_closing)
+            use[cause] += until - since
+            if cause == "windows" and waited_at_closing:
+                use["backlog"] += until - since
         return use
+
+    def used(self) -> tuple[float, float]:
+        """The shares of slots and of allowed dials used while calls waited in open windows."""
+        busy = allowed = paced = time = 0
+        for since, until in zip(self.edges[:-1], self.edges[1:], strict=True):
+            if self.cause(since, self.windows.open(since), False) in ("slots", "pacing"):
+                busy += self.under_way(since) * (until - since)
+                allowed += self.limit(since) * (until - since)
+                time += until - since
+                paced += sum(
+                    max(0, min(until, dial + self.gap) - max(since, dial)) for dial in self.dials
+                )
+        return busy / allowed if allowed else 0.0, paced / time if time else 0.0
 
     def cause(self, at: int, is_open: bool, waited_at_closing: bool) -> str:
         if not self.waiting(at):
-            return "retry_interval" if self.retries_ahead(at) else "calls"
+            ahead, timed_out = self.retries_ahead(at)
+            return "calls" if not ahead else "queue" if 2 * timed_out > ahead else "retry_interval"
         if self.status(at) == "PAUSED":
             return "pauses"
         if is_open:
@@ -230,25 +252,28 @@ class NaiveTime:
         ]
         return changes[-1]
 
-    def retries_ahead(self, at: int) -> bool:
-        """Whether somebody's call has ended and the next is still to be created."""
+    def retries_ahead(self, at: int) -> tuple[int, int]:
+        """How many people's call has ended and the next is still to be created.
+
+        And of how many of them that call timed out in the queue.
+        """
         until = self.request.end_date_time
+        ahead = timed_out = 0
         for (o, c, recipient, number), call in self.calls.items():
             ended = call.call_ended_at
             if (o, c) != self.position or ended is None or ended > at:
                 continue
             after = self.calls.get((o, c, recipient, number + 1))
-            if after is not None and at < after.created_at:
-                return True
-            if (
+            if (after is not None and at < after.created_at) or (
                 after is None
                 and call.call_started_at is None
                 and self.attempts(recipient) < self.request.max_attempts
                 and (until is None or ended < until)
             ):
-                return True
+                ahead += 1
+                timed_out += call.cause == "queue_timeout"
         block = self.trace.world.organizations[self.position[0]].campaigns[self.position[1]]
-        return any(
+        ahead += sum(
             at < self.calls[*self.position, recipient, 1].created_at
             if (*self.position, recipient, 1) in self.calls
             else until is None or self.edges[0] < until
@@ -257,6 +282,7 @@ class NaiveTime:
             and past.call_attempt < self.request.max_attempts
             and not removed(self.trace, *self.position, recipient)
         )
+        return ahead, timed_out
 
     def attempts(self, recipient: int) -> int:
         """How many attempts a recipient has had, before the scenario and in it."""

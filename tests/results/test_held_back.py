@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
 
+import dialsim
 from dialsim.results.held_back import HeldBack, percent
 from dialsim.results.result import Result
+from dialsim.results.summary import Summary
 from dialsim.scenario.service import EngineSettings
 from results.test_summary import JANUARY
 from results.traces import HOUR, MINUTE, HandCampaign, hand_trace
@@ -62,7 +65,8 @@ def test_slots_taken_by_another_campaign_are_said_to_be() -> None:
     )
     assert found.sentence == (
         "Slots: all 1 to 4 were busy, mostly with calls of other campaigns, for 90 % of the time, "
-        "and people waited; 100 % of the people did not answer in the 1 attempt they got."
+        "and people waited; 100 % of the people were not reached in the 1 attempt they got, as all "
+        "of these calls were busy."
     )
 
 
@@ -123,7 +127,7 @@ def test_the_retry_interval_is_named_while_nobody_else_could_be_called() -> None
     )
 
 
-def test_the_retry_interval_after_queue_timeouts_says_so() -> None:
+def test_q5_a_queue_that_calls_time_out_in_is_named_and_not_the_retry_interval() -> None:
     log = """
     0      0 1 scheduled
     0      0 1 released
@@ -136,9 +140,147 @@ def test_the_retry_interval_after_queue_timeouts_says_so() -> None:
     """
     body = {"maxAttempts": 1, "retryInterval": 300_000}
     found = held_back(HandCampaign(log, life=life(300_700), body=body))
+    assert found.reason == "queue"
     assert found.sentence == (
-        "Retry interval: >99 % of the time went by until the 5 min before a retry was over, "
-        "mostly after a queue timeout."
+        "Queue: calls timed out in it, and >99 % of the time went by until they were due again, "
+        "5 min later."
+    )
+
+
+def test_q5_an_unlimited_queue_that_churns_is_named() -> None:
+    # one slot: of three people two time out, come back together, and one of them does so again
+    log = """
+    0      0 1 scheduled
+    0      1 1 scheduled
+    0      2 1 scheduled
+    0      0 1 released
+    0      1 1 released
+    0      2 1 released
+    0      0 1 dialled
+    1      0 1 answered
+    100000 1 1 queue_timeout
+    100000 2 1 queue_timeout
+    150000 0 1 COMPLETED
+    400000 1 2 retry
+    400000 2 2 retry
+    400000 1 2 released
+    400000 2 2 released
+    400000 1 2 dialled
+    400001 1 2 answered
+    500000 2 2 queue_timeout
+    550000 1 2 COMPLETED
+    800000 2 3 retry
+    800000 2 3 released
+    800000 2 3 dialled
+    800001 2 3 answered
+    950000 2 3 COMPLETED
+    """
+    body = {"maxAttempts": 1, "retryInterval": 300_000}
+    found = held_back(
+        HandCampaign(log, 3, life=life(950_000), body=body),
+        limits=[(0, 0, 1)],
+        engine=EngineSettings.model_validate({"queueLimit": "unlimited"}),
+    )
+    assert (found.reason, found.also, found.share) == ("queue", (), 600 / 950)
+    assert found.sentence == (
+        "Queue: calls timed out in it, which has no limit, and 63 % of the time went by until they "
+        "were due again, 5 min later."
+    )
+
+
+PACED = """
+name: Paced
+engine: {callsPerSecond: RATE}
+organizations:
+  - name: Acme
+    maxConcurrentCalls: LINES
+    agents: [{name: Reminder}]
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {count: 300}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
+behaviours:
+  default: {setupTime: 1s, ringTime: {answered: 4s}, talkTime: 55s, outcomes: {answered: 1}}
+"""
+
+
+@cache
+def paced(lines: int, rate: float) -> Summary:
+    """Calls of a minute, which LINES lines and RATE dials a second bound."""
+    text = PACED.replace("LINES", str(lines)).replace("RATE", str(rate))
+    return dialsim.run(dialsim.loads(text)).summary
+
+
+def test_slots_and_pacing_that_bind_together_are_named_together() -> None:
+    finishes = [paced(*setting).finish for setting in ((10, 0.16), (20, 0.16), (10, 0.32))]
+    assert all(finishes)
+    as_it_is, more_lines, faster = (at.timestamp() for at in finishes if at)
+    both = paced(20, 0.32).finish
+    assert both is not None
+    assert max(as_it_is - more_lines, as_it_is - faster) < 2 * MINUTE / 1000
+    assert as_it_is - both.timestamp() > 14 * MINUTE / 1000
+    found = paced(10, 0.16).held_back
+    assert found is not None
+    assert {found.reason, *found.also} == {"slots", "pacing"}
+    assert found.sentence == (
+        "Slots and pacing: while people waited, 95 % of the slots were busy and 100 % of the 0.16 "
+        "dials a second that callsPerSecond allows were made, so more of one alone saves little."
+    )
+
+
+@pytest.mark.parametrize(("lines", "rate", "reason"), [(10, 0.32, "slots"), (20, 0.16, "pacing")])
+def test_the_one_that_alone_would_save_the_time_is_named_alone(
+    lines: int, rate: float, reason: str
+) -> None:
+    found = paced(lines, rate).held_back
+    assert found is not None
+    assert (found.reason, found.also) == (reason, ())
+
+
+def test_short_windows_and_full_slots_are_both_named() -> None:
+    # one slot, full all the ten minutes of the morning: either more of would have saved the wait
+    body = {
+        "timeWindows": [
+            {
+                "dayOfWeek": 1,
+                "time": [{"start": "09:00", "end": "09:10"}, {"start": "12:00", "end": "13:00"}],
+            }
+        ]
+    }
+    ten, noon, end = 10 * MINUTE, 3 * HOUR, 3 * HOUR + MINUTE
+    log = two_calls(noon, end).replace(f"{noon} 0 1", f"{ten} 0 1")
+    found = held_back(HandCampaign(log, 2, life=life(end), body=body), limits=[(0, 0, 1)])
+    assert (found.reason, found.also) == ("windows", ("slots",))
+    assert found.sentence == (
+        "Calling windows and slots: they were closed for 94 % of the time, and people waited; for "
+        "6 % the only slot was busy."
+    )
+
+
+def test_two_causes_that_took_much_of_the_time_are_both_named() -> None:
+    log = """
+    0      0 1 scheduled
+    0      1 1 scheduled
+    0      0 1 released
+    0      1 1 released
+    0      0 1 dialled
+    1      0 1 answered
+    400000 0 1 COMPLETED
+    400000 1 1 dialled
+    400001 1 1 NO_ANSWER
+    700001 1 2 retry
+    700001 1 2 released
+    700001 1 2 dialled
+    700002 1 2 answered
+    700003 1 2 COMPLETED
+    """
+    body = {"maxAttempts": 2, "retryInterval": 300_000}
+    found = held_back(HandCampaign(log, 2, life=life(700_003), body=body), limits=[(0, 0, 1)])
+    assert (found.reason, found.also) == ("slots", ("retry_interval",))
+    assert found.sentence == (
+        "Slots and retry interval: the only one was busy for 57 % of the time, and people waited; "
+        "43 % went by until the 5 min before a retry was over."
     )
 
 
@@ -187,6 +329,35 @@ def test_attempts_are_named_where_time_was_not_short_but_people_ran_out_of_them(
     assert found.sentence == (
         "Attempts: 100 % of the people did not answer in the 1 attempt they got."
     )
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        (("NO_ANSWER", "NO_ANSWER", "NO_ANSWER"), "did not answer in the 1 attempt they got"),
+        (
+            ("FAILED", "FAILED", "FAILED"),
+            "were not reached in the 1 attempt they got, as all of these calls failed",
+        ),
+        (
+            ("NO_ANSWER", "FAILED", "FAILED"),
+            "were not reached in the 1 attempt they got, as most of these calls failed",
+        ),
+        (
+            ("NO_ANSWER", "BUSY", "BUSY"),
+            "were not reached in the 1 attempt they got, as most of these calls were busy",
+        ),
+        (("NO_ANSWER", "NO_ANSWER", "FAILED"), "were not reached in the 1 attempt they got"),
+    ],
+)
+def test_only_who_did_not_answer_is_said_not_to_have_answered(
+    ends: tuple[str, ...], words: str
+) -> None:
+    rows = [f"0 {person} 1 {word}" for person in range(3)
+            for word in ("scheduled", "released", "dialled")]  # fmt: skip
+    rows += [f"900 {person} 1 {end}" for person, end in enumerate(ends)]
+    found = held_back(HandCampaign("\n".join(rows), 3, life=life(900)), limits=[(0, 0, 3)])
+    assert found.sentence == f"Attempts: 100 % of the people {words}."
 
 
 def test_nothing_held_back_who_was_called_and_reached_at_once() -> None:

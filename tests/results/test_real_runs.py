@@ -18,7 +18,6 @@ from oracle.scenarios import random_scenario
 from results import naive
 
 SEEDS = range(40)
-CAUSES = ("pauses", "windows", "slots", "pacing", "retry_interval", "calls")
 STATES = {"reached", "exhausted", "expired", "cancelled", "stalled", "pending", "unscheduled"}
 
 
@@ -218,9 +217,11 @@ def test_time_use_is_what_an_instant_by_instant_walk_finds(seed: int) -> None:
     result = nasty(seed)
     for life in small(result):
         assert life.start is not None
-        walk = naive.NaiveTime(result.trace, life.position, life.start, life.end).shares()
+        walked = naive.NaiveTime(result.trace, life.position, life.start, life.end)
+        walk = walked.shares()
         use = result.reading.time_uses[life.position]
         assert {cause: getattr(use, cause) for cause in walk} == walk
+        assert (use.slots_used, use.pace_used) == pytest.approx(walked.used())
         assert use.total + use.nights == life.end - life.start
 
 
@@ -230,5 +231,5 @@ def test_the_walks_meet_every_cause() -> None:
         for seed in SEEDS
         for life in small(nasty(seed))
     ]
-    for cause in (*CAUSES, "nights", "pacing_in_queue"):
+    for cause in (*naive.CAUSES, "nights", "backlog", "pacing_in_queue", "slots_used", "pace_used"):
         assert any(getattr(use, cause) for use in uses), cause

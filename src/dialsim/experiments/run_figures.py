@@ -88,8 +88,8 @@ class RunFigures:
 def _held_back(kept: list[Any] | None) -> HeldBack | None:
     if kept is None:
         return None
-    campaign, reason, sentence, share = kept
-    return HeldBack(campaign, Reason(reason), sentence, share)
+    campaign, reason, sentence, share, also = kept
+    return HeldBack(campaign, Reason(reason), sentence, share, tuple(map(Reason, also)))
 
 
 def figures_of(result: Result) -> RunFigures:

@@ -21,7 +21,7 @@ class Holding:
 
     @property
     def reason(self) -> str:
-        """The reason in a word or two: `Slots`."""
+        """The reason in a word or two: `Slots`, `Slots and pacing`."""
         return self.example.sentence.partition(": ")[0]
 
     @property
@@ -57,12 +57,11 @@ def holding(
         if part.held_back is not None
         and (part.organization, part.campaign) == (organization, campaign)
     ]
-    counts = Counter(held.reason for held in listed)
-    if not counts:
+    causes = [frozenset({held.reason, *held.also}) for held in listed]
+    if not causes:
         return None
-    reason, count = counts.most_common(1)[0]
-    example = next(held for held in listed if held.reason is reason)
-    return Holding(example, count, len(listed))
+    most, count = Counter(causes).most_common(1)[0]
+    return Holding(listed[causes.index(most)], count, len(listed))
 
 
 def holding_fact(question: str, found: Holding | None, campaigns: int) -> Fact:

@@ -12,6 +12,7 @@ from dialsim.experiments.variants import Change, Variant
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, ScheduleRequest
 from dialsim.interface.windows import DayWindows, TimeRange
+from dialsim.results.held_back import Reason
 from dialsim.results.thai_time import duration_text
 from dialsim.scenario.organization import Organization
 
@@ -45,21 +46,28 @@ def levers(scenario: Scenario, figures: RunFigures, organization: str | None) ->
 
     More lines, longer windows, another attempt, a shorter retry interval; and where a run of the
     scenario, which `figures` are of, shows a need for it a shorter queue, a faster pace, a later
-    endDateTime. Without a name it is the organization that finishes last. Empty where nothing was
-    scheduled, or the scenario was not loaded from a text.
+    endDateTime. Where slots and pacing hold that run back together, so that neither helps alone,
+    the last lever pulls both. Without a name it is the organization that finishes last. Empty where
+    nothing was scheduled, or the scenario was not loaded from a text.
     """
     bound = _bound(scenario, figures, organization)
     if bound is None or scenario.origin is None:
         return []
+    lines, pace = [*_lines(bound)], [*_pace(scenario)]
     found = [
-        *_lines(bound),
+        *lines,
         *_windows(bound),
         *_attempts(bound),
         *_retries(bound),
         *_queue(scenario, bound),
-        *_pace(scenario),
+        *pace,
         *_end(bound),
     ]
+    held = bound.figures.held_back
+    if held is not None and {Reason.SLOTS, Reason.PACING} <= {held.reason, *held.also}:
+        both = [*lines, *pace]
+        name = " and ".join(name for name, _ in both)
+        found.append((name, [change for _, changes in both for change in changes]))
     return [Variant(name, tuple(changes)) for name, changes in found if changes]
 
 

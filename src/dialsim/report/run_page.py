@@ -103,7 +103,7 @@ def _sure(summary: Summary, what_if: WhatIf | None) -> Fact:
 
 def _reach(summary: Summary) -> Fact:
     left = [
-        ("did not answer in all their attempts", summary.people_exhausted),
+        ("were not reached in all their attempts", summary.people_exhausted),
         ("expired", summary.people_expired),
         ("were cancelled", summary.people_cancelled),
         ("are still to be called", summary.people_pending + summary.people_stalled),

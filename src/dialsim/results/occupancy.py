@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import Trace
+from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.results.ledger import Ledger
 from dialsim.results.spans import Spans, length, union
 from dialsim.results.step_function import StepFunction
@@ -30,6 +30,15 @@ def limit(trace: Trace, organization: int) -> StepFunction:
     at = np.array([row.at for row in rows], dtype=np.int64)
     limits = np.array([row.limit for row in rows], dtype=np.int64)
     return StepFunction.of_changes(at, np.diff(limits, prepend=0))
+
+
+def paced(logs: Iterable[CallRows], gap: int) -> StepFunction:
+    """1 for `gap` ms after each dial of an organization's campaigns, else 0 (Q4)."""
+    none = np.empty(0, dtype=np.int64)
+    dials = np.concatenate([none, *(rows.at[rows.kind == DIALLED] for rows in logs if gap)])
+    at = np.concatenate([dials, dials + gap])
+    order = np.argsort(at, kind="stable")
+    return StepFunction.of_changes(at[order], np.where(order < len(dials), 1, -1))
 
 
 @dataclass(frozen=True, slots=True)

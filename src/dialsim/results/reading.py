@@ -7,13 +7,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.engine.dialler import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock
 from dialsim.interface.errors import DialsimError
 from dialsim.results.campaign_life import CampaignLife, Position, read_lives
 from dialsim.results.catalog import Catalog
 from dialsim.results.ledger import IN_QUEUE, SLOTS, Ledger, read_ledger
-from dialsim.results.occupancy import counted, limit
+from dialsim.results.occupancy import counted, limit, paced
 from dialsim.results.person_state import finish_of, person_states
 from dialsim.results.step_function import StepFunction
 from dialsim.results.stream.analyses import Analyses, Analyst, conversations, talked
@@ -143,6 +144,10 @@ class Reading:
             busy=StepFunction.total(self.busy[position] for position in own),
             queued=counted((self.ledgers[position] for position in own), IN_QUEUE),
             allowed=limit(self.trace, organization),
+            paced=paced(
+                [self.ledgers[position].rows for position in own],
+                dial_gap(self.world.scenario.engine.calls_per_second),
+            ),
         )
 
     def block(self, position: Position) -> CampaignBlock:

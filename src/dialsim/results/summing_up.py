@@ -33,7 +33,7 @@ from dialsim.results.summary import (
     RefusedAction,
     Summary,
 )
-from dialsim.results.tally import Tally, add_up, take_tally
+from dialsim.results.tally import Tally, add_up, attempts_of_exhausted, take_tally
 from dialsim.results.time_use import TimeUse
 from dialsim.scenario.service import Costs
 
@@ -96,8 +96,9 @@ def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupa
     for position, life in reading.lives.items():
         if position[0] != organization:
             continue
-        tally = take_tally(reading.ledgers[position], reading.states[position], costs)
-        use = reading.time_uses[position]
+        ledger, states = reading.ledgers[position], reading.states[position]
+        tally = take_tally(ledger, states, costs)
+        use, exhausted = reading.time_uses[position], attempts_of_exhausted(ledger, states)
         parts.append(
             _Part(
                 lives=(life,),
@@ -105,7 +106,9 @@ def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupa
                 final_at=_last(life, life.final_at),
                 tally=tally,
                 occupancy=Occupancy.of(reading.busy[position], slots.allowed, life.open),
-                held_back=held_back(life, use, tally.people, _setting(reading, life, use)),
+                held_back=held_back(
+                    life, use, tally.people, exhausted, _setting(reading, life, use)
+                ),
                 analyses=tally_analyses(
                     reading.streams[position],
                     reading.verdicts[position],

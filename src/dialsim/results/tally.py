@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.engine.windows import DAY, THAI_OFFSET
+from dialsim.interface.status import CallStatus
 from dialsim.results.cost import billed
 from dialsim.results.ledger import NEVER, TIMES_OUT, WITHDRAWS, Ledger
-from dialsim.results.person_state import PeopleCount, listed
+from dialsim.results.person_state import PERSON_STATES, PeopleCount, PersonState, listed
 from dialsim.results.step_function import distinct
 from dialsim.scenario.service import Costs
 
@@ -80,6 +81,13 @@ def reached_by_attempt(ledger: Ledger, states: NDArray[np.int8]) -> NDArray[np.i
         int(ledger.attempt.max(initial=0)), int(ledger.past_attempts[on_list].max(initial=0))
     )
     return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
+
+
+def attempts_of_exhausted(ledger: Ledger, states: NDArray[np.int8]) -> dict[CallStatus, int]:
+    """The attempts, in this run, of the people who ran out of them, by how they ended."""
+    exhausted = states[ledger.recipient] == PERSON_STATES.index(PersonState.EXHAUSTED)
+    count = np.bincount(ledger.last_kind[exhausted & ledger.counted], minlength=len(CHANGES))
+    return {CHANGES[kind].to_status: int(count[kind]) for kind in np.flatnonzero(count)}
 
 
 def add_up(tallies: Sequence[Tally]) -> Tally:

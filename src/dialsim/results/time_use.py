@@ -14,17 +14,21 @@ from dialsim.results.campaign_life import CampaignLife
 from dialsim.results.ledger import NEVER, TIMES_OUT, WAITING, Ledger
 from dialsim.results.occupancy import counted
 from dialsim.results.person_state import PERSON_STATES, PersonState
-from dialsim.results.spans import Spans
+from dialsim.results.spans import Spans, length
 from dialsim.results.step_function import StepFunction, distinct
 
 
 @dataclass(frozen=True, slots=True)
 class SlotUse:
-    """An organization's slots: calls under way, calls in the queue, and the limit, over time."""
+    """An organization's slots: calls under way, calls in the queue, and the limit, over time.
+
+    `paced` is 1 while callsPerSecond keeps the organization from dialling again (Q4), else 0.
+    """
 
     busy: StepFunction
     queued: StepFunction
     allowed: StepFunction
+    paced: StepFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +44,44 @@ class TimeUse:
 
     While no call waits:
 
-    - `retry_interval`: somebody's next attempt was not due yet;
+    - `queue`: of those whose next call was not due yet, most had timed out in the queue (Q5);
+    - `retry_interval`: somebody's next call was not due yet, most of them after an attempt;
     - `calls`: the last calls were under way.
 
     `nights` is closed time outside the service's default hours through which calls wait that had
     been waiting at the closing already: what made them wait then is the cause of such a night, so
-    it is left out of `total` and of every share. `slot_spans` are the spans of `slots`,
-    `pacing_in_queue` is the part of `pacing` in which the organization's queue was not empty, and
-    `mostly_after_timeouts` says that most calls that were followed by another had timed out in the
-    queue (Q5).
+    it is left out of `total` and of every share. `backlog` is the part of `windows` through which
+    calls wait that had been waiting at the closing already. `slot_spans` are the spans of `slots`,
+    and `pacing_in_queue` is the part of `pacing` in which the organization's queue was not empty.
+
+    Of the time of `slots` and `pacing` together, `slots_used` is the share of the allowed slots
+    that were busy, and `pace_used` the share of the dials that callsPerSecond allows that were
+    made. What is left of the one is what would be won at most if only the other were lifted.
     """
 
     pauses: int
     windows: int
     slots: int
     pacing: int
+    queue: int
     retry_interval: int
     calls: int
     nights: int
+    backlog: int
     pacing_in_queue: int
-    mostly_after_timeouts: bool
     slot_spans: Spans
+    slots_used: float
+    pace_used: float
 
     @property
     def total(self) -> int:
         """The time that the shares refer to: all but `nights`."""
-        return (
-            self.pauses + self.windows + self.slots + self.pacing + self.retry_interval + self.calls
-        )
+        return self.pauses + self.windows + self.calling
+
+    @property
+    def calling(self) -> int:
+        """The time in which calls could have been made: neither paused nor closed."""
+        return self.slots + self.pacing + self.queue + self.retry_interval + self.calls
 
     def share(self, cause: str) -> float:
         """The share of one cause in the total; 0 where no time passed."""
@@ -80,37 +94,53 @@ def time_use(
     """Divide the time of a scheduled campaign; `states` are those of its recipients."""
     start = life.end if life.start is None else min(life.start, life.end)
     waits = counted([ledger], WAITING)
+    retrying, timed_out = _retries_ahead(ledger, life, states)
     parts = {
         "waiting": waits.positive(),
         "open": StepFunction.of_spans(life.open),
         "paused": StepFunction.of_spans(life.paused),
         "free": (slots.allowed - slots.busy).positive(),
         "queued": slots.queued,
-        "retrying": _retries_ahead(ledger, life, states).positive(),
+        "retrying": retrying.positive(),
+        "churning": (timed_out - (retrying - timed_out)).positive(),
         "ordinary": StepFunction.of_spans(_DEFAULT.open_spans(start, life.end)),
     }
     edges = _edges(start, life.end, parts.values())
     on = {name: part(edges[:-1]) > 0 for name, part in parts.items()}
     waits_on, is_open = on["waiting"] & ~on["paused"], on["open"]
-    night = ~is_open & ~on["ordinary"] & _waited_at_closing(edges[:-1], life.open, waits)
+    waited = _waited_at_closing(edges[:-1], life.open, waits)
+    night = ~is_open & ~on["ordinary"] & waited
+    closed = waits_on & ~is_open & ~night
     full = waits_on & is_open & ~on["free"]
     paced = waits_on & is_open & on["free"]
+    retrying_on = ~on["waiting"] & on["retrying"]
 
     def ms(chosen: NDArray[np.bool_]) -> int:
         return int(np.diff(edges)[chosen].sum())
 
+    def spans(chosen: NDArray[np.bool_]) -> Spans:
+        return np.stack([edges[:-1][chosen], edges[1:][chosen]], axis=1)
+
+    held = spans(full | paced)
     return TimeUse(
         pauses=ms(on["waiting"] & on["paused"]),
-        windows=ms(waits_on & ~is_open & ~night),
+        windows=ms(closed),
         slots=ms(full),
         pacing=ms(paced),
-        retry_interval=ms(~on["waiting"] & on["retrying"]),
+        queue=ms(retrying_on & on["churning"]),
+        retry_interval=ms(retrying_on & ~on["churning"]),
         calls=ms(~on["waiting"] & ~on["retrying"]),
         nights=ms(waits_on & night),
+        backlog=ms(closed & waited),
         pacing_in_queue=ms(paced & on["queued"]),
-        mostly_after_timeouts=_mostly_after_timeouts(ledger),
-        slot_spans=np.stack([edges[:-1][full], edges[1:][full]], axis=1),
+        slot_spans=spans(full),
+        slots_used=_share(slots.busy.integral(held), slots.allowed.integral(held)),
+        pace_used=_share(slots.paced.integral(held), length(held)),
     )
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
 
 
 _DEFAULT = Windows.of(DEFAULT_TIME_WINDOWS)
@@ -133,26 +163,22 @@ def _waited_at_closing(
     return waited
 
 
-def _mostly_after_timeouts(ledger: Ledger) -> bool:
-    followed = ledger.last_kind[~ledger.newest]
-    return 2 * int(np.count_nonzero(TIMES_OUT[followed])) > len(followed)
-
-
 _SETTLED = [
     PERSON_STATES.index(state)
     for state in (PersonState.REACHED, PersonState.EXHAUSTED, PersonState.REMOVED)
 ]
 
 
-def _retries_ahead(ledger: Ledger, life: CampaignLife, states: NDArray[np.int8]) -> StepFunction:
+def _retries_ahead(
+    ledger: Ledger, life: CampaignLife, states: NDArray[np.int8]
+) -> tuple[StepFunction, StepFunction]:
     """How many people are between a call and the retry that follows it (R2), over time.
 
-    Also those whose retry the end of the campaign, or of the run, forestalled. The call may be one
-    of the history: such people are counted from the campaign's start on.
+    All of them, and those whose call timed out in the queue (Q5). Also those whose retry the end of
+    the campaign, or of the run, forestalled. The call may be one of the history: such people are
+    counted from the campaign's start on.
     """
-    newest = ledger.newest
-    since = ledger.ended_at[:-1][~newest[:-1]]
-    until = ledger.created_at[1:][~newest[:-1]]
+    followed, newest = ~ledger.newest, ledger.newest
     to_be_called = ~np.isin(states, _SETTLED)
     until_end = life.request.end_date_time if life.request else None
     end = life.end if until_end is None else until_end
@@ -162,9 +188,21 @@ def _retries_ahead(ledger: Ledger, life: CampaignLife, states: NDArray[np.int8])
     resumed = ledger.created_at[(ledger.call == 1) & (ledger.past_status >= 0)[ledger.recipient]]
     uncalled = (ledger.past_status >= 0) & (ledger.first[1:] == ledger.first[:-1])
     waiting = np.full(np.count_nonzero(uncalled & to_be_called & (start < end)), start)
-    since = np.concatenate([since, ledger.ended_at[dropped], np.minimum(resumed, start), waiting])
-    until = np.concatenate([until, resumed])
-    at = np.concatenate([since, until])
-    change = np.concatenate([np.ones(len(since), np.int8), np.full(len(until), -1, np.int8)])
-    order = np.argsort(at, kind="stable")
-    return StepFunction.of_changes(at[order], change[order])
+    timed_out = TIMES_OUT[ledger.last_kind]
+
+    def between(
+        calls: NDArray[np.bool_], since: NDArray[np.int64], until: NDArray[np.int64]
+    ) -> StepFunction:
+        """Those after some calls, and those who wait `since` or `until` some instants."""
+        next_call = np.flatnonzero(calls & followed) + 1
+        since = np.concatenate([ledger.ended_at[calls & (followed | dropped)], since])
+        at = np.concatenate([since, ledger.created_at[next_call], until])
+        change = np.ones(len(at), np.int8)
+        change[len(since) :] = -1
+        order = np.argsort(at, kind="stable")
+        return StepFunction.of_changes(at[order], change[order])
+
+    nobody = np.empty(0, np.int64)
+    past = np.concatenate([np.minimum(resumed, start), waiting])
+    every = np.ones(len(newest), dtype=bool)
+    return between(every, past, resumed), between(timed_out, nobody, nobody)

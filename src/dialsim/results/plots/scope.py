@@ -78,6 +78,7 @@ class Scope:
             busy=StepFunction.total(use.busy for use in uses),
             queued=StepFunction.total(use.queued for use in uses),
             allowed=StepFunction.total(use.allowed for use in uses),
+            paced=StepFunction.total(use.paced for use in uses),
         )
 
     def title(self, text: str) -> str:
