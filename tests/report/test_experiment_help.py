@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dialsim
+from dialsim.experiments import wording
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.experiments.sweep import Sweep, sweep
@@ -17,6 +18,7 @@ from dialsim.report import what_if
 from dialsim.report.experiment_reports import plan_report, sweep_report
 from dialsim.report.goal_help import Toward, asked_of, goal_effects, goal_fact, goal_table, toward
 from dialsim.report.holding import holding
+from dialsim.report.levers import SHORTER_RETRIES
 from dialsim.report.what_if import FurtherRuns, Place, what_would_help
 from dialsim.results.held_back import HeldBack, Reason
 from dialsim.results.summary import Summary
@@ -57,6 +59,13 @@ def by_hand(*overrides: str) -> list[Summary]:
 
 def finishes(runs: list[Summary]) -> list[float]:
     return [run.finish.timestamp() for run in runs if run.finish is not None]
+
+
+def difference(found: Sweep) -> str:
+    """What the second variant's finish differs by, as the page has it."""
+    table = found.differences()
+    table = table[(table["scope"] == "run") & (table["figure"] == "finish_seconds")]
+    return wording.difference_text(table.iloc[0])
 
 
 def page_of(found: Sweep, further: FurtherRuns, baseline: str = "maxConcurrentCalls=4") -> Reader:
@@ -171,7 +180,7 @@ def test_a_plan_s_levers_are_set_against_the_goal_as_their_runs_by_hand_are(
     when = datetime.fromtimestamp(latest, THAI).strftime("%H:%M")
     assert fact.detail == (
         f"With retries after 30 min, p95(finish) is Mon 5 Jan {when} instead of Mon 5 Jan 10:22, "
-        "in 3 runs each."
+        f"in 3 runs each. {SHORTER_RETRIES}"
     )
     table = goal_table(found, "maxConcurrentCalls = 5")
     assert table.columns == ("p95(finish)", "meets it")
@@ -211,6 +220,23 @@ def test_the_page_of_a_plan_that_is_met_says_what_else_would_help(scenario: Scen
     page = Reader(plan_report(answer, scenario, None, FurtherRuns(PAIRS)))
     assert "What else would help" in [text for _, text in page.headings]
     assert f"maxConcurrentCalls = {answer.value}, as it is" in page.words
+
+
+def test_a_plan_or_a_sweep_of_the_retry_interval_says_that_a_shorter_one_is_optimistic(
+    scenario: Scenario,
+) -> None:
+    path = "organizations.Acme.campaigns.0.schedule.retryInterval"
+    found = sweep(scenario, {path: [3600000, 1800000]}, 2, jobs=1)
+    page = page_of(found, FurtherRuns(0), "retryInterval=3600000").words
+    assert page.count(SHORTER_RETRIES) == 1
+    assert f"against retryInterval=3600000: {difference(found)}. {SHORTER_RETRIES}" in page
+    longer = page_of(found, FurtherRuns(0), "retryInterval=1800000").words
+    assert SHORTER_RETRIES not in longer
+    goal = "p95(finish) <= 2026-01-05T03:18:00Z"
+    answer = plan(
+        scenario, path, (1800000, 1800001), goal, replications=2, max_replications=2, jobs=1
+    )
+    assert SHORTER_RETRIES in Reader(plan_report(answer, scenario, None, FurtherRuns(0))).words
 
 
 def test_figures_of_the_goal_that_no_table_of_effects_has_get_their_own(

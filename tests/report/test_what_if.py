@@ -7,8 +7,9 @@ import pytest
 import dialsim
 from dialsim.experiments.run_figures import figures_of
 from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
-from dialsim.report.levers import AS_IT_IS, levers
+from dialsim.report.levers import AS_IT_IS, SHORTER_RETRIES, levers
 from dialsim.report.run_folder import run_report
+from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     Effect,
     FurtherRuns,
@@ -107,6 +108,22 @@ def test_causes_that_bind_together_are_pulled_together_too() -> None:
     lever = best(measured)
     assert lever is not None
     assert lever.name == names[-1]
+
+
+def test_where_a_shorter_retry_interval_is_advised_the_page_says_that_its_gain_is_optimistic() -> (
+    None
+):
+    measured = measure(run(), 3)
+    sooner = [lever.name for lever in measured.levers if lever.shortens_retries]
+    assert sooner == ["retries after 30 min"]
+    lever = best(measured)
+    assert lever is not None
+    assert lever.name == "retries after 30 min"
+    assert help_fact("What?", measured).detail.endswith(SHORTER_RETRIES)
+    page = Reader(run_report(run(), pairs=3)).words
+    assert page.count(SHORTER_RETRIES) == 2  # in the answer, and below the table
+    once = Reader(run_report(run(PACED), pairs=2)).words
+    assert SHORTER_RETRIES not in once
 
 
 def test_the_organization_that_finishes_last_is_the_one_to_be_helped() -> None:

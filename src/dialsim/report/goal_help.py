@@ -12,6 +12,7 @@ from dialsim.experiments.figure_table import is_share
 from dialsim.experiments.goal import Clause, Goal
 from dialsim.experiments.run_figures import INSTANTS
 from dialsim.report.effects import number_effect, points_effect, time_effect
+from dialsim.report.levers import SHORTER_RETRIES
 from dialsim.report.page import Fact
 from dialsim.report.what_if import Effect, WhatIf, effect
 from dialsim.results.wording import FigureTable
@@ -34,6 +35,7 @@ class Pull:
 
     evidence: Evidence
     effects: tuple[Effect, ...]
+    shortens_retries: bool
 
     @property
     def name(self) -> str:
@@ -77,6 +79,7 @@ def toward(answer: Plan, what_if: WhatIf) -> Toward:
             Pull(
                 weigh(lever.name, goal, lever.runs, _CONFIDENCE, answer.evidence.prior),
                 tuple(_effect(clause, lever.runs, what_if.base) for clause in goal.clauses),
+                lever.shortens_retries,
             )
             for lever in what_if.levers
         ),
@@ -119,13 +122,14 @@ def goal_fact(helped: Toward) -> Fact:
     if not found:
         tried = f"None of {len(helped.pulls)} small changes brings the goal closer beyond chance."
         return Fact(question, "Nothing that was tried", tried)
-    if helped.met:
-        return Fact(question, _capital(found[0].name), f"With {_said(found[0], helped)}.")
-    meeting = [pull for pull in found if pull.evidence.met]
-    if meeting:
-        names = " or ".join(pull.name for pull in meeting[:_NAMED])
-        return Fact(question, _capital(names), f"With {_said(meeting[0], helped)}.")
-    return Fact(question, "No small change alone", f"Closest comes {_said(found[0], helped)}.")
+    meeting = [pull for pull in found if pull.evidence.met][:_NAMED]
+    named = found[:1] if helped.met or not meeting else meeting
+    note = f" {SHORTER_RETRIES}" if any(pull.shortens_retries for pull in named) else ""
+    if not helped.met and not meeting:
+        detail = f"Closest comes {_said(found[0], helped)}.{note}"
+        return Fact(question, "No small change alone", detail)
+    names = " or ".join(pull.name for pull in named)
+    return Fact(question, _capital(names), f"With {_said(named[0], helped)}.{note}")
 
 
 def _said(pull: Pull, helped: Toward) -> str:

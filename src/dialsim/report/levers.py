@@ -71,6 +71,29 @@ def levers(scenario: Scenario, figures: RunFigures, organization: str | None) ->
     return [Variant(name, tuple(changes)) for name, changes in found if changes]
 
 
+SHORTER_RETRIES = (
+    "The model takes the chance of an answer as independent of the time since the last attempt, so "
+    "what a shorter retry interval brings is optimistic."
+)
+"""To be said wherever a page advises one."""
+
+
+def shortens_retries(scenario: Scenario, base: Scenario) -> bool:
+    """Whether a scenario leaves some campaign less time between attempts than `base` does."""
+    pairs = (
+        (campaign.schedule, before.schedule)
+        for owner, owner_before in zip(scenario.organizations, base.organizations, strict=False)
+        for campaign, before in zip(owner.campaigns, owner_before.campaigns, strict=False)
+    )
+    return any(
+        now is not None
+        and before is not None
+        and before.max_attempts > 1
+        and now.retry_interval < before.retry_interval
+        for now, before in pairs
+    )
+
+
 _Lever = tuple[str, list[Change]]
 
 

@@ -11,6 +11,7 @@ from dialsim.report.effects import effect_table
 from dialsim.report.goal_help import Toward, asked_of, goal_effects, goal_fact, goal_table
 from dialsim.report.holding import holding, holding_fact
 from dialsim.report.inline import picture
+from dialsim.report.levers import SHORTER_RETRIES
 from dialsim.report.page import (
     Fact,
     Facts,
@@ -23,7 +24,7 @@ from dialsim.report.page import (
     Table,
     Text,
 )
-from dialsim.report.run_page import how_measured, made_from
+from dialsim.report.run_page import how_measured, made_from, retry_notes
 from dialsim.report.run_pictures import run_pictures
 from dialsim.results.result import Result
 from dialsim.results.wording import reach_text
@@ -62,6 +63,8 @@ def _runs(answer: Plan) -> int:
 
 def _facts(answer: Plan, example: Result, helped: Toward | None) -> Iterator[Fact]:
     headline = wording.plan_headline(answer)
+    if answer.path.endswith(".retryInterval"):
+        headline += f" {SHORTER_RETRIES}"
     yield Fact("What meets the goal?", str(answer.value) if answer.met else "Nothing", headline)
     sure = "Sure" if answer.evidence.sure else "Not sure"
     yield Fact("How sure is that?", sure, _said(answer.evidence))
@@ -116,7 +119,8 @@ def _help_parts(helped: Toward, answer: Plan, currency: str | None) -> list[Part
     if what_if.pairs < answer.evidence.replications:
         said += f" The runs of {setting} are the first {what_if.pairs} of those above."
     doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."
-    return [Text(f"{said} {doubt}"), *(Table(table) for table in tables if table is not None)]
+    shown = [Table(table) for table in tables if table is not None]
+    return [Text(f"{said} {doubt}"), *shown, *retry_notes([what_if])]
 
 
 def _pictures(answer: Plan) -> Iterator[Picture]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
+from dialsim.report.levers import SHORTER_RETRIES
 from dialsim.report.page import (
     Fact,
     Facts,
@@ -134,6 +135,8 @@ def help_fact(question: str, what_if: WhatIf) -> Fact:
         return Fact(question, "Nothing that was tried", tried)
     finish, reached = finish_effect(lever, what_if), number_effect(lever.reached)
     detail = f"Finish: {finish}. People reached: {reached}."
+    if lever.shortens_retries:
+        detail += f" {SHORTER_RETRIES}"
     return Fact(question, lever.name[0].upper() + lever.name[1:], detail)
 
 
@@ -166,7 +169,13 @@ def _sections(result: Result, what_if: WhatIf | None) -> Iterator[Section]:
 def help_parts(what_if: WhatIf, currency: str | None) -> list[Part]:
     """How the levers were measured, and what came of each."""
     said = how_measured("the scenario as it is", what_if.pairs, what_if.runs)
-    return [Text(said), Table(effect_table(what_if, currency))]
+    return [Text(said), Table(effect_table(what_if, currency)), *retry_notes([what_if])]
+
+
+def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:
+    """What is to be said of a table in which a lever leaves less time between attempts."""
+    shortens = any(lever.shortens_retries for what_if in measured for lever in what_if.levers)
+    return [Text(SHORTER_RETRIES)] if shortens else []
 
 
 def how_measured(against: str, pairs: int, runs: int) -> str:

@@ -11,8 +11,9 @@ from dialsim.experiments import wording
 from dialsim.report.effects import effect_table
 from dialsim.report.holding import holding, holding_fact
 from dialsim.report.inline import picture
+from dialsim.report.levers import SHORTER_RETRIES, shortens_retries
 from dialsim.report.page import Fact, Facts, Page, Part, Picture, Pictures, Section, Table, Text
-from dialsim.report.run_page import help_fact, how_measured, made_from
+from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
 from dialsim.report.what_if import WhatIf
 from dialsim.results.wording import FigureTable
 
@@ -97,12 +98,24 @@ def _facts(
 ) -> Iterator[Fact]:
     """The best variant by each figure, and how it differs from the baseline."""
     differences = wording.by_variant(compared[compared["scope"] == "run"])
+    sooner = _with_shorter_retries(found, baseline)
     for question, means in _means(found).items():
         name = best.get(question)
         mean = _mean(found, question.figure, means[name or next(iter(means))])
         against = "" if name is None else _against(differences, name, question.figure, baseline)
-        yield Fact(question.text, name or "All are alike", f"{mean} on average{against}.")
+        note = f" {SHORTER_RETRIES}" if name in sooner else ""
+        yield Fact(question.text, name or "All are alike", f"{mean} on average{against}.{note}")
     yield _sure(found, compared, baseline)
+
+
+def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
+    """The variants that leave less time between attempts than the baseline."""
+    changed = {change.path for variant in found.variants for change in variant.changes}
+    if not any(path.endswith(".retryInterval") for path in changed):
+        return set()  # to make a scenario may mean to read a long CSV again
+    scenarios = {variant.name: variant.of(found.scenario) for variant in found.variants}
+    base = scenarios[baseline]
+    return {name for name, varied in scenarios.items() if shortens_retries(varied, base)}
 
 
 def _closer(found: Sweep, baseline: str, helped: Mapping[str, WhatIf | None]) -> Iterator[Fact]:
@@ -185,6 +198,7 @@ def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, WhatIf | None]
     for name, what_if in measured.items():
         which = f"{name} (baseline), changed by" if name == baseline else f"{name}, changed by"
         yield Table(effect_table(what_if, currency, which))
+    yield from retry_notes(measured.values())
 
 
 def _pictures(found: Sweep) -> Iterator[Picture]:

@@ -15,7 +15,7 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import Variant
 from dialsim.interface.errors import DialsimError
-from dialsim.report.levers import levers
+from dialsim.report.levers import levers, shortens_retries
 from dialsim.scenario.problems import ScenarioError
 
 if TYPE_CHECKING:
@@ -84,10 +84,14 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """A lever, its runs, and its effects; `cost` is None where the scenario names none."""
+    """A lever, its runs, and its effects; `cost` is None where the scenario names none.
+
+    `shortens_retries` says that it leaves less time between attempts.
+    """
 
     name: str
     runs: tuple[RunFigures, ...]
+    shortens_retries: bool
     finish: Effect
     reached: Effect
     cost: Effect | None = None
@@ -129,7 +133,7 @@ def what_would_help(
         variant
         for place, listed in zip(places, pulled, strict=True)
         if listed
-        for variant in (place.variant, *(_both(place.variant, lever) for lever in listed))
+        for variant in (place.variant, *(_both(place.variant, lever.variant) for lever in listed))
     ]
     people = sum(people_called(place.runs[:1]) * (len(listed) + 1)
                  for place, listed in zip(places, pulled, strict=True))  # fmt: skip
@@ -171,27 +175,33 @@ def affordable_pairs(people: int, known: int = 1, called: int = 0) -> int:
     return min(pairs, most) if pairs >= 2 else 0
 
 
-def _possible(scenario: Scenario, place: Place) -> list[Variant]:
+@dataclass(frozen=True, slots=True)
+class _Pulled:
+    """A lever to be measured."""
+
+    variant: Variant
+    shortens_retries: bool
+
+
+def _possible(scenario: Scenario, place: Place) -> list[_Pulled]:
     """The levers of a place that its scenario can have."""
     varied = place.variant.of(scenario) if place.variant.changes else scenario
-    listed = levers(varied, place.runs[0], place.organization)
-    return [lever for lever in listed if _fits(_both(place.variant, lever), scenario)]
+    pulled = []
+    for lever in levers(varied, place.runs[0], place.organization):
+        try:
+            changed = _both(place.variant, lever).of(scenario)
+        except ScenarioError:
+            continue
+        pulled.append(_Pulled(lever, shortens_retries(changed, varied)))
+    return pulled
 
 
 def _both(variant: Variant, lever: Variant) -> Variant:
     return Variant(f"{variant.name}, {lever.name}", (*variant.changes, *lever.changes))
 
 
-def _fits(variant: Variant, scenario: Scenario) -> bool:
-    try:
-        variant.of(scenario)
-    except ScenarioError:
-        return False
-    return True
-
-
 def _measured(
-    pulled: Sequence[Variant], runs: Iterator[tuple[RunFigures, ...]], scenario: Scenario
+    pulled: Sequence[_Pulled], runs: Iterator[tuple[RunFigures, ...]], scenario: Scenario
 ) -> WhatIf:
     """Take the runs of a place, then those of its levers, and compare them."""
     base = next(runs)
@@ -200,8 +210,7 @@ def _measured(
     for lever in pulled:
         with_it = next(runs)
         effects = [effect(*(_values(name, side) for side in (with_it, base))) for name in figures]
-        finish, reached, *cost = effects
-        measured.append(Lever(lever.name, with_it, finish, reached, *cost))
+        measured.append(Lever(lever.variant.name, with_it, lever.shortens_retries, *effects))
     return WhatIf(base, tuple(measured))
 
 
