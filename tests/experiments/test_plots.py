@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import dialsim
 from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.plots.curves import pareto
+from dialsim.experiments.plots.curves import names_of, pareto
 from dialsim.experiments.plots.fan import fan
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS
@@ -16,6 +21,7 @@ from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import Change, Variant
 from dialsim.results.plots.picture import svg
 from dialsim.results.plots.thai_axis import DAY_MS
+from results.test_plots import cut_off
 
 LINES = "organizations.Acme.maxConcurrentCalls"
 TRIES = "organizations.Acme.campaigns.January.schedule.maxAttempts"
@@ -112,16 +118,21 @@ def test_a_curve_has_a_line_of_means_per_value_of_the_other_paths(grid: Sweep) -
     assert ax.get_xlabel() == "maxConcurrentCalls"
 
 
-def test_a_curve_of_finish_stands_in_thai_time(grid: Sweep) -> None:
+def middles(found: Sweep, frame: pd.DataFrame, by: str) -> np.ndarray:
+    """The instants (ms) by which half of the runs are done: runs 2 of 4."""
+    finish = frame.groupby(by, sort=False)["finish"].apply(lambda part: sorted(part)[1])
+    return finish.dt.tz_localize(None).to_numpy("datetime64[ms]").astype(float)
+
+
+def test_a_curve_of_finish_shows_in_thai_time_when_half_of_the_runs_are_done(grid: Sweep) -> None:
     ax = grid.plot.curve("January.finish", TRIES)
     _, y = line(ax, "maxConcurrentCalls 6")
     frame = grid.frame[grid.frame[LINES] == 6]
-    mean = frame.groupby(TRIES)["finish"].mean().dt.tz_localize(None).to_numpy("datetime64[ms]")
-    assert y * DAY_MS == pytest.approx(mean.astype(float))
+    assert y * DAY_MS == pytest.approx(middles(grid, frame, TRIES))
     assert ax.get_ylabel() == "finish, Thai time"
 
 
-def test_named_what_ifs_stand_side_by_side() -> None:
+def test_named_what_ifs_stand_below_one_another() -> None:
     variants = [
         Variant("as it is", ()),
         Variant("more lines", (Change(LINES, "8"),)),
@@ -129,22 +140,103 @@ def test_named_what_ifs_stand_side_by_side() -> None:
     ]
     found = sweep(dialsim.loads(SCENARIO), variants, 3, jobs=1)
     ax = found.plot.curve("cost")
-    shown = [text.get_text() for text in ax.get_xticklabels()]
+    shown = [text.get_text() for text in ax.get_yticklabels()]
     assert shown == ["as it is", "more lines", "more tries"]
     means = found.runs.groupby("variant", sort=False)["cost"].mean()
-    assert line(ax, "mean")[1] == pytest.approx(means.to_numpy())
+    assert line(ax, "mean")[0] == pytest.approx(means.to_numpy())
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first on top
+
+
+@pytest.fixture(scope="module")
+def dozen() -> Sweep:
+    """Twelve variants with names of all lengths, some of them alike in every figure."""
+    variants = [
+        Variant("as it is", ()),
+        *(Variant(f"{n} lines instead of four, from nine on", (Change(LINES, str(n)),))
+          for n in range(5, 12)),
+        Variant("one attempt", (Change(TRIES, "1"),)),
+        Variant("สองครั้ง ตามเดิม", (Change(TRIES, "2"),)),
+        Variant("three attempts", (Change(TRIES, "3"),)),
+        Variant("four attempts and one line more than there are now", (Change(TRIES, "4"),
+                                                                       Change(LINES, "5"))),
+    ]  # fmt: skip
+    return sweep(dialsim.loads(SCENARIO), variants, 3, jobs=1)
+
+
+def overlapping(texts: Sequence[Text]) -> list[tuple[str, str]]:
+    """Pairs of texts of a picture that cover one another."""
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text()]
+    return [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if a.overlaps(b)]
+
+
+@pytest.mark.parametrize("figure_name", ["finish", "people_reached", "cost"])
+def test_the_names_of_a_dozen_variants_cover_one_another_nowhere(
+    dozen: Sweep, figure_name: str
+) -> None:
+    figure = Figure(figsize=(4.7, 1.4 + 0.36 * names_of(dozen)), layout="constrained")
+    ax = dozen.plot.curve(figure_name, ax=figure.add_subplot())
+    assert cut_off(figure) == []
+    assert overlapping(ax.get_yticklabels()) == []
+    assert overlapping(ax.get_xticklabels()) == []
+    names = [text.get_text().replace("\n", " ") for text in ax.get_yticklabels()]
+    assert names == [variant.name for variant in dozen.variants]
+
+
+def test_the_points_of_a_dozen_variants_bear_numbers_that_the_legend_explains(dozen: Sweep) -> None:
+    figure = Figure(figsize=(4.7, 1.4 + 0.36 * names_of(dozen)), layout="constrained")
+    ax = dozen.plot.cost(ax=figure.add_subplot())
+    assert cut_off(figure) == []
+    assert overlapping(ax.texts) == []
+    numbers = [text.get_text().split(", ") for text in ax.texts]
+    assert sorted(int(number) for listed in numbers for number in listed) == [*range(1, 13)]
+    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "9  one attempt" in legend
+    title, top = ax.title.get_window_extent(), ax.get_legend().get_window_extent()
+    assert not title.overlaps(top)
+
+
+def test_values_that_are_texts_stand_below_one_another() -> None:
+    start = "organizations.Acme.campaigns.January.schedule.startDateTime"
+    instants = [f"2026-01-05T{hour:02}:00:00Z" for hour in range(2, 9)]
+    found = sweep(dialsim.loads(SCENARIO), {start: instants, LINES: [4, 8]}, 2, jobs=1)
+    figure = Figure(figsize=(4.7, 1.4 + 0.36 * names_of(found)), layout="constrained")
+    ax = found.plot.curve("cost", ax=figure.add_subplot())
+    assert cut_off(figure) == []
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        instant.replace("Z", ".000Z") for instant in instants
+    ]
+    assert overlapping(ax.get_yticklabels()) == []
+    x, y = line(ax, "maxConcurrentCalls 8")
+    assert y.tolist() == [*range(7)]
+    means = found.runs[found.runs[LINES] == 8].groupby(start)["cost"].mean()
+    assert x == pytest.approx(means.to_numpy())
+
+
+def test_no_legend_of_many_runs_is_cut_off_on_a_page(
+    runs: Replications, grid: Sweep, answer: Plan
+) -> None:
+    for draw in (
+        runs.plot.progress,
+        runs.plot.finish,
+        grid.plot.curve,
+        grid.plot.cost,
+        answer.plot.evidence,
+    ):
+        figure = Figure(figsize=(4.7, 3.05), layout="constrained")
+        draw(ax=figure.add_subplot())
+        assert cut_off(figure) == []
 
 
 def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_beats(
     grid: Sweep,
 ) -> None:
     ax = grid.plot.cost()
-    finish, cost = (grid.runs.groupby("variant", sort=False)[f].mean() for f in ("finish", "cost"))
+    cost = grid.runs.groupby("variant", sort=False)["cost"].mean()
+    finish = pd.Series(middles(grid, grid.runs, "variant"), cost.index)
     x, y = line(ax, "maxAttempts 1")
     once = [name for name in cost.index if name.endswith("maxAttempts=1")]
     assert y == pytest.approx(cost[once].to_numpy())
-    instants = finish[once].dt.tz_localize(None).to_numpy("datetime64[ms]").astype(float)
-    assert x * DAY_MS == pytest.approx(instants)
+    assert x * DAY_MS == pytest.approx(finish[once].to_numpy())
     ringed = line(ax, "beaten by none")[1]
     unbeaten = [
         cost[name]

@@ -31,6 +31,32 @@ costs: {currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}
 """
 
 
+def clients(organizations: int = 3, campaigns: int = 6) -> str:
+    """A run of many campaigns of several organizations; of each, every other agent has a funnel."""
+    lines = ["name: Eighteen campaigns", "seed: 4", "organizations:"]
+    for owner in range(1, organizations + 1):
+        lines += [
+            f"  - name: Client {owner}",
+            f"    maxConcurrentCalls: {2 + 2 * owner}",
+            "    agents:",
+            "      - {name: Plain}",
+            "      - name: Reminder",
+            "        analysis:",
+            "          funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]",
+            "    campaigns:",
+        ]
+        for place in range(campaigns):
+            start = f"2026-01-0{5 + place % 3}T0{2 + place % 4}:00:00Z"
+            lines += [
+                f"      - name: Campaign {owner}.{place + 1}",
+                f"        agent: {('Plain', 'Reminder')[place % 2]}",
+                f"        recipients: {{count: {20 + 10 * place}}}",
+                f"        schedule: {{startDateTime: {start}, maxAttempts: {1 + place % 3}, "
+                "retryInterval: 3600000}",
+            ]
+    return "\n".join(lines)
+
+
 class Reader(HTMLParser):
     """Reads a page: tags opened, ids, headings, texts; and whether every tag is closed in turn."""
 

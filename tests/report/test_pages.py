@@ -12,7 +12,9 @@ from dialsim.report.experiment_reports import plan_report, replications_report, 
 from dialsim.report.page import Facts, Page, Section, Text
 from dialsim.report.run_folder import run_report
 from dialsim.report.what_if import FurtherRuns
-from report.pages import SCENARIO, Reader
+from dialsim.results.held_back import percent
+from dialsim.results.wording import answers
+from report.pages import SCENARIO, Reader, clients
 
 LINES = "organizations.Acme.maxConcurrentCalls"
 GOAL = "p95(finish) <= 2026-01-05T03:24:00Z and mean(people_reached) >= 90"
@@ -139,6 +141,63 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
         "How it goes",
         "Figures",
     ]
+
+
+@pytest.fixture(scope="module")
+def eighteen() -> str:
+    return run_report(dialsim.run(dialsim.loads(clients())), pairs=0)
+
+
+def test_the_table_of_campaigns_names_their_organizations(eighteen: str) -> None:
+    summary = dialsim.run(dialsim.loads(clients())).summary
+    page = Reader(eighteen).words
+    assert "Campaign organization finish reach held back by Campaign 1.1 Client 1 " in page
+    for part, answer in zip(summary.campaigns, answers(summary), strict=True):
+        assert f"{part.name} {part.organization} {answer.finish} {answer.reach}" in page
+
+
+def test_campaigns_without_a_picture_are_named_with_how_to_get_it(eighteen: str) -> None:
+    page = Reader(eighteen)
+    pictures = [label["aria-label"] or "" for label in page.of("svg")]
+    shown = [label for label in pictures if label.startswith("Progress of")]
+    assert len(shown) == 12
+    left = ", ".join(f"Campaign 3.{number}" for number in range(1, 7))
+    assert (
+        f"The first 12 of 18 campaigns have pictures of their own here. Not shown: {left}. In "
+        "Python, dialsim.run(dialsim.load(FILE)).plot.progress(CAMPAIGN) draws any of them."
+    ) in page.words
+    assert "have pictures of their own" not in Reader(make("run")).words
+
+
+def test_a_campaign_that_never_started_takes_no_other_s_picture() -> None:
+    text = clients(1, 14).replace("startDateTime: 2026-01-05T02", "startDateTime: 2027-01-05T02")
+    text = f"{text}\nclock: {{start: 2026-01-01T00:00:00Z, end: 2026-02-01T00:00:00Z}}"
+    text = re.sub(r"(name: Campaign 1\.[12]\n.*\n.*)\n +schedule: .*", r"\1", text)
+    page = Reader(run_report(dialsim.run(dialsim.loads(text)), pairs=0))
+    pictures = [label["aria-label"] or "" for label in page.of("svg")]
+    assert sum(label.startswith("Progress of") for label in pictures) == 12
+    assert "have pictures of their own" not in page.words
+
+
+def test_maps_of_answers_and_funnels_are_those_of_one_organization(eighteen: str) -> None:
+    result = dialsim.run(dialsim.loads(clients()))
+    page = Reader(eighteen).words
+    calls = result.calls[result.calls["attempt"] == 1]
+    for owner in result.summary.organizations:
+        own = calls[calls["organization"] == owner.name]
+        share = percent(float(own["call_started_at"].notna().mean()))
+        assert (
+            f"Share of the first attempts of {owner.name} that were answered, by weekday and hour, "
+            f"Thai time: {share} of {len(own):,}."
+        ) in page
+        with_funnel = [part for part in owner.campaigns if part.analyses.funnel]
+        promised = sum(part.analyses.funnel[1].reached for part in with_funnel)
+        people = sum(part.people for part in with_funnel)
+        assert len(with_funnel) == 3
+        assert (
+            f"From the people whom Reminder of {owner.name} calls to the steps of the "
+            f"conversation: {promised:,} of {people:,} came to Promised."
+        ) in page
 
 
 def test_the_page_of_replications_says_by_when_95_in_100_are_done(pages: dict[str, str]) -> None:

@@ -13,11 +13,12 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import dialsim
 from dialsim.results.plots.grain import MOST_POINTS, edges, steps, thinned
 from dialsim.results.plots.ink import families
-from dialsim.results.plots.picture import svg
+from dialsim.results.plots.picture import dress, key, svg
 from dialsim.results.plots.plots import Plots
 from dialsim.results.plots.thai_axis import DAY_MS, ThaiTicks
 from dialsim.results.result import Result
@@ -117,6 +118,71 @@ def test_same_run_same_bytes(result: Result, name: str) -> None:
     )
     assert first == second
     assert not re.search(r"<dc:date>|<dc:creator>", first)
+
+
+PAGE = (4.7, 3.05)
+"""The inches of a picture on a page."""
+
+
+def cut_off(figure: Figure) -> list[str]:
+    """The texts that reach beyond the figure."""
+    figure.draw_without_rendering()
+    paper = figure.bbox.padded(0.5)
+    boxes = {text: text.get_window_extent() for text in figure.findobj(Text) if text.get_text()}
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        for tick in axis.get_major_ticks():
+            if not low <= tick.get_loc() <= high:  # not drawn
+                boxes.pop(tick.label1, None)
+                boxes.pop(tick.label2, None)
+    return [
+        text.get_text()
+        for text, box in boxes.items()
+        if box.width and not (paper.contains(box.x0, box.y0) and paper.contains(box.x1, box.y1))
+    ]
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_no_title_and_no_legend_is_cut_off_on_a_page(name: str) -> None:
+    long = "A campaign of an insurance company with quite a long name to be told"
+    text = SCENARIO.replace("มกราคม", long).replace("Acme", "Siam Insurance Public Company Limited")
+    result = dialsim.run(dialsim.loads(text))
+    figure = Figure(figsize=PAGE, layout="constrained")
+    draw = {
+        **PICTURES,
+        "progress of one": lambda plot, ax: plot.progress(long, ax=ax),
+        "occupancy": lambda plot, ax: plot.occupancy(
+            "Siam Insurance Public Company Limited", ax=ax
+        ),
+        "answers": lambda plot, ax: plot.answers(long, ax=ax),
+        "story": lambda plot, ax: plot.story(3, long, ax=ax),
+        "funnel": lambda plot, ax: plot.funnel(long, ax=ax),
+    }[name]
+    draw(result.plot, figure.add_subplot())
+    assert cut_off(figure) == []
+
+
+def test_a_title_without_spaces_is_cut_into_lines() -> None:
+    figure = Figure(figsize=PAGE, layout="constrained")
+    thai = "แคมเปญโทรติดตามลูกค้าที่ยังไม่ชำระค่าเบี้ยประกันภัยรถยนต์ประจำเดือนมกราคมและกุมภาพันธ์"
+    ax = dress(figure.add_subplot(), f"Progress: {thai}", "x", "y")
+    lines = ax.get_title("left").split("\n")
+    assert len(lines) > 1
+    assert "".join(lines).replace(" ", "") == f"Progress:{thai}"
+    assert cut_off(figure) == []
+
+
+def test_a_legend_of_several_rows_reads_row_by_row() -> None:
+    figure = Figure(figsize=PAGE, layout="constrained")
+    ax = figure.add_subplot()
+    names = [f"{number} of five labels" for number in range(5)]
+    for name in names:
+        ax.plot([0, 1], [0, 1], label=name)
+    dress(ax, "T", "x", "y")
+    assert key(ax) == 2
+    figure.draw_without_rendering()
+    places = {text.get_text(): text.get_window_extent() for text in ax.get_legend().get_texts()}
+    assert sorted(places, key=lambda name: (-places[name].y0, places[name].x0)) == names
 
 
 def test_no_picture_touches_pyplot() -> None:
@@ -249,17 +315,96 @@ def test_reach_grows_by_attempt_as_the_summary_says(result: Result) -> None:
 MORE = "reached by this attempt"
 
 
-def test_answers_are_shares_by_thai_weekday_and_hour(result: Result) -> None:
-    ax = result.plot.answers()
+def heat(ax: Axes) -> np.ndarray:
+    """The shares that a heat map shows, 7 days by some hours; NaN where there are none."""
     mesh = next(part for part in ax.collections if isinstance(part, QuadMesh))
-    drawn = np.ma.filled(mesh.get_array().reshape(7, -1), np.nan)
+    return np.ma.filled(mesh.get_array().reshape(7, -1), np.nan)
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_answers_are_shares_of_one_attempt_by_thai_weekday_and_hour(
+    result: Result, attempt: int
+) -> None:
+    ax = result.plot.answers(attempt=attempt)
+    which = {1: "First attempts", 2: "Attempts no. 2"}[attempt]
+    assert ax.get_title("left") == f"{which} answered, by weekday and hour"
+    drawn = heat(ax)
     calls = result.calls.dropna(subset="initiated_at")
+    calls = calls[calls["attempt"] == attempt]
     thai = calls["initiated_at"].dt.tz_convert("Asia/Bangkok")
     answered = calls["call_started_at"].notna().groupby([thai.dt.day_of_week, thai.dt.hour]).mean()
     first = thai.dt.hour.min()
     assert np.count_nonzero(~np.isnan(drawn)) == len(answered)
     for (day, hour), share in answered.items():
         assert drawn[day, hour - first] == pytest.approx(share)
+
+
+TWO_CLIENTS = """
+name: Two clients
+seed: 5
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 50
+    agents:
+      - name: Reminder
+        behaviour: rarely
+        analysis: {funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]}
+      - {name: Plain, behaviour: rarely}
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {count: 300}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
+      - name: Plain talk
+        agent: Plain
+        recipients: {count: 200}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
+  - name: Bolt
+    maxConcurrentCalls: 50
+    agents:
+      - name: Reminder
+        behaviour: always
+        analysis: {funnel: [{step: Heard, share: 0.5}]}
+    campaigns:
+      - name: Noon
+        agent: Reminder
+        recipients: {count: 100}
+        schedule: {startDateTime: 2026-01-05T05:00:00Z, maxAttempts: 1}
+behaviours:
+  rarely: {outcomes: {answered: 0.2, noAnswer: 0.8}}
+  always: {outcomes: {answered: 1}}
+"""
+
+
+@pytest.fixture(scope="module")
+def clients() -> Result:
+    return dialsim.run(dialsim.loads(TWO_CLIENTS))
+
+
+def test_a_map_of_answers_mixes_neither_organizations_nor_attempts(clients: Result) -> None:
+    with pytest.raises(dialsim.DialsimError, match="say which organization: Acme, Bolt"):
+        clients.plot.answers()
+    noon = clients.plot.answers(organization="Bolt")
+    assert noon.get_title("left") == "First attempts answered, by weekday and hour: Bolt"
+    assert np.nanmax(heat(noon)) == 1
+    assert np.nanmax(heat(clients.plot.answers(organization="Acme"))) < 0.4
+    assert np.nanmax(heat(clients.plot.answers("Noon"))) == 1
+    nobody = clients.plot.answers(organization="Bolt", attempt=2)
+    assert [text.get_text() for text in nobody.texts] == ["Nobody was dialled for that attempt."]
+
+
+def test_a_funnel_counts_the_people_of_campaigns_whose_agent_has_one(clients: Result) -> None:
+    acme, bolt = clients.summary.organizations
+    january, _ = acme.campaigns
+    steps = [count.reached for count in january.analyses.funnel]
+    heard = [count.reached for count in bolt.analyses.funnel]
+    own = [300, january.people_reached, *steps]
+    widths = [patch.get_width() for patch in clients.plot.funnel().patches]
+    assert widths == [*own, 100, bolt.people_reached, *heard]
+    said = [text.get_text() for text in clients.plot.funnel().texts]
+    assert said[:2] == ["Acme, Reminder", "300 (100 %)"]
+    assert [patch.get_width() for patch in clients.plot.funnel("January").patches] == own
+    assert not clients.plot.funnel("Plain talk").patches
 
 
 def test_a_story_shows_the_phases_of_each_call(result: Result) -> None:
@@ -308,6 +453,7 @@ def test_pictures_of_a_run_in_which_nothing_was_scheduled_say_so() -> None:
     for name, draw in PICTURES.items():
         assert "<svg" in draw(result.plot, None)._repr_svg_(), name
     assert any("Nobody" in text.get_text() for text in result.plot.answers().texts)
+    assert [patch.get_width() for patch in result.plot.funnel().patches] == [1200, 0, 0, 0]
 
 
 def test_a_name_that_is_not_there_is_an_error_that_names_those_that_are(result: Result) -> None:

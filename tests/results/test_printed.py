@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import fields, replace
 
 import pytest
 
 from dialsim.engine.trace import Refusal
 from dialsim.results.printed import print_summary
 from dialsim.results.result import Result
+from dialsim.results.summary import Figures
+from dialsim.results.wording import tables
+from results.test_real_runs import nasty
 from results.test_summary import COSTS, JANUARY
 from results.traces import NINE, HandCampaign, hand_trace
 
@@ -85,6 +89,38 @@ def test_several_campaigns_get_a_headline_and_a_row_for_all_within_80_columns() 
     assert "Bolt/January\n" in text
     assert "  never scheduled\n" in text
     assert "\nall " in text
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_stands_beside_all_adds_up_to_it(seed: int) -> None:
+    def number(cell: str) -> int:
+        return int(cell.replace(",", "") or 0)
+
+    for table in tables(nasty(seed).summary):
+        if table.columns[0] == "all":
+            for _, whole, *parts in table.rows:
+                assert sum(map(number, parts)) == number(whole), table.title
+            if len(table.rows) > 1:
+                *campaigns, (name, whole, *_) = table.rows
+                assert name == "all"
+                assert sum(number(row[1]) for row in campaigns) == number(whole)
+
+
+def test_large_figures_are_never_cut_and_names_give_way_to_them() -> None:
+    summary = Result(hand_trace([JANUARY])).summary
+    (owner,) = summary.organizations
+    names = [field.name for field in fields(Figures)]
+    counts = [name for name in names if re.match("people|calls_|calls$|queue_timeouts", name)]
+    large = dict.fromkeys(counts, 1_234_567)
+    campaign = replace(owner.campaigns[0], name="A campaign with quite a long name", **large)
+    owner = replace(owner, campaigns=(campaign,))
+    stream = io.StringIO()
+    print_summary(replace(summary, organizations=(owner,)), stream)
+    rows = [line for line in stream.getvalue().splitlines() if line.startswith("A cam")][1:]
+    people, _, _, calls, *_ = rows
+    for row in (people, calls):
+        assert len(re.findall(r"(?<= )\d,\d{3},\d{3}", row)) == 6
+        assert "…" in row
 
 
 def test_what_is_not_finished_says_why() -> None:

@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Protocol
 
+from dialsim.results.plots.ink import ON_DARK_PAPER
 from dialsim.results.wording import FigureTable
 
 NAME = "report.html"
@@ -16,6 +17,18 @@ NAME = "report.html"
 def shown(text: str) -> str:
     """Text as HTML; a percent sign stays with its number, and so does ±."""
     return escape(text).replace(" %", "\N{NO-BREAK SPACE}%").replace("± ", "±\N{NO-BREAK SPACE}")
+
+
+def ink_name(ink: str) -> str:
+    """The property of a page's style that holds an ink where the paper is dark."""
+    return f"--ink-{ink[1:].lower()}"
+
+
+def _style() -> str:
+    """The style of every page. Pictures change their inks with the paper, but for print."""
+    written = (files("dialsim.report") / "style.css").read_text(encoding="utf-8")
+    inks = " ".join(f"{ink_name(ink)}: {dark};" for ink, dark in ON_DARK_PAPER.items())
+    return f"{written}@media screen and (prefers-color-scheme: dark) {{ :root {{ {inks} }} }}\n"
 
 
 class Part(Protocol):
@@ -76,6 +89,8 @@ class Facts:
 
 _PHONE = 44
 """So many letters of a table's columns together go side by side on a phone."""
+_SENTENCE = 54
+"""A table with a cell of more letters holds words, which are read from the left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +116,11 @@ class Table:
             for name, *cells in table.rows
         )
         label = escape(table.title, quote=True)
-        kind = "table stacks" if self._width > _PHONE else "table"
+        columns = zip((table.title, *table.columns), *table.rows, strict=True)
+        widths = [max(map(len, column)) for column in columns]
+        kind = "table stacks" if sum(widths) > _PHONE else "table"
+        if max(widths[1:], default=0) > _SENTENCE:
+            kind += " words"
         return (
             f'<div class="{kind}" role="region" aria-label="{label}" tabindex="0">'
             f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
@@ -113,12 +132,6 @@ class Table:
             f'<td role="cell" data-head="{escape(head, quote=True)}">{shown(cell)}</td>'
             for head, cell in zip(self.table.columns, cells, strict=True)
         )
-
-    @property
-    def _width(self) -> int:
-        """Letters in the widest cells of all columns together."""
-        columns = zip((self.table.title, *self.table.columns), *self.table.rows, strict=True)
-        return sum(max(map(len, column)) for column in columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +194,13 @@ class Page:
 
     def html(self) -> str:
         """The document. Same page, same text."""
-        style = (files("dialsim.report") / "style.css").read_text(encoding="utf-8")
         body = "".join(section.html() for section in self.sections)
         return (
             "<!doctype html>\n"
             '<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             '<meta name="color-scheme" content="light dark">'
-            f"<title>{shown(self.title)}</title><style>\n{style}</style></head>\n"
+            f"<title>{shown(self.title)}</title><style>\n{_style()}</style></head>\n"
             f"<body><main><header><h1>{shown(self.title)}</h1>"
             f'<p class="lead">{shown(self.lead)}</p></header>'
             f'<section class="answer"><h2>{shown(self.answer)}</h2>{self.facts.html()}</section>'

@@ -106,7 +106,7 @@ def _sections(answer: Plan, example: Result, helped: Toward | None) -> list[Sect
         sections.append(Section(heading, parts))
     shown = run_pictures(example)
     if shown:
-        sections.append(Section(f"One run with {setting_text(answer)}", [Pictures(shown)]))
+        sections.append(Section(f"One run with {setting_text(answer)}", shown))
     sections.append(Section("All values tried", [tried]))
     return sections
 

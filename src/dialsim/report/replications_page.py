@@ -105,7 +105,7 @@ def _sections(runs: Replications, first: Result, what_if: WhatIf | None) -> list
     sections.append(Section("Figures of all runs", [Tables(wording.replications_tables(runs))]))
     shown = run_pictures(first)
     if shown:
-        sections.append(Section("One of the runs, replication 0", [Pictures(shown)]))
+        sections.append(Section("One of the runs, replication 0", shown))
     return sections
 
 

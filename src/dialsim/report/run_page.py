@@ -12,7 +12,6 @@ from dialsim.report.page import (
     Notes,
     Page,
     Part,
-    Pictures,
     Section,
     Table,
     Tables,
@@ -162,7 +161,7 @@ def _sections(result: Result, what_if: WhatIf | None) -> Iterator[Section]:
         yield Section("What would help", help_parts(what_if, summary.currency))
     pictures = run_pictures(result)
     if pictures:
-        yield Section("How it goes", [Pictures(pictures)])
+        yield Section("How it goes", pictures)
     yield Section("Figures", [Tables([_upright(table) for table in tables(summary)])])
 
 
@@ -189,10 +188,10 @@ def how_measured(against: str, pairs: int, runs: int) -> str:
 
 def _by_campaign(summary: Summary) -> FigureTable:
     rows = tuple(
-        (answer.campaign, answer.finish, answer.reach, answer.held_back)
-        for answer in answers(summary)
+        (part.name, part.organization, answer.finish, answer.reach, answer.held_back)
+        for part, answer in zip(summary.campaigns, answers(summary), strict=True)
     )
-    return FigureTable("Campaign", ("finish", "reach", "held back by"), rows)
+    return FigureTable("Campaign", ("organization", "finish", "reach", "held back by"), rows)
 
 
 def _upright(table: FigureTable) -> FigureTable:

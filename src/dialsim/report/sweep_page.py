@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import wording
+from dialsim.experiments.plots.curves import names_of
 from dialsim.report.effects import effect_table
 from dialsim.report.holding import holding, holding_fact
-from dialsim.report.inline import picture
+from dialsim.report.inline import SIZE, picture
 from dialsim.report.levers import SHORTER_RETRIES, shortens_retries
 from dialsim.report.page import Fact, Facts, Page, Part, Picture, Pictures, Section, Table, Text
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
@@ -202,19 +204,22 @@ def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, WhatIf | None]
 
 
 def _pictures(found: Sweep) -> Iterator[Picture]:
+    """As high as the names take that stand below one another."""
     plot = found.plot
-    band = "mean, and the band that holds nine runs of ten"
-    yield picture("finish", plot.curve, f"When each variant is done: {band}.")
+    width, height = SIZE
+    size = (width, max(height, 1.4 + 0.36 * names_of(found)))
+    band = "with the band that holds nine runs of ten"
+    said = f"When half of the runs of each variant are done, {band}."
+    yield picture("finish", plot.curve, said, size)
 
-    def reached(**drawing: Any) -> Any:
-        return plot.curve("people_reached", **drawing)
-
-    yield picture("reached", reached, f"How many people each variant reaches: {band}.")
+    reached = partial(plot.curve, "people_reached")
+    said = f"How many people each variant reaches on average, {band}."
+    yield picture("reached", reached, said, size)
     if found.scenario.costs is not None:
-
-        def cost(**drawing: Any) -> Any:
-            return plot.curve("cost", **drawing)
-
-        yield picture("cost", cost, f"What each variant costs: {band}.")
-        said = "Mean cost against mean finish; the variants that none beats in both are joined."
-        yield picture("trade", plot.cost, said)
+        said = f"What each variant costs on average, {band}."
+        yield picture("cost", partial(plot.curve, "cost"), said, size)
+        said = (
+            "Mean cost against the instant at which half of the runs are done; a ring marks the "
+            "variants that no other beats in both."
+        )
+        yield picture("trade", plot.cost, said, size)

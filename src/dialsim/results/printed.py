@@ -34,7 +34,7 @@ def print_summary(summary: Summary, file: IO[str] | None = None) -> None:
         _print_answer(answer, console, width)
     for table in tables(summary):
         console.print()
-        console.print(rich_table(table))
+        _print_table(table, console)
     _print_remarks(summary, console)
 
 
@@ -46,7 +46,23 @@ def _print_answer(answer: Answer, console: Console, width: int) -> None:
         console.print(Text(text, style=style))
 
 
-def rich_table(table: FigureTable, names: int = 22) -> Table:
+_NAMES, _FEWEST, _WIDEST = 22, 8, 200
+
+
+def _print_table(table: FigureTable, console: Console) -> None:
+    """A table in 80 columns, or in more where its figures alone take them."""
+
+    def width(made: Table) -> int:
+        return console.measure(made, options=console.options.update(max_width=_WIDEST)).maximum
+
+    over = max(0, width(rich_table(table, _NAMES)) - WIDTH)
+    made = rich_table(table, max(_NAMES - over, _FEWEST))
+    console.width = max(WIDTH, width(made))
+    console.print(made)
+    console.width = WIDTH
+
+
+def rich_table(table: FigureTable, names: int) -> Table:
     """A table as rich prints it; only the first column is cut, where it exceeds `names` signs."""
     made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     made.add_column(

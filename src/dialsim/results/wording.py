@@ -61,7 +61,8 @@ def answers(summary: Summary) -> list[Answer]:
 def tables(summary: Summary) -> list[FigureTable]:
     """The figures of every campaign, with a last row for all where there are several.
 
-    A column without anything in it is left out.
+    A column without anything in it is left out. Where the first column is `all`, the others of its
+    table add up to it.
     """
     scopes: list[tuple[str, Figures]] = list(short_names(summary))
     if len(scopes) > 1:
@@ -143,8 +144,14 @@ def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
     ]
 
 
-def _count(name: str) -> Cell:
-    return lambda figures: f"{value:,}" if (value := getattr(figures, name)) else ""
+def _count(*names: str) -> Cell:
+    """A count, or the sum of several; empty where it is 0."""
+
+    def cell(figures: Figures) -> str:
+        count = sum(getattr(figures, name) for name in names)
+        return f"{count:,}" if count else ""
+
+    return cell
 
 
 def _seconds(name: str) -> Cell:
@@ -197,19 +204,21 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "exhausted": _count("people_exhausted"),
         "expired": _count("people_expired"),
         "cancelled": _count("people_cancelled"),
-        "removed": _count("people_removed"),
+        "left": _count("people_stalled", "people_pending", "people_unscheduled"),
     },
     "People left": {
         "stalled": _count("people_stalled"),
         "pending": _count("people_pending"),
         "unscheduled": _count("people_unscheduled"),
     },
+    "Duplicates": {"removed": _count("people_removed")},
     "Calls": {
         "all": _count("calls"),
         "completed": _count("calls_completed"),
         "no answer": _count("calls_no_answer"),
         "busy": _count("calls_busy"),
         "failed": _count("calls_failed"),
+        "other": _count("queue_timeouts", "calls_cancelled", "calls_expired", "calls_unfinished"),
     },
     "Other calls": {
         "queue timeout": _count("queue_timeouts"),
@@ -240,13 +249,13 @@ _TABLES: dict[str, dict[str, Cell]] = {
         "again": _analyses("reanalyses"),
     },
     "Webhooks": {
-        "results": _webhooks("results"),
+        "all": _webhooks("results"),
         "first try": _webhooks("at_first_try"),
         "retried": _webhooks("after_retries"),
         "lost": _webhooks("lost"),
         "pending": _webhooks("pending"),
-        "without URL": _webhooks("without_url"),
     },
+    "Kept, not sent": {"results": _webhooks("without_url")},
     "At the receiver": {
         "duplicated": _webhooks("duplicated"),
         "out of order": _webhooks("out_of_order"),

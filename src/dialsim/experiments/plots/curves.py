@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import shorten, wrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,12 +15,16 @@ from dialsim.experiments.failures import ExperimentError
 from dialsim.experiments.figure_name import FigureName, read_figure
 from dialsim.experiments.plots.amounts import amount_axis, drawn, grid
 from dialsim.results.plots.ink import BLACK, BLUE, CYCLE, TEXT, families
-from dialsim.results.plots.picture import canvas, dress, key
+from dialsim.results.plots.picture import canvas, drawing_size, dress, key
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.experiments.sweep import Sweep
+
+
+_LETTERS = 26
+"""In a line of a name. One that takes more than two lines is cut; tables have it whole."""
 
 
 def estimates_of(found: Sweep, figure: FigureName) -> pd.DataFrame:
@@ -34,11 +39,19 @@ def estimates_of(found: Sweep, figure: FigureName) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> Axes:
-    """Means of a figure against a path's values, with a band from the 5 % to the 95 % quantile.
+def middle_of(figure: FigureName) -> tuple[str, str]:
+    """What stands for all runs of a variant: a column of its estimates, and its name.
 
-    With several paths there is a line for each combination of the others. Named variants that
-    change different things stand side by side, with a bar instead of a band.
+    Of finishes the middle one: their mean may be an instant at which nobody calls.
+    """
+    return ("p50", "half of the runs") if figure.name == "finish" else ("mean", "mean")
+
+
+def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> Axes:
+    """A figure's middle against a path's values, with a band from the 5 % to the 95 % quantile.
+
+    With several paths there is a line for each combination of the others. Values that are texts,
+    and named variants, stand below one another, with the figure from left to right.
     """
     name = read_figure(figure, found.scenario)
     if path is not None and path not in found.paths:
@@ -46,40 +59,60 @@ def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> 
     table = estimates_of(found, name)
     along = _crossed_along(found, path, table)
     ax = canvas(ax)
-    if along is not None:
-        label = _lines(ax, found, name, along, table)
-    else:
-        label = _side_by_side(ax, found, name, table)
     grid(ax)
-    said = amount_axis(ax.yaxis, name)
-    return dress_curve(ax, said, label)
+    if along is None:
+        _points(ax, found, name, table)
+        said = amount_axis(ax.xaxis, name)
+        return dress_curve(ax, said, said, "")
+    upright = _are_numbers(table[along])
+    _lines(ax, found, name, along, table, upright)
+    said, values = amount_axis(ax.yaxis if upright else ax.xaxis, name), along.rpartition(".")[2]
+    return dress_curve(ax, said, *((values, said) if upright else (said, values)))
 
 
-def dress_curve(ax: Axes, figure: str, along: str) -> Axes:
+def names_of(found: Sweep) -> int:
+    """How many names a curve has below one another; 0 where numbers stand along its axis."""
+    table = found.runs
+    along = _crossed_along(found, None, table)
+    if along is None:
+        return len(found.variants)
+    return 0 if _are_numbers(table[along]) else int(table[along].nunique())
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    return all(isinstance(value, int | float) for value in values)
+
+
+def dress_curve(ax: Axes, figure: str, x: str, y: str) -> Axes:
     """Title, labels and legend of a curve."""
-    dress(ax, figure[0].upper() + figure[1:], along, figure)
-    if len(ax.get_legend_handles_labels()[0]):
-        key(ax, 3)
+    dress(ax, figure[0].upper() + figure[1:], x, y)
+    key(ax)
     return ax
 
 
-def _lines(ax: Axes, found: Sweep, name: FigureName, along: str, table: pd.DataFrame) -> str:
+def _lines(
+    ax: Axes, found: Sweep, name: FigureName, along: str, table: pd.DataFrame, upright: bool
+) -> None:
     values = list(dict.fromkeys(table[along]))
-    numbers = all(isinstance(value, int | float) for value in values)
+    column, middle = middle_of(name)
     for color, said, rows in _groups(found, along, table):
-        part = rows.sort_values(along) if numbers else rows
-        x = part[along] if numbers else [values.index(value) for value in part[along]]
-        mean, low, high = (
-            drawn(name, part[column], found.origin) for column in ("mean", "p05", "p95")
+        part = rows.sort_values(along) if upright else rows
+        places = part[along] if upright else [values.index(value) for value in part[along]]
+        amounts, low, high = (
+            drawn(name, part[which], found.origin) for which in (column, "p05", "p95")
         )
-        ax.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
-        label = said or "mean; band: 5–95 % of runs"
-        ax.plot(x, mean, "o-", color=color, linewidth=1.8, markersize=4, label=label)
+        label = said or f"{middle}; band: 5–95 % of runs"
+        look: dict[str, Any] = {"color": color, "linewidth": 1.8, "markersize": 4, "label": label}
+        if upright:
+            ax.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
+            ax.plot(places, amounts, "o-", **look)
+        else:
+            ax.fill_betweenx(places, low, high, color=color, alpha=0.2, linewidth=0)
+            ax.plot(amounts, places, "o-", **look)
     if all(isinstance(value, int) for value in values):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if not numbers:
-        ax.set_xticks(range(len(values)), [str(value) for value in values])
-    return along.rpartition(".")[2]
+    if not upright:
+        _name_rows(ax, [str(value) for value in values])
 
 
 def _groups(
@@ -102,22 +135,23 @@ def _crossed_along(found: Sweep, path: str | None, table: pd.DataFrame) -> str |
     return along if table[along].nunique() > 1 else None
 
 
-def _side_by_side(ax: Axes, found: Sweep, name: FigureName, table: pd.DataFrame) -> str:
-    mean, low, high = (
-        drawn(name, table[column], found.origin) for column in ("mean", "p05", "p95")
+def _points(ax: Axes, found: Sweep, name: FigureName, table: pd.DataFrame) -> None:
+    """A point and a bar for each variant, below one another."""
+    column, said = middle_of(name)
+    middle, low, high = (
+        drawn(name, table[which], found.origin) for which in (column, "p05", "p95")
     )
     places = np.arange(len(table))
-    ax.vlines(places, low, high, color=BLUE, alpha=0.35, linewidth=7, label="5–95 % of runs")
-    ax.plot(places, mean, "o", color=BLUE, markersize=6, label="mean")
-    ax.set_xticks(places, [_wrapped(variant) for variant in table["variant"]])
-    ax.set_xlim(-0.6, len(table) - 0.4)
-    return "variant"
+    ax.hlines(places, low, high, color=BLUE, alpha=0.35, linewidth=7, label="5–95 % of runs")
+    ax.plot(middle, places, "o", color=BLUE, markersize=6, label=said)
+    _name_rows(ax, list(table["variant"]))
 
 
-def _wrapped(text: str) -> str:
-    from textwrap import fill
-
-    return fill(text, 14)
+def _name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Name what stands below one another, the first on top."""
+    said = ["\n".join(wrap(name, _LETTERS, max_lines=2, placeholder=" …")) for name in names]
+    ax.set_yticks(range(len(names)), said)
+    ax.set_ylim(len(names) - 0.4, -0.6)
 
 
 def pareto(cost: Sequence[float], finish: Sequence[float]) -> list[int]:
@@ -131,17 +165,18 @@ def pareto(cost: Sequence[float], finish: Sequence[float]) -> list[int]:
 
 
 def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
-    """Mean cost against mean finish, a point per variant; those that none beats stand out.
+    """Mean cost against the middle finish, a point per variant; those that none beats stand out.
 
     Where the variants are crossed values, those that differ in the first path alone are joined,
-    and each point bears that path's value. Raises ExperimentError without costs.
+    and each point bears that path's value; otherwise it bears a number, which the legend explains.
+    Raises ExperimentError without costs.
     """
     if found.scenario.costs is None:
         raise ExperimentError("there is no cost to draw: the scenario names no costs")
     ax = canvas(ax)
     cost_name, finish_name = (read_figure(f, found.scenario) for f in ("cost", "finish"))
     table = estimates_of(found, finish_name)
-    x = drawn(finish_name, table["mean"], found.origin)
+    x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
     y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
     front = pareto(y.tolist(), np.where(np.isnan(x), np.inf, x).tolist())
     ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label="beaten by none")
@@ -152,33 +187,76 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
         style = "o" if along is None else "o-"
         label = said or "_"
         ax.plot(x[places], y[places], style, color=color, linewidth=1, markersize=5, label=label)
-    _name_points(ax, x, y, list(table[along or "variant"]))
+    names = [str(value) for value in table[along]] if along else []
+    for number, variant in enumerate(() if along else table["variant"], 1):
+        names.append(str(number))
+        name = shorten(variant, _LETTERS, placeholder=" …")
+        ax.plot([], [], linestyle="none", label=f"{number}  {name}")
     grid(ax)
     ax.margins(0.15)
     label = amount_axis(ax.xaxis, finish_name)
     amount_axis(ax.yaxis, cost_name)
     title = "Cost against finish" + (f", by {along.rpartition('.')[2]}" if along else "")
     dress(ax, title, label, f"mean cost ({found.scenario.costs.currency})")
-    key(ax, 3)
+    _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
     return ax
 
 
+_OFFSETS = [(0, 9), (0, -9), (9, 0), (-9, 0), (8, 8), (-8, 8), (8, -8), (-8, -8), (0, 14), (0, -14),
+            (12, 12), (-12, 12), (12, -12), (-12, -12), (0, 20), (0, -20)]  # fmt: skip
+"""Where a name may stand beside its point, in points, the best place first."""
+
+
 def _name_points(
-    ax: Axes, x: NDArray[np.float64], y: NDArray[np.float64], names: Sequence[object]
+    ax: Axes,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    names: Sequence[str],
+    ringed: Sequence[int],
+    size: tuple[float, float],
 ) -> None:
-    """Write a name above each point; above one that several share, all of theirs."""
-    places: dict[tuple[float, float], list[str]] = {}
+    """Write a name beside each point, where no other name or point is; shared points bear all.
+
+    `size` is that of the drawing, in points.
+    """
+    shared: dict[tuple[float, float], list[str]] = {}
     for k, name in enumerate(names):
         if np.isfinite(x[k]):
-            places.setdefault((float(x[k]), float(y[k])), []).append(str(name))
-    for place, shared in places.items():
+            shared.setdefault((float(x[k]), float(y[k])), []).append(name)
+    limits = zip(size, (ax.get_xlim(), ax.get_ylim()), strict=True)
+    to_points = [length / (high - low) for length, (low, high) in limits]
+    points = {place: np.multiply(place, to_points) for place in shared}
+    rings = {(float(x[k]), float(y[k])) for k in ringed}
+    taken = [(at, np.full(2, 7.0 if place in rings else 3.0)) for place, at in points.items()]
+    for place, listed in shared.items():
+        text = ", ".join(listed)
+        half = np.array([2.4 * len(text), 4.5])
+        around = [(points[place] + _beside(offset, half), half) for offset in _OFFSETS]
+        free = [not any(_overlap(box, other) for other in taken) for box in around]
+        best = free.index(True) if any(free) else 0
+        taken.append(around[best])
         ax.annotate(
-            ",\n".join(shared),
+            text,
             place,
-            xytext=(0, 8),
+            xytext=_beside(_OFFSETS[best], half),
             textcoords="offset points",
             ha="center",
+            va="center",
             family=list(families()),
             fontsize=8,
             color=TEXT,
         )
+
+
+_Box = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""The middle, and half of width and height, in points."""
+
+
+def _beside(offset: tuple[float, float], half: NDArray[np.float64]) -> tuple[float, float]:
+    """The middle of a name that stands beside its point rather than above or below it."""
+    sideways = float(half[0]) - 4 if offset[0] else 0.0
+    return offset[0] + (sideways if offset[0] > 0 else -sideways), offset[1]
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return bool((abs(one[0] - other[0]) < one[1] + other[1]).all())

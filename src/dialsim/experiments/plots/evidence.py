@@ -57,7 +57,7 @@ def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
         instant_axis(ax.xaxis)
     unit = " (h)" if kind is Kind.DURATION else ""
     dress(ax, wanted.asked, f"{along}{unit}", said)
-    key(ax, 3)
+    key(ax)
     return ax
 
 

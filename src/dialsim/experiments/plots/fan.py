@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import MARKS, RunFigures
-from dialsim.results.plots.ink import BLACK, BLUE, GRID, VERMILION, families
+from dialsim.results.plots.ink import BLACK, BLUE, GRID, TEXT, VERMILION, families
 from dialsim.results.plots.picture import canvas, dress, key, note
 from dialsim.results.plots.thai_axis import days, time_axis
 from dialsim.results.thai_time import minute_text
@@ -71,7 +71,7 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
     ax.grid(axis="y", color=GRID, linewidth=0.6)
     dress(ax, f"Progress of {len(runs)} runs", label, "people reached")
-    key(ax, 4)
+    key(ax)
     return ax
 
 
@@ -99,7 +99,7 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
             ha="right",
             family=list(families()),
             fontsize=8.5,
-            color=VERMILION,
+            color=TEXT,
         )
     label = time_axis(ax, int(start), int(end))
     ax.set_ylim(0, 1.04)

@@ -1,4 +1,4 @@
-"""When people answer: the share of dials answered, by weekday and hour of Thai time."""
+"""When people answer: the share of one attempt answered, by weekday and hour of Thai time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET
 from dialsim.results.ledger import NEVER
-from dialsim.results.plots.ink import GRID, MAP, TEXT, families
+from dialsim.results.plots.ink import EMPTY, GRID, MAP, ON_DARK, ON_LIGHT, PAPER, TEXT, families
 from dialsim.results.plots.picture import canvas, dress, note
 from dialsim.results.plots.scope import Scope
 
@@ -24,20 +24,22 @@ _MONDAY = 3  # 1970-01-01 was a Thursday
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Attempts that ended, and those of them that were answered, by weekday and hour (7 × 24).
+    """Dials that ended, and those of them that were answered, by weekday and hour (7 × 24).
 
-    The time is that of the dial, Thai time; Monday is row 0.
+    Of one attempt of each person: later ones go to those who are harder to reach, so that hours
+    with more of them would look worse than they are. The time is that of the dial, Thai time;
+    Monday is row 0.
     """
 
     attempts: NDArray[np.int64]
     answered: NDArray[np.int64]
 
     @classmethod
-    def of(cls, scope: Scope) -> Answers:
-        """Those of the campaigns in a scope."""
+    def of(cls, scope: Scope, attempt: int) -> Answers:
+        """Those of the campaigns in a scope; histories count for the attempt's number (P5)."""
         attempts, answered = np.zeros((2, 7, 24), dtype=np.int64)
         for ledger in scope.ledgers:
-            counted = ledger.counted
+            counted = ledger.counted & (ledger.attempt == attempt)
             thai = ledger.initiated_at[counted] + THAI_OFFSET
             cell = (thai // DAY + _MONDAY) % 7, thai % DAY // HOUR
             np.add.at(attempts, cell, 1)
@@ -55,14 +57,16 @@ class Answers:
         return share
 
 
-def draw_answers(scope: Scope, ax: Axes | None) -> Axes:
+def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
     """A heat map, weekday by hour; hours before the first and after the last dial are left out."""
     ax = canvas(ax)
-    answers = Answers.of(scope)
+    answers = Answers.of(scope, attempt)
     hours = np.flatnonzero(answers.attempts.any(axis=0))
-    dress(ax, scope.title("Answers by weekday and hour"), "hour of the day, Thai time", "")
+    which = "First attempts" if attempt == 1 else f"Attempts no. {attempt}"
+    title = scope.title(f"{which} answered, by weekday and hour")
+    dress(ax, title, "hour of the day, Thai time", "")
     if not len(hours):
-        note(ax, "Nobody was dialled.")
+        note(ax, "Nobody was dialled for that attempt.")
         return ax
     first, last = int(hours[0]), int(hours[-1]) + 1
     shown = answers.share[:, first:last]
@@ -74,7 +78,7 @@ def draw_answers(scope: Scope, ax: Axes | None) -> Axes:
         np.arange(8),
         np.ma.masked_invalid(shown),
         cmap=mpl.colormaps[MAP].resampled(_SHADES),
-        edgecolors="white",
+        edgecolors=PAPER,
         linewidth=1.5,
         norm=norm,
     )
@@ -82,7 +86,7 @@ def draw_answers(scope: Scope, ax: Axes | None) -> Axes:
     ax.set_yticks(np.arange(7) + 0.5, WEEKDAYS)
     ax.set_xticks(np.arange(first, last + 1, max(1, (last - first) // 10)))
     ax.tick_params(length=0)
-    ax.set_facecolor("#F4F4F4")
+    ax.set_facecolor(EMPTY)
     for spine in ax.spines.values():
         spine.set_visible(False)
     if last - first <= 12:
@@ -105,7 +109,7 @@ def _write_shares(
                 va="center",
                 family=list(families()),
                 fontsize=8,
-                color="white" if norm(share) < 0.6 else "black",
+                color=ON_DARK if norm(share) < 0.6 else ON_LIGHT,
             )
 
 
@@ -113,10 +117,11 @@ def _draw_scale(ax: Axes, mesh: mpl.collections.QuadMesh) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     scale = figure.colorbar(mesh, ax=ax, format=PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+    scale.locator = MaxNLocator(nbins=6, steps=[1, 2, 5, 10])
     scale.outline.set_visible(False)
     assert scale.solids is not None
     scale.solids.set_rasterized(False)  # an image within the SVG otherwise
     scale.ax.tick_params(
         labelfontfamily=list(families()), labelsize=8.5, labelcolor=TEXT, color=GRID
     )
-    scale.set_label("answered, of calls dialled", family=list(families()), fontsize=9, color=TEXT)
+    scale.set_label("answered, of those dialled", family=list(families()), fontsize=9, color=TEXT)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from dialsim.results.plots.grain import edges
-from dialsim.results.plots.ink import GREEN, GREY, ORANGE, SKY, VERMILION
+from dialsim.results.plots.ink import GREEN, GREY, ORANGE, OUTAGE, SKY, VERMILION
 from dialsim.results.plots.picture import canvas, count_axis, dress, key, note
 from dialsim.results.plots.scope import Scope
 from dialsim.results.plots.thai_axis import days, shade, time_axis
@@ -58,7 +58,7 @@ def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
     deliveries = Deliveries.of(scope)
     cut, width = deliveries.edges, int(deliveries.edges[1] - deliveries.edges[0])
     for organization in dict.fromkeys(o for o, _ in scope.positions):
-        shade(ax, _outages(scope, organization), "outage of the receiver", "#F7DDD0")
+        shade(ax, _outages(scope, organization), "outage of the receiver", OUTAGE)
     bottom = np.zeros(len(cut) - 1)
     for fate, (label, color) in _LOOKS.items():
         count = deliveries.count[fate]
@@ -78,7 +78,7 @@ def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
     if not deliveries.count.any():
         note(ax, "There was no result to tell of.")
     dress(ax, scope.title("Results to the webhook"), time, f"results per {duration_text(width)}")
-    key(ax, 3)
+    key(ax)
     return ax
 
 

@@ -23,11 +23,36 @@ GREY = "#8A8A8A"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK)
 """For things without a colour of their own, in this order."""
 
+PAPER = "#FFFFFF"
 TEXT = "#333333"
+GRID = "#D9D9D9"
 OPEN = "#EAF2F8"
 """The shade of open calling windows."""
 
-GRID = "#D9D9D9"
+OUTAGE = "#F7DDD0"
+EMPTY = "#F4F4F4"
+"""The cells of a map that hold nothing."""
+
+ON_LIGHT, ON_DARK = "#1A1A1A", "#F7F7F7"
+"""For letters on the colours of `MAP`, which are the same on dark paper."""
+
+ON_DARK_PAPER = {
+    PAPER: "#1A2027",
+    BLACK: "#E6EBF0",
+    ORANGE: "#E8A820",
+    SKY: "#A6D8F5",
+    GREEN: "#2FBF94",
+    BLUE: "#3D97D3",
+    VERMILION: "#F0722B",
+    PURPLE: "#D993BB",
+    GREY: "#98A2AB",
+    TEXT: "#C9D3DC",
+    GRID: "#3A4550",
+    OPEN: "#243444",
+    OUTAGE: "#55301E",
+    EMPTY: "#232B34",
+}
+"""What each ink is where the paper is dark: as far from it, and from each other, as on white."""
 
 MAP = "cividis"
 """For amounts on a surface (Nuñez, Anderton and Renslow, PLOS ONE 13(7), 2018)."""

@@ -29,5 +29,5 @@ def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
     count_axis(ax)
     ax.set_ylim(0, max(float(allowed.max()), float(busy.max()), 1) * 1.08)
     dress(ax, scope.title("Slots in use"), time, "slots")
-    key(ax, 3)
+    key(ax)
     return ax

@@ -98,5 +98,5 @@ def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
     count_axis(ax)
     unit = {HOUR: "hour", DAY: "day"}.get(outcomes.width, duration_text(outcomes.width))
     dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
-    key(ax, 4)
+    key(ax)
     return ax

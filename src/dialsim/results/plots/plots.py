@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dialsim.interface.errors import DialsimError
 from dialsim.results.plots.scope import Scope
 
 if TYPE_CHECKING:
@@ -54,11 +55,29 @@ class Plots:
 
         return draw_reach(self._scope(campaign), ax)
 
-    def answers(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """The share of dials answered by weekday and hour, as a heat map."""
+    def answers(
+        self,
+        campaign: str | None = None,
+        organization: str | None = None,
+        *,
+        attempt: int = 1,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """The share of dials answered by weekday and hour, as a heat map.
+
+        Of one attempt of each person, the first by default, for later ones go to people who are
+        harder to reach. Of a campaign or an organization, which must be named where there are
+        several: whose people are called in an hour would look like what the hour does.
+        """
         from dialsim.results.plots.answers import draw_answers
 
-        return draw_answers(self._scope(campaign), ax)
+        if campaign is not None:
+            return draw_answers(self._scope(campaign), attempt, ax)
+        owners = [block.name for block in self._result.reading.world.organizations]
+        if organization is None and len(owners) > 1:
+            raise DialsimError(f"say which organization: {', '.join(owners)}")
+        scope = Scope.of_organization(self._result.reading, organization)
+        return draw_answers(scope, attempt, ax)
 
     def story(self, recipient: int, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """One person's calls (position from 0): in the queue, dialling, ringing, talking."""
@@ -73,15 +92,20 @@ class Plots:
         return draw_deliveries(self._scope(campaign), ax)
 
     def funnel(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """From people over those reached to the steps that conversations came to."""
-        from dialsim.results.plots.funnel import draw_funnel
+        """From people over those reached to the steps that conversations came to.
 
-        summary = self._result.summary
-        if campaign is None:
-            return draw_funnel(summary, ax)
-        life = self._result.reading.find(campaign)
-        organization, place = life.position
-        return draw_funnel(summary.organizations[organization].campaigns[place], ax)
+        For each agent that has a funnel, with the people of its campaigns alone.
+        """
+        from dialsim.results.plots.funnel import draw_funnel, funnels
+
+        named = {life.position for life in self._scope(campaign).lives}
+        parts = [
+            part
+            for o, owner in enumerate(self._result.summary.organizations)
+            for c, part in enumerate(owner.campaigns)
+            if (o, c) in named
+        ]
+        return draw_funnel(funnels(parts), self._scope(campaign).name, ax)
 
     def _scope(self, campaign: str | None) -> Scope:
         return Scope.of_campaign(self._result.reading, campaign)

@@ -28,7 +28,7 @@ def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
     count_axis(ax)
     ax.set_ylim(0, max(progress.people, 1) * 1.12)
     dress(ax, scope.title("Progress"), label, "people")
-    key(ax, 4)
+    key(ax)
     return ax
 
 

@@ -59,7 +59,7 @@ def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
     ax.set_ylim(0, max(float(length.max()), 1) * 1.15)
     dress(ax, scope.title("The queue"), time, "calls in the queue")
     right.tick_params(labelfontfamily=list(families()), labelsize=8.5, labelcolor=BLUE)
-    key(ax, 4)
+    key(ax)
     return ax
 
 

@@ -57,5 +57,5 @@ def draw_reach(scope: Scope, ax: Axes | None) -> Axes:
     ax.set_xlim(0.4, max(len(shares), 2) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
     dress(ax, scope.title("Reach by attempt"), "attempt", "share of people")
-    key(ax, 2)
+    key(ax)
     return ax

@@ -11,7 +11,7 @@ from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus, Phase
 from dialsim.results.campaign_life import CampaignLife
-from dialsim.results.plots.ink import BLUE, GREEN, GREY, ORANGE, SKY, TEXT, families
+from dialsim.results.plots.ink import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, TEXT, families
 from dialsim.results.plots.picture import canvas, dress, key, note
 from dialsim.results.reading import Reading
 from dialsim.results.thai_time import date_text, duration_text, thai
@@ -114,7 +114,7 @@ def draw_story(reading: Reading, recipient: int, campaign: str | None, ax: Axes 
     dress(ax, title, "seconds from the dial", "")
     for state, color in COLORS.items():
         ax.fill_between([], [], color=color, label=state)
-    key(ax, 4)
+    key(ax)
     return ax
 
 
@@ -143,7 +143,7 @@ def _draw_call(ax: Axes, row: int, call: CallStory, left: int) -> None:
                 va="center",
                 family=list(families()),
                 fontsize=8,
-                color="black",
+                color=BLACK,
             )
     ax.annotate(
         call.status.value,
