@@ -172,8 +172,7 @@ def test_a_plan_s_levers_are_set_against_the_goal_as_their_runs_by_hand_are(
     assert (found.base.met, lines.evidence.met) == (False, True)
     earlier = sum(a - b for a, b in zip(more, base, strict=True)) / PAIRS
     assert lines.effects[0].difference == pytest.approx(earlier)
-    fact = goal_fact(found)
-    assert fact.question == "What would help to meet it?"
+    fact = goal_fact("What?", found)
     assert fact.answer == "Retries after 30 min or 2 lines more (7)"
     sooner = "organizations.0.campaigns.0.schedule.retryInterval=1800000"
     latest = max(finishes(by_hand(f"{LINES}=5", sooner)))
@@ -209,7 +208,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_what_would_help_at_the_close
 
 def test_where_no_lever_meets_the_goal_the_closest_is_named(scenario: Scenario) -> None:
     answer = planned(scenario, "mean(finish) <= 2026-01-05T02:10:00Z", (2, 4))
-    fact = goal_fact(helped(answer, scenario))
+    fact = goal_fact("What?", helped(answer, scenario))
     assert fact.answer == "No small change alone"
     assert fact.detail.startswith("Closest comes retries after 30 min, mean(finish) is ")
 
@@ -249,7 +248,7 @@ def test_figures_of_the_goal_that_no_table_of_effects_has_get_their_own(
     assert table.columns == ("reach_share", "dials")
     rows = dict(zip((row[0] for row in table.rows), table.rows, strict=True))
     assert " points " in rows["one attempt more"][1]
-    assert goal_fact(found).answer == "No small change alone"
+    assert goal_fact("What?", found).answer == "No small change alone"
     assert goal_effects(helped(planned(scenario, "mean(cost) <= 1", (4, 4)), scenario)) is None
 
 
@@ -300,9 +299,29 @@ def test_an_experiment_of_many_people_is_not_helped_without_being_asked(
     swept: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(what_if, "_BUDGET", 3000)
-    assert "What would help" not in page_of(swept, FurtherRuns()).words
+    words = page_of(swept, FurtherRuns()).words
+    assert (
+        words.count("What would help most: maxConcurrentCalls=4, the baseline? Not measured") == 1
+    )
+    why = (
+        "It takes 2 runs of each of 10 variants, which call 3,200 people; without being asked a "
+        "page calls 3,000. dialsim report DIR --what-if 2 measures it, DIR being the folder of "
+        "this page."
+    )
+    assert words.count(why) == 3  # of both variants, and where the table would stand
     monkeypatch.setattr(what_if, "_BUDGET", 3200)
     assert "(20 runs in all)" in page_of(swept, FurtherRuns()).words
+
+
+def test_a_plan_that_was_not_helped_says_why(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(what_if, "_BUDGET", 100)
+    answer = planned(scenario, "p95(finish) <= 2026-01-05T03:24:00Z", (5, 5))
+    words = Reader(plan_report(answer, scenario, None, FurtherRuns())).words
+    assert "What else would help? Not measured It takes 2 runs of each of 5 variants" in words
+    assert "What else would help It takes 2 runs" in words
+    assert "What else" not in Reader(plan_report(answer, scenario, None, FurtherRuns(0))).words
 
 
 def test_where_a_plan_has_more_runs_than_pairs_the_page_says_which_are_compared(

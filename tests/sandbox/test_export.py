@@ -88,7 +88,8 @@ def test_a_run_that_goes_on_is_exported_as_it_stands_and_can_be_steered_before()
     result.write_webhooks(lines)
     assert found["webhooks.jsonl"] == lines.getvalue()
     # with runs of the scenario, which know nothing of the command, it can't be compared
-    assert b"What would help" not in found["report.html"]
+    assert b"Not measured" in found["report.html"]
+    assert b"it was given commands from outside or is not over" in found["report.html"]
 
 
 def test_a_run_that_has_not_begun_can_be_exported() -> None:

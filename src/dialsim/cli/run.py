@@ -150,7 +150,7 @@ def _from_journal(journal: Path, out: Path | None, force: bool, form: str) -> No
     require_extra("run --from-journal")
     from dialsim.sandbox.replay import read
 
-    _show(read(journal), out, force, 0, form)
+    _show(read(journal), out, force, None, form)
 
 
 def _show(result: Result, out: Path | None, force: bool, what_if: int | None, form: str) -> None:

@@ -10,7 +10,7 @@ from dialsim.report.levers import AS_IT_IS
 from dialsim.report.plan_page import plan_page, setting_text
 from dialsim.report.replications_page import replications_page
 from dialsim.report.sweep_page import best_variants, sweep_page
-from dialsim.report.what_if import FurtherRuns, Place, people_called, what_would_help
+from dialsim.report.what_if import FurtherRuns, Place, WhatIf, people_called, what_would_help
 from dialsim.results.runs import run
 
 if TYPE_CHECKING:
@@ -67,5 +67,5 @@ def plan_report(
     places = [Place(value, answer.evidence.runs, asked_of(answer)[0])]
     called = sum(people_called(part.runs) for part in answer.tried)
     (what_if,) = what_would_help(scenario, seed, places, further, called)
-    helped = None if what_if is None else toward(answer, what_if)
+    helped = toward(answer, what_if) if isinstance(what_if, WhatIf) else what_if
     return plan_page(answer, run(value.of(scenario), seed=seed), helped).html()

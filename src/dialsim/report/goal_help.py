@@ -14,7 +14,7 @@ from dialsim.experiments.run_figures import INSTANTS
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.levers import SHORTER_RETRIES
 from dialsim.report.page import Fact
-from dialsim.report.what_if import Effect, WhatIf, effect
+from dialsim.report.what_if import Effect, NotMeasured, WhatIf, effect
 from dialsim.results.wording import FigureTable
 
 if TYPE_CHECKING:
@@ -115,9 +115,10 @@ def _closeness(part: Evidence) -> tuple[bool, float, float, float]:
     return part.met, -short, -hits, min(finding.margin for finding in part.findings)
 
 
-def goal_fact(helped: Toward) -> Fact:
+def goal_fact(question: str, helped: Toward | NotMeasured) -> Fact:
     """What else would help, in the figures of the goal."""
-    question = "What else would help?" if helped.met else "What would help to meet it?"
+    if isinstance(helped, NotMeasured):
+        return Fact(question, "Not measured", helped.said)
     found = helpful(helped)
     if not found:
         tried = f"None of {len(helped.pulls)} small changes brings the goal closer beyond chance."

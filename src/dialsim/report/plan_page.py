@@ -26,6 +26,7 @@ from dialsim.report.page import (
 )
 from dialsim.report.run_page import how_measured, made_from, retry_notes
 from dialsim.report.run_pictures import run_pictures
+from dialsim.report.what_if import NotMeasured
 from dialsim.results.result import Result
 from dialsim.results.wording import reach_text
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from dialsim.experiments.plan import Plan
 
 
-def plan_page(answer: Plan, example: Result, helped: Toward | None) -> Page:
+def plan_page(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -> Page:
     """The page of a plan; `example` is one run with the value found, or with what came closest.
 
     `helped` are the levers there, set against the goal, if they were measured.
@@ -61,7 +62,7 @@ def _runs(answer: Plan) -> int:
     return sum(part.replications for part in answer.tried)
 
 
-def _facts(answer: Plan, example: Result, helped: Toward | None) -> Iterator[Fact]:
+def _facts(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -> Iterator[Fact]:
     headline = wording.plan_headline(answer)
     if answer.path.endswith(".retryInterval"):
         headline += f" {SHORTER_RETRIES}"
@@ -76,7 +77,8 @@ def _facts(answer: Plan, example: Result, helped: Toward | None) -> Iterator[Fac
     yield holding_fact(f"What holds it back with {setting_text(answer)}?", found,
                        len(example.summary.campaigns))  # fmt: skip
     if helped is not None:
-        yield goal_fact(helped)
+        question = "What else would help?" if answer.met else "What would help to meet it?"
+        yield goal_fact(question, helped)
     if answer.evidence.cost is not None:
         currency = example.summary.currency
         cost = wording.amount_text("cost", answer.evidence.cost)
@@ -94,7 +96,7 @@ def _said(part: Evidence) -> str:
     return f"{'; '.join(found)} ({part.replications} runs)."
 
 
-def _sections(answer: Plan, example: Result, helped: Toward | None) -> list[Section]:
+def _sections(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -> list[Section]:
     sections = []
     if answer.warnings:
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
@@ -111,8 +113,10 @@ def _sections(answer: Plan, example: Result, helped: Toward | None) -> list[Sect
     return sections
 
 
-def _help_parts(helped: Toward, answer: Plan, currency: str | None) -> list[Part]:
+def _help_parts(helped: Toward | NotMeasured, answer: Plan, currency: str | None) -> list[Part]:
     """The goal's figures with each lever, then what the levers do to whole runs."""
+    if isinstance(helped, NotMeasured):
+        return [Text(helped.said)]
     what_if, setting = helped.what_if, setting_text(answer)
     tables = [goal_table(helped, setting), goal_effects(helped), effect_table(what_if, currency)]
     said = how_measured(setting, what_if.pairs, what_if.runs)

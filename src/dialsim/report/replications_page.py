@@ -11,7 +11,7 @@ from dialsim.report.inline import picture
 from dialsim.report.page import Fact, Facts, Notes, Page, Pictures, Section, Tables
 from dialsim.report.run_page import help_fact, help_parts, made_from
 from dialsim.report.run_pictures import run_pictures
-from dialsim.report.what_if import WhatIf
+from dialsim.report.what_if import Help
 from dialsim.results.held_back import percent
 from dialsim.results.result import Result
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dialsim.experiments.replications import Replications
 
 
-def replications_page(runs: Replications, first: Result, what_if: WhatIf | None) -> Page:
+def replications_page(runs: Replications, first: Result, helped: Help) -> Page:
     """The page of replications; `first` is the run of replication 0, which it shows as well."""
     table = runs.intervals()
     rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
@@ -29,7 +29,7 @@ def replications_page(runs: Replications, first: Result, what_if: WhatIf | None)
         _sure(finish, runs),
         _reach(rows, first),
         holding_fact("What holds it back?", holding(runs.figures), len(first.summary.campaigns)),
-        *([help_fact("What would help most?", what_if)] if what_if else []),
+        *([help_fact("What would help most?", helped)] if helped else []),
         *_cost(rows, first),
     ]
     return Page(
@@ -37,7 +37,7 @@ def replications_page(runs: Replications, first: Result, what_if: WhatIf | None)
         lead=runs.scenario.description or "",
         answer=_answer(finish, runs),
         facts=Facts(facts),
-        sections=_sections(runs, first, what_if),
+        sections=_sections(runs, first, helped),
         made_from=made_from(runs.scenario.name, f"seed {runs.seed}, {len(runs)} replications"),
     )
 
@@ -94,13 +94,13 @@ def _cost(rows: dict[Any, Any], first: Result) -> list[Fact]:
     return [Fact("What does it cost?", f"{mean} {first.summary.currency} on average", detail)]
 
 
-def _sections(runs: Replications, first: Result, what_if: WhatIf | None) -> list[Section]:
+def _sections(runs: Replications, first: Result, helped: Help) -> list[Section]:
     sections = []
     remarks = [*first.summary.warnings, *wording.precision_sentences(runs)]
     if remarks:
         sections.append(Section("Remarks", [Notes(remarks)]))
-    if what_if is not None:
-        sections.append(Section("What would help", help_parts(what_if, first.summary.currency)))
+    if helped is not None:
+        sections.append(Section("What would help", help_parts(helped, first.summary.currency)))
     sections.append(Section("All runs", [Pictures(_pictures(runs))]))
     sections.append(Section("Figures of all runs", [Tables(wording.replications_tables(runs))]))
     shown = run_pictures(first)

@@ -9,7 +9,13 @@ from dialsim.experiments.run_figures import figures_of
 from dialsim.report.levers import AS_IT_IS
 from dialsim.report.page import NAME
 from dialsim.report.run_page import run_page
-from dialsim.report.what_if import FurtherRuns, Place, Progress, what_would_help
+from dialsim.report.what_if import (
+    FurtherRuns,
+    NotMeasured,
+    Place,
+    Progress,
+    what_would_help,
+)
 from dialsim.results.result import Result
 
 
@@ -17,16 +23,31 @@ def run_report(result: Result, pairs: int | None = None, progress: Progress | No
     """The page of a run as HTML.
 
     What would help is measured by `pairs` runs of each lever (0: not at all; None: as many as a
-    page takes without being asked), but not of a run with campaigns that its scenario's text
-    doesn't have. `progress(done, total)` counts them. Raises DialsimError.
+    page takes without being asked), but not of a run that its scenario alone would not bring back:
+    one that is not over, or was given commands or campaigns from outside. `progress(done, total)`
+    counts them. Raises DialsimError.
     """
     world = result.trace.world
     further = FurtherRuns(pairs, progress=progress)
-    if world.has_added_campaigns:
-        return run_page(result, None).html()
+    if not _went_as_written(result):
+        return run_page(result, _NOT_COMPARABLE if pairs != 0 else None).html()
     places = [Place(AS_IT_IS, [figures_of(result)])]
     (what_if,) = what_would_help(world.scenario, world.seed, places, further)
     return run_page(result, what_if).html()
+
+
+_NOT_COMPARABLE = NotMeasured(
+    "This run did not go as its scenario says: it was given commands from outside or is not over, "
+    "so that runs of the scenario can't be compared with it"
+)
+
+
+def _went_as_written(result: Result) -> bool:
+    """Whether a run is over, and nobody gave it a command from outside."""
+    trace = result.trace
+    end = trace.world.scenario.clock.end
+    over = trace.idle if end is None else trace.end == end
+    return over and trace.turn == 0 and not trace.world.has_added_campaigns
 
 
 def write_run(

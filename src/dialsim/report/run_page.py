@@ -18,7 +18,7 @@ from dialsim.report.page import (
     Text,
 )
 from dialsim.report.run_pictures import run_pictures
-from dialsim.report.what_if import WhatIf, best
+from dialsim.report.what_if import Help, NotMeasured, WhatIf, best
 from dialsim.results.held_back import percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
@@ -27,15 +27,15 @@ from dialsim.results.wording import FigureTable, answers, reach_text, tables
 from dialsim.version import __version__
 
 
-def run_page(result: Result, what_if: WhatIf | None) -> Page:
-    """The page of a run, with the levers measured for it, if they were."""
+def run_page(result: Result, helped: Help) -> Page:
+    """The page of a run, with the levers measured for it, or why they were not."""
     summary = result.summary
     facts = [
         _finish(summary),
-        _sure(summary, what_if),
+        _sure(summary, helped),
         _reach(summary),
         _held_back(summary),
-        *([help_fact("What would help most?", what_if)] if what_if else []),
+        *([help_fact("What would help most?", helped)] if helped else []),
         *_cost(summary),
     ]
     return Page(
@@ -43,7 +43,7 @@ def run_page(result: Result, what_if: WhatIf | None) -> Page:
         lead=_lead(result),
         answer=_answer(summary),
         facts=Facts(facts),
-        sections=[*_sections(result, what_if)],
+        sections=[*_sections(result, helped)],
         made_from=_made_from(result),
     )
 
@@ -87,17 +87,17 @@ def _finish(summary: Summary) -> Fact:
     return Fact("Will it finish?", yes, f"{minute_text(_ms(summary))} Thai time, {days}.")
 
 
-def _sure(summary: Summary, what_if: WhatIf | None) -> Fact:
+def _sure(summary: Summary, helped: Help) -> Fact:
     question = "How sure is that?"
-    if what_if is None:
+    if not isinstance(helped, WhatIf):
         return Fact(
             question,
             "One run",
             f"Seed {summary.seed}. Other chance gives other figures: dialsim run --replications "
             "tells how much.",
         )
-    said = spread(what_if)
-    runs = f"{what_if.pairs} runs with different chance"
+    said = spread(helped)
+    runs = f"{helped.pairs} runs with different chance"
     return Fact(question, runs, f"{said[0].upper()}{said[1:]}.")
 
 
@@ -126,13 +126,15 @@ def _held_back(summary: Summary) -> Fact:
     return Fact("What holds it back?", f"{head}{which}", rest)
 
 
-def help_fact(question: str, what_if: WhatIf) -> Fact:
+def help_fact(question: str, helped: WhatIf | NotMeasured) -> Fact:
     """The lever that helps most."""
-    lever = best(what_if)
+    if isinstance(helped, NotMeasured):
+        return Fact(question, "Not measured", helped.said)
+    lever = best(helped)
     if lever is None:
-        tried = f"None of {len(what_if.levers)} small changes makes a difference beyond chance."
+        tried = f"None of {len(helped.levers)} small changes makes a difference beyond chance."
         return Fact(question, "Nothing that was tried", tried)
-    finish, reached = finish_effect(lever, what_if), number_effect(lever.reached)
+    finish, reached = finish_effect(lever, helped), number_effect(lever.reached)
     detail = f"Finish: {finish}. People reached: {reached}."
     if lever.shortens_retries:
         detail += f" {SHORTER_RETRIES}"
@@ -150,25 +152,27 @@ def _cost(summary: Summary) -> Iterator[Fact]:
     yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", each)
 
 
-def _sections(result: Result, what_if: WhatIf | None) -> Iterator[Section]:
+def _sections(result: Result, helped: Help) -> Iterator[Section]:
     summary = result.summary
     if len(summary.campaigns) > 1:
         yield Section("Campaign by campaign", [Table(_by_campaign(summary))])
     remarks = [*summary.warnings, *(f"{p.action}: {p.message}" for p in summary.refused)]
     if remarks:
         yield Section("Remarks", [Notes(remarks)])
-    if what_if is not None:
-        yield Section("What would help", help_parts(what_if, summary.currency))
+    if helped is not None:
+        yield Section("What would help", help_parts(helped, summary.currency))
     pictures = run_pictures(result)
     if pictures:
         yield Section("How it goes", pictures)
     yield Section("Figures", [Tables([_upright(table) for table in tables(summary)])])
 
 
-def help_parts(what_if: WhatIf, currency: str | None) -> list[Part]:
+def help_parts(helped: WhatIf | NotMeasured, currency: str | None) -> list[Part]:
     """How the levers were measured, and what came of each."""
-    said = how_measured("the scenario as it is", what_if.pairs, what_if.runs)
-    return [Text(said), Table(effect_table(what_if, currency)), *retry_notes([what_if])]
+    if isinstance(helped, NotMeasured):
+        return [Text(helped.said)]
+    said = how_measured("the scenario as it is", helped.pairs, helped.runs)
+    return [Text(said), Table(effect_table(helped, currency)), *retry_notes([helped])]
 
 
 def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:

@@ -16,7 +16,7 @@ from dialsim.report.inline import SIZE, picture
 from dialsim.report.levers import SHORTER_RETRIES, shortens_retries
 from dialsim.report.page import Fact, Facts, Page, Part, Picture, Pictures, Section, Table, Text
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
-from dialsim.report.what_if import WhatIf
+from dialsim.report.what_if import Help, NotMeasured, WhatIf
 from dialsim.results.wording import FigureTable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def sweep_page(
     compared: pd.DataFrame,
     baseline: str,
     seed: int,
-    helped: Mapping[str, WhatIf | None],
+    helped: Mapping[str, Help],
 ) -> Page:
     """The page of a sweep; `compared` are its differences to the variant `baseline`.
 
@@ -120,16 +120,16 @@ def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
     return {name for name, varied in scenarios.items() if shortens_retries(varied, base)}
 
 
-def _closer(found: Sweep, baseline: str, helped: Mapping[str, WhatIf | None]) -> Iterator[Fact]:
+def _closer(found: Sweep, baseline: str, helped: Mapping[str, Help]) -> Iterator[Fact]:
     """What holds the baseline back and the best, and what would help there."""
     figures = _by_name(found)
-    for name, what_if in helped.items():
+    for name, measured in helped.items():
         which = f"{name}, the baseline" if name == baseline else name
         campaigns = sum(part.scope == "campaign" for part in figures[name][0].scopes)
         question = f"What holds it back: {which}?"
         yield holding_fact(question, holding(figures[name]), campaigns)
-        if what_if is not None:
-            yield help_fact(f"What would help most: {which}?", what_if)
+        if measured is not None:
+            yield help_fact(f"What would help most: {which}?", measured)
 
 
 def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
@@ -165,7 +165,7 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
 
 
 def _sections(
-    found: Sweep, compared: pd.DataFrame, baseline: str, helped: Mapping[str, WhatIf | None]
+    found: Sweep, compared: pd.DataFrame, baseline: str, helped: Mapping[str, Help]
 ) -> Iterator[Section]:
     tables = wording.sweep_tables(found, compared, baseline)
     said = "After ± stands half the width of the 95 % interval of the mean difference."
@@ -188,9 +188,15 @@ def _holding_table(found: Sweep) -> FigureTable:
     return FigureTable("Variant", ("reason", "how often", "in the first such run"), tuple(rows))
 
 
-def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, WhatIf | None]) -> Iterator[Part]:
+def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, Help]) -> Iterator[Part]:
     """The levers of each variant that is looked at more closely."""
-    measured = {name: what_if for name, what_if in helped.items() if what_if is not None}
+    yield from (
+        Text(said)
+        for said in dict.fromkeys(
+            reason.said for reason in helped.values() if isinstance(reason, NotMeasured)
+        )
+    )
+    measured = {name: found for name, found in helped.items() if isinstance(found, WhatIf)}
     if not measured:
         return
     pairs = next(iter(measured.values())).pairs

@@ -33,6 +33,8 @@ _BUDGET = 250_000
 """People called in all runs together that a page takes without being asked."""
 _SHARE = 4
 """Or one in so many of the people called in an experiment's own runs, if that is more."""
+_FEWEST = 2
+"""Pairs of runs."""
 _IN_THIS_PROCESS = 150_000
 
 
@@ -115,19 +117,40 @@ class WhatIf:
         return self.pairs * (len(self.levers) + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """What would help was not measured: why, and the `command` that does it, if one does."""
+
+    why: str
+    command: str = ""
+
+    @property
+    def said(self) -> str:
+        """In a sentence or two."""
+        if not self.command:
+            return f"{self.why}."
+        return f"{self.why}. {self.command} measures it, DIR being the folder of this page."
+
+
+Help = WhatIf | NotMeasured | None
+"""None where nothing could help, or nobody wants to know."""
+
+
 def what_would_help(
     scenario: Scenario,
     seed: int | None,
     places: Sequence[Place],
     further: FurtherRuns,
     called: int = 0,
-) -> list[WhatIf | None]:
-    """The levers of some places, all measured at once; None where none is, or could be, pulled.
+) -> list[Help]:
+    """The levers of some places, all measured at once.
 
     `seed` is that of all runs, None for the scenario's. `called` are the people called in all runs
     of an experiment. A lever that the scenario can't have is left out. Raises ExperimentError if a
     CSV of the scenario was changed since it was loaded.
     """
+    if further.pairs == 0:
+        return [None for _ in places]
     pulled = [_possible(scenario, place) for place in places]
     variants = [
         variant
@@ -137,11 +160,18 @@ def what_would_help(
     ]
     people = sum(people_called(place.runs[:1]) * (len(listed) + 1)
                  for place, listed in zip(places, pulled, strict=True))  # fmt: skip
+    if not variants:
+        return [None for _ in places]
     pairs = further.pairs
     if pairs is None:
         pairs = affordable_pairs(people, min(len(place.runs) for place in places), called)
-    if not pairs or not variants:
-        return [None for _ in places]
+    if not pairs:
+        reason = NotMeasured(
+            f"It takes {_FEWEST} runs of each of {len(variants)} variants, which call "
+            f"{_FEWEST * people:,} people; without being asked a page calls {_budget(called):,}",
+            f"dialsim report DIR --what-if {_FEWEST}",
+        )
+        return [reason if listed else None for listed in pulled]
     jobs = further.jobs
     if jobs is None and people * pairs <= _IN_THIS_PROCESS:
         jobs = 1
@@ -165,14 +195,18 @@ def people_called(runs: Iterable[RunFigures]) -> int:
 
 
 def affordable_pairs(people: int, known: int = 1, called: int = 0) -> int:
-    """How many pairs of runs a page takes without being asked; 0 if even two were too much.
+    """How many pairs of runs a page takes without being asked; 0 if even the fewest are too many.
 
     `people` are those to be called for a pair of each lever, `known` the runs without a lever
     that there are, `called` as in `what_would_help`.
     """
-    pairs = max(_BUDGET, called // _SHARE) // max(1, people)
+    pairs = _budget(called) // max(1, people)
     most = max(MOST_PAIRS, min(known, MOST_PAIRS_OF_MANY))
-    return min(pairs, most) if pairs >= 2 else 0
+    return min(pairs, most) if pairs >= _FEWEST else 0
+
+
+def _budget(called: int) -> int:
+    return max(_BUDGET, called // _SHARE)
 
 
 @dataclass(frozen=True, slots=True)

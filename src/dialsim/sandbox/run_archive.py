@@ -23,14 +23,11 @@ def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
     """A zip file of all tables, webhooks, summary and report of a run so far, read from its start.
 
     The file has no name: it is gone when it is closed. It takes as long as writing the folder;
-    `trace` must not grow meanwhile. API keys in the scenario are masked unless `api_keys`. What
-    would help is measured, as for the folder, where the run is over and went as its scenario says:
-    other runs can't be compared with it.
+    `trace` must not grow meanwhile. API keys in the scenario are masked unless `api_keys`.
     """
     with TemporaryDirectory(prefix="dialsim-export-") as place:
         shown = trace if api_keys else _masked(trace)
-        pairs = None if _is_plain(trace) else 0
-        folder = write_run(Result(shown), Path(place) / "run", pairs=pairs)
+        folder = write_run(Result(shown), Path(place) / "run")
         packed = TemporaryFile()  # noqa: SIM115 - whoever asked closes it
         try:
             with zipfile.ZipFile(packed, "w") as archive:
@@ -47,13 +44,6 @@ def _masked(trace: Trace) -> Trace:
     world = copy(trace.world)
     world.scenario = with_masked_keys(world.scenario)
     return replace(trace, world=world)
-
-
-def _is_plain(trace: Trace) -> bool:
-    """Whether a run is over, and nobody gave it a command from outside."""
-    end = trace.world.scenario.clock.end
-    over = trace.idle if end is None else trace.end == end
-    return over and trace.turn == 0
 
 
 def _add(archive: zipfile.ZipFile, path: Path, at: int) -> None:
