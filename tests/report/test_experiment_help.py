@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from math import ceil
 from pathlib import Path
@@ -131,6 +132,45 @@ def test_every_variant_of_a_sweep_is_named_with_what_holds_it_back(swept: Sweep)
         assert most is not None
         assert f"{variant.name} {most.reason} {most.how_often} {most.said}" in page.words
     assert "What would help" not in page.words
+
+
+TRIES = "organizations.Acme.campaigns.0.schedule.maxAttempts"
+
+
+def test_who_is_done_first_because_fewer_people_are_reached_is_not_the_answer(
+    scenario: Scenario,
+) -> None:
+    variants = [
+        Variant("as it is", ()),
+        Variant("one attempt", (Change(TRIES, "1"),)),
+        Variant("eight lines", (Change(LINES, "8"),)),
+    ]
+    found = sweep(scenario, variants, 8, jobs=1)
+    page = page_of(found, FurtherRuns(0), "as it is")
+    runs = found.runs.groupby("variant")[["finish_seconds", "people_reached"]]
+    finish, reached = runs.median()["finish_seconds"], runs.mean()["people_reached"]
+    assert finish.idxmin() == "one attempt"
+    assert finish["eight lines"] < finish["as it is"]
+    fewer = reached["as it is"] - reached["one attempt"]
+    assert fewer > reached["as it is"] / 6
+    assert page.headings[1][1] == "Done first: eight lines"
+    assert "What finishes first? eight lines Half of the runs are done by Mon 5 Jan " in page.words
+    assert f"Thai time, but it reaches {fewer:,.0f} people fewer than as it is." in page.words
+    # against the one attempt, two reach more, and take longer
+    other = page_of(found, FurtherRuns(0), "one attempt")
+    assert other.headings[1][1] == "Done first: one attempt"
+    assert re.search(r"What reaches most people\? as it is .* Finish: \+.* real\.", other.words)
+
+
+def test_where_no_variant_finishes_in_all_runs_that_is_said(scenario: Scenario) -> None:
+    cut = dialsim.loads(
+        SCENARIO.replace(
+            "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:09:00Z}"
+        )
+    )
+    found = sweep(cut, {LINES: [4, 5]}, 3, jobs=1)
+    words = page_of(found, FurtherRuns(0)).words
+    assert "What finishes first? None finishes in all its runs Each finishes in 0 of 3" in words
 
 
 def test_variants_that_are_alike_in_a_figure_have_no_best(scenario: Scenario) -> None:

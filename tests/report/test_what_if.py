@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from math import inf
 
 import pytest
 
 import dialsim
-from dialsim.experiments.run_figures import figures_of
+from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
 from dialsim.report.levers import AS_IT_IS, SHORTER_RETRIES, levers
 from dialsim.report.run_folder import run_report
@@ -13,6 +14,7 @@ from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     Effect,
     FurtherRuns,
+    Lever,
     Place,
     WhatIf,
     affordable_pairs,
@@ -172,6 +174,55 @@ def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None
     assert lever.finish.difference == pytest.approx(sum(differences) / 3)
     assert lever.finish.low < lever.finish.difference < lever.finish.high
     assert best(measured) in measured.levers
+
+
+HOUR = 3600.0
+
+
+def weighed(finish: float, *levers: tuple[str, float, float]) -> WhatIf:
+    """Levers with real effects on finish (seconds) and people reached, of 1,000 within a day."""
+    day = 24 * HOUR * 1000
+    values = {"finish": finish * day, "people_reached": 1000, "reach_share": 0.5}
+    base = RunFigures(0, 0, (ScopeFigures("run", None, None, values),))
+
+    def effect(difference: float) -> Effect:
+        return Effect(difference, difference - 1, difference + 1, real=difference != 0)
+
+    return WhatIf(
+        (base, base, base),
+        tuple(
+            Lever(name, (base, base, base), False, effect(seconds), effect(people))
+            for name, seconds, people in levers
+        ),
+    )
+
+
+def advised(finish: float, *levers: tuple[str, float, float]) -> str | None:
+    found = best(weighed(finish, *levers))
+    return found and found.name
+
+
+def test_advice_weighs_the_people_reached_with_the_finish() -> None:
+    fewer = ("fewer people", -10 * HOUR, -170)
+    lines = ("more lines", -2 * HOUR, 0)
+    tries = ("more attempts", 2 * HOUR, 300)
+    assert advised(1, fewer, lines, tries) == "more lines"
+    assert advised(1, fewer, tries) is None
+    assert advised(1, ("hardly fewer", -10 * HOUR, -9), lines) == "hardly fewer"
+    assert advised(1, ("more, and hardly later", 0.2 * HOUR, 300)) == "more, and hardly later"
+    # where runs don't finish, people are what is missing
+    assert advised(inf, fewer, lines, ("a later end", 0, 300)) == "a later end"
+    assert advised(inf, fewer, ("more lines", -inf, 0)) == "more lines"
+
+
+def test_what_helps_one_thing_at_the_price_of_another_is_named_with_its_price() -> None:
+    levers = ("fewer people", -10 * HOUR, -170), ("more attempts", 2 * HOUR, 300)
+    fact = help_fact("What?", weighed(1, *levers))
+    assert fact.answer == "Nothing that was tried"
+    assert fact.detail.startswith(
+        "None of 2 small changes helps without a price. Fewer people: Finish: 10 h earlier (± 1 s)."
+        " People reached: –170 (± 1.0). More attempts: Finish: 2 h later"
+    )
 
 
 def test_a_page_takes_few_runs_of_few_people_and_none_of_many() -> None:

@@ -45,7 +45,7 @@ def sweep_report(
     `seed` is what the sweep was given, None for that of each variant. What would help is measured
     for the baseline, and for the variant that the page names first.
     """
-    named = dict.fromkeys([baseline, *[*best_variants(found).values()][:1]])
+    named = dict.fromkeys([baseline, *[*best_variants(found, compared).values()][:1]])
     runs = {variant.name: (variant, figures)
             for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
     places = [Place(*runs[name]) for name in named]

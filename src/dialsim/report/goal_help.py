@@ -14,7 +14,7 @@ from dialsim.experiments.run_figures import INSTANTS
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.levers import SHORTER_RETRIES
 from dialsim.report.page import Fact
-from dialsim.report.what_if import Effect, NotMeasured, WhatIf, effect
+from dialsim.report.what_if import Effect, Lever, NotMeasured, WhatIf, effect, loses
 from dialsim.results.wording import FigureTable
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ class Pull:
     Effects on `finish` are in seconds, others in the figure's unit.
     """
 
+    lever: Lever
     evidence: Evidence
     effects: tuple[Effect, ...]
-    shortens_retries: bool
 
     @property
     def name(self) -> str:
         """The lever's name."""
-        return str(self.evidence.value)
+        return self.lever.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ def toward(answer: Plan, what_if: WhatIf) -> Toward:
         weigh("as it is", goal, what_if.base, _CONFIDENCE, answer.evidence.prior),
         tuple(
             Pull(
+                lever,
                 weigh(lever.name, goal, lever.runs, _CONFIDENCE, answer.evidence.prior),
                 tuple(_effect(clause, lever.runs, what_if.base) for clause in goal.clauses),
-                lever.shortens_retries,
             )
             for lever in what_if.levers
         ),
@@ -94,7 +94,8 @@ def _effect(clause: Clause, runs: Sequence[RunFigures], base: Sequence[RunFigure
 def helpful(helped: Toward) -> list[Pull]:
     """The levers that bring the goal closer, or meet it with more to spare; the best first.
 
-    The change must be real, in the figure of the clause that is furthest from being met.
+    The change must be real, in the figure of the clause that is furthest from being met, and no
+    lever counts that costs people who would be reached without it.
     """
     margins = [finding.margin for finding in helped.base.findings]
     tightest = margins.index(min(margins))
@@ -105,6 +106,7 @@ def helpful(helped: Toward) -> list[Pull]:
         if pull.effects[tightest].real
         and sign * pull.effects[tightest].difference < 0
         and _closeness(pull.evidence) >= _closeness(helped.base)
+        and not loses(helped.what_if, pull.lever)
     ]
     return sorted(found, key=lambda pull: _closeness(pull.evidence), reverse=True)
 
@@ -125,7 +127,7 @@ def goal_fact(question: str, helped: Toward | NotMeasured) -> Fact:
         return Fact(question, "Nothing that was tried", tried)
     meeting = [pull for pull in found if pull.evidence.met][:_NAMED]
     named = found[:1] if helped.met or not meeting else meeting
-    note = f" {SHORTER_RETRIES}" if any(pull.shortens_retries for pull in named) else ""
+    note = f" {SHORTER_RETRIES}" if any(pull.lever.shortens_retries for pull in named) else ""
     if not helped.met and not meeting:
         detail = f"Closest comes {_said(found[0], helped)}.{note}"
         return Fact(question, "No small change alone", detail)

@@ -18,7 +18,7 @@ from dialsim.report.page import (
     Text,
 )
 from dialsim.report.run_pictures import run_pictures
-from dialsim.report.what_if import Help, NotMeasured, WhatIf, best
+from dialsim.report.what_if import Help, Lever, NotMeasured, WhatIf, best, dear
 from dialsim.results.held_back import percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
@@ -132,13 +132,21 @@ def help_fact(question: str, helped: WhatIf | NotMeasured) -> Fact:
         return Fact(question, "Not measured", helped.said)
     lever = best(helped)
     if lever is None:
-        tried = f"None of {len(helped.levers)} small changes makes a difference beyond chance."
-        return Fact(question, "Nothing that was tried", tried)
-    finish, reached = finish_effect(lever, helped), number_effect(lever.reached)
-    detail = f"Finish: {finish}. People reached: {reached}."
+        prices = [f"{traded.name[0].upper()}{traded.name[1:]}: {_effects(traded, helped)}"
+                  for traded in dear(helped)]  # fmt: skip
+        what = "helps without a price" if prices else "makes a difference beyond chance"
+        tried = f"None of {len(helped.levers)} small changes {what}."
+        return Fact(question, "Nothing that was tried", " ".join([tried, *prices]))
+    detail = _effects(lever, helped)
     if lever.shortens_retries:
         detail += f" {SHORTER_RETRIES}"
     return Fact(question, lever.name[0].upper() + lever.name[1:], detail)
+
+
+def _effects(lever: Lever, what_if: WhatIf) -> str:
+    """What a lever does to both."""
+    finish, reached = finish_effect(lever, what_if), number_effect(lever.reached)
+    return f"Finish: {finish}. People reached: {reached}."
 
 
 def _cost(summary: Summary) -> Iterator[Fact]:

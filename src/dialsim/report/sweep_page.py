@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.sweep import Sweep
 
-_Rows = dict[tuple[str, str], dict[str, Any]]
-
 
 def sweep_page(
     found: Sweep,
@@ -39,14 +37,13 @@ def sweep_page(
 
     `helped` are the variants that are looked at more closely, with their levers, if measured.
     """
-    best = best_variants(found)
+    best = best_variants(found, compared)
     count = len(found.variants)
     which = f"seed {seed}, {count} variants with {found.replications} replications each"
-    headline = wording.sweep_headline(found)
     return Page(
         title=found.scenario.name,
         lead=found.scenario.description or "",
-        answer=f"{next(iter(best)).verdict}: {next(iter(best.values()))}" if best else headline,
+        answer=_answer(found, compared, best),
         facts=Facts([*_facts(found, compared, baseline, best), *_closer(found, baseline, helped)]),
         sections=[*_sections(found, compared, baseline, helped)],
         made_from=made_from(found.scenario.name, which),
@@ -55,59 +52,137 @@ def sweep_page(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of the variants: of which figure the mean is to be small (1) or large (-1)."""
+    """What is asked of the variants: of which estimate the value is to be small (1) or large (-1).
+
+    `without_loss` says that a variant doesn't count that reaches fewer people than the baseline.
+    """
 
     figure: str
+    estimate: str
     sign: int
     text: str
     verdict: str
+    without_loss: bool
 
 
 _QUESTIONS = (
-    Question("finish_seconds", 1, "What finishes first?", "Done first"),
-    Question("people_reached", -1, "What reaches most people?", "Most people reached"),
-    Question("cost", 1, "What costs least?", "Lowest cost"),
+    Question("finish_seconds", "p50", 1, "What finishes first?", "Done first", True),
+    Question(
+        "people_reached", "mean", -1, "What reaches most people?", "Most people reached", False
+    ),
+    Question("cost", "mean", 1, "What costs least?", "Lowest cost", True),
 )
+_SMALL = 0.01
+"""Losing so few of the people reached is no reason to put a variant aside."""
 
 
-def best_variants(found: Sweep) -> dict[Question, str]:
-    """The best variant by each figure in which they differ, most important figure first."""
-    best = {}
-    for question, means in _means(found).items():
-        if len(set(means.values())) > 1 or len(found.variants) == 1:
-            best[question] = min(means, key=lambda name: question.sign * means[name])
+def best_variants(found: Sweep, compared: pd.DataFrame) -> dict[Question, str]:
+    """The best variant by each figure in which they differ, most important figure first.
+
+    The first to finish, and the cheapest, are not among those that really reach fewer people than
+    the baseline: to call fewer people is always sooner done.
+    """
+    lost, best = _lost(compared), {}
+    for question, values in _values(found).items():
+        kept = {name: value for name, value in values.items()
+                if not (question.without_loss and name in lost)} or values  # fmt: skip
+        if len(set(values.values())) > 1 or len(found.variants) == 1:
+            best[question] = min(kept, key=lambda name: question.sign * kept[name])
     return best
 
 
-def _means(found: Sweep) -> dict[Question, dict[str, float]]:
-    """The means of each figure, of the variants that have it in all their runs."""
+def _values(found: Sweep) -> dict[Question, dict[str, float]]:
+    """The value of each figure, of the variants that have it in all their runs."""
     table = found.intervals()
     rows = wording.by_variant(table[table["scope"] == "run"])
     known = {
         question: {
-            variant.name: float(mean)
+            variant.name: float(rows[variant.name, question.figure][question.estimate])
             for variant in found.variants
-            if isfinite(mean := rows[variant.name, question.figure]["mean"])
+            if isfinite(rows[variant.name, question.figure]["mean"])
         }
         for question in _QUESTIONS
         if question.figure != "cost" or found.scenario.costs is not None
     }
-    return {question: means for question, means in known.items() if means}
+    return {question: values for question, values in known.items() if values}
+
+
+def _lost(compared: pd.DataFrame) -> dict[str, float]:
+    """By how many people the variants fall behind the baseline that really reach fewer."""
+    rows = compared[(compared["scope"] == "run") & (compared["figure"] == "people_reached")]
+    return {
+        row["variant"]: -row["difference"]
+        for row in rows.to_dict("records")
+        if row["real"] and -row["difference"] > _SMALL * row["baseline_mean"]
+    }
+
+
+def _answer(found: Sweep, compared: pd.DataFrame, best: Mapping[Question, str]) -> str:
+    """The first to finish, or what else tells the variants apart; and whether that is chance."""
+    if not best:
+        return wording.sweep_headline(found)
+    question, name = next(iter(best.items()))
+    said = f"{question.verdict}: {name}"
+    if name in _lost(compared):
+        return f"{said}, which reaches fewer people"
+    row = _rows(compared).get((name, question.figure))
+    return f"{said}, which may be chance" if row is not None and not row["real"] else said
 
 
 def _facts(
     found: Sweep, compared: pd.DataFrame, baseline: str, best: Mapping[Question, str]
 ) -> Iterator[Fact]:
     """The best variant by each figure, and how it differs from the baseline."""
-    differences = wording.by_variant(compared[compared["scope"] == "run"])
-    sooner = _with_shorter_retries(found, baseline)
-    for question, means in _means(found).items():
+    sooner, lost = _with_shorter_retries(found, baseline), _lost(compared)
+    known = _values(found)
+    if _QUESTIONS[0] not in known:
+        yield _unfinished(found)
+    for question, values in known.items():
         name = best.get(question)
-        mean = _mean(found, question.figure, means[name or next(iter(means))])
-        against = "" if name is None else _against(differences, name, question.figure, baseline)
-        note = f" {SHORTER_RETRIES}" if name in sooner else ""
-        yield Fact(question.text, name or "All are alike", f"{mean} on average{against}.{note}")
+        said = _said(found, question, values[name or next(iter(values))])
+        against = "" if name is None else _against(compared, name, question.figure, baseline)
+        notes = [f"{said}{against}."]
+        if name in lost:
+            notes.append(f"It reaches {lost[name]:,.0f} people fewer than {baseline}.")
+        first = min(values, key=lambda other: question.sign * values[other])
+        if name is not None and first != name and first in lost:
+            notes.append(
+                f"{first}: {_said(found, question, values[first])}, but it reaches "
+                f"{lost[first]:,.0f} people fewer than {baseline}."
+            )
+        if question.sign < 0 and name is not None:
+            notes.append(_price(compared, name))
+        if name in sooner:
+            notes.append(SHORTER_RETRIES)
+        yield Fact(question.text, name or "All are alike", " ".join(filter(None, notes)))
     yield _sure(found, compared, baseline)
+
+
+def _unfinished(found: Sweep) -> Fact:
+    """Where no variant finishes in all its runs: which does most often."""
+    table = found.intervals()
+    rows = wording.by_variant(table[table["scope"] == "run"])
+    done = {
+        variant.name: int(row["runs"] - row["unfinished"])
+        for variant in found.variants
+        if (row := rows[variant.name, "finish_seconds"])["runs"]
+    }
+    question = _QUESTIONS[0].text
+    if not done:
+        return Fact(question, "Nothing was scheduled")
+    most = max(done, key=lambda name: done[name])
+    detail = f"{most} finishes in {done[most]} of {found.replications} runs, the others in fewer."
+    if len({*done.values()}) == 1:
+        detail = f"Each finishes in {done[most]} of {found.replications} runs."
+    return Fact(question, "None finishes in all its runs", detail)
+
+
+def _price(compared: pd.DataFrame, name: str) -> str:
+    """What reaching most people costs in time, if it does."""
+    row = _rows(compared).get((name, "finish_seconds"))
+    if row is None or not row["real"] or not row["difference"] > 0:
+        return ""
+    return f"Finish: {wording.difference_text(row)}."
 
 
 def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
@@ -137,17 +212,22 @@ def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
     return dict(zip(names, found.figures, strict=True))
 
 
-def _mean(found: Sweep, figure: str, mean: float) -> str:
-    if figure == "finish_seconds":
-        return f"{wording.when_text(mean, found)} Thai time"
-    unit = found.scenario.costs.currency if figure == "cost" and found.scenario.costs else "people"
-    return f"{wording.amount_text(figure, mean)} {unit}"
+def _said(found: Sweep, question: Question, value: float) -> str:
+    if question.figure == "finish_seconds":
+        return f"Half of the runs are done by {wording.when_text(value, found)} Thai time"
+    costs = found.scenario.costs
+    unit = costs.currency if question.figure == "cost" and costs else "people"
+    return f"{wording.amount_text(question.figure, value)} {unit} on average"
 
 
-def _against(differences: _Rows, variant: str, figure: str, baseline: str) -> str:
-    if (variant, figure) not in differences:
-        return ""
-    return f"; against {baseline}: {wording.difference_text(differences[variant, figure])}"
+def _against(compared: pd.DataFrame, variant: str, figure: str, baseline: str) -> str:
+    row = _rows(compared).get((variant, figure))
+    return "" if row is None else f"; against {baseline}: {wording.difference_text(row)}"
+
+
+def _rows(compared: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """The differences of whole runs by variant and figure."""
+    return wording.by_variant(compared[compared["scope"] == "run"])
 
 
 def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:

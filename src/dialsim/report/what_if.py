@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -260,19 +260,52 @@ def effect(values: NDArray[np.float64], base: NDArray[np.float64]) -> Effect:
     return Effect(found.estimate, found.low, found.high, found.p_value < 0.05)
 
 
-def best(what_if: WhatIf) -> Lever | None:
-    """The lever that helps most: to finish, or where people are lost, to reach them.
+_SMALL = 0.01
+"""So much of the people reached, or of the time, is no price for more of the other."""
 
-    Only real effects count; None if there is none.
+
+def best(what_if: WhatIf) -> Lever | None:
+    """The lever that helps most: to finish, or where runs don't finish, to reach people.
+
+    Only real effects count, and none that the other pays for: who is done first because fewer
+    people are reached is not helped. None if no lever helps so.
     """
-    runs = [run.scopes[0].values for run in what_if.base]
-    complete = all(isfinite(run["finish"]) and not run["people_expired"] for run in runs)
-    for figure, sign in (("finish", -1), ("reached", 1)) if complete else (("reached", 1),):
-        gains = [
-            (sign * effect.difference, lever)
-            for lever in what_if.levers
-            if (effect := getattr(lever, figure)).real and sign * effect.difference > 0
-        ]
-        if gains:
-            return max(gains, key=lambda gain: gain[0])[1]
-    return None
+    complete = all(isfinite(run.scopes[0].values["finish"]) for run in what_if.base)
+    sooner = [lever for lever in what_if.levers if _sooner(lever) and not loses(what_if, lever)]
+    more = [lever for lever in what_if.levers if _more(lever) and not _delays(what_if, lever)]
+    earliest = min(sooner, key=lambda lever: lever.finish.difference, default=None)
+    most = max(more, key=lambda lever: lever.reached.difference, default=None)
+    return (earliest or most) if complete else (most or earliest)
+
+
+def dear(what_if: WhatIf) -> list[Lever]:
+    """The levers that help in one thing, but cost another: earlier for fewer, or more but later."""
+    return [
+        lever
+        for lever in what_if.levers
+        if (_sooner(lever) and loses(what_if, lever)) or (_more(lever) and _delays(what_if, lever))
+    ]
+
+
+def loses(what_if: WhatIf, lever: Lever) -> bool:
+    """Whether a lever really costs people who would be reached without it."""
+    reached = float(np.mean(_values("people_reached", what_if.base)))
+    return lever.reached.real and -lever.reached.difference > _SMALL * reached
+
+
+def _delays(what_if: WhatIf, lever: Lever) -> bool:
+    """Whether a lever really costs time."""
+    taken = [
+        (run.scopes[0].values["finish"] - run.start) / 1000
+        for run in what_if.base
+        if run.start is not None and isfinite(run.scopes[0].values["finish"])
+    ]
+    return lever.finish.real and lever.finish.difference > _SMALL * float(np.mean(taken or [inf]))
+
+
+def _sooner(lever: Lever) -> bool:
+    return lever.finish.real and lever.finish.difference < 0
+
+
+def _more(lever: Lever) -> bool:
+    return lever.reached.real and lever.reached.difference > 0

@@ -92,7 +92,7 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
     if np.isfinite(late):
         ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2)
         ax.annotate(
-            f"95 % by {minute_text(int(late))}",
+            f"95 % of these by {minute_text(int(late))}",
             (float(days(late)), 0.03),
             xytext=(-5, 0),
             textcoords="offset points",
