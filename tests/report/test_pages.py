@@ -240,6 +240,36 @@ def test_a_run_that_does_not_finish_says_no_and_why() -> None:
     assert "cut by clock.end" in page.words
 
 
+EXPIRES = SCENARIO.replace("maxAttempts: 2,", "maxAttempts: 2, endDateTime: 2026-01-05T02:30:00Z,")
+
+
+def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
+    pages: dict[str, str],
+) -> None:
+    result = dialsim.run(dialsim.loads(EXPIRES))
+    lost = result.summary.people_lost
+    assert lost > 20
+    page = Reader(run_report(result, pairs=0))
+    assert page.headings[1][1].startswith(f"1 campaign does not finish, {lost} people lost; ")
+    assert (
+        f"Will it finish? No: {lost} people lost มกราคม: not finished: expired Mon 5 Jan 2026 "
+        f"09:30 Thai time, {lost} people lost."
+    ) in page.words
+    runs = replicate(dialsim.loads(EXPIRES), 3, jobs=1)
+    many = Reader(replications_report(runs, FurtherRuns(0))).words
+    average = f"{runs.runs['people_lost'].mean():,.1f}".removesuffix(".0")
+    assert f"In 0 % of 3 runs 3 did not finish. On average {average} people are lost." in many
+
+
+def test_of_many_campaigns_that_do_not_finish_the_first_are_named() -> None:
+    text = f"{clients()}\nclock: {{start: 2026-01-05T00:00:00Z, end: 2026-01-06T02:01:00Z}}"
+    result = dialsim.run(dialsim.loads(text))
+    page = Reader(run_report(result, pairs=0)).words
+    count = len(result.summary.unfinished)
+    assert count > 6
+    assert f"; and {count - 6} more." in page
+
+
 def test_a_run_in_which_nothing_was_scheduled_has_a_page_too() -> None:
     text = re.sub(r"\n +schedule: .*", "", SCENARIO).replace(
         "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"

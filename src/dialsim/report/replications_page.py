@@ -25,7 +25,7 @@ def replications_page(runs: Replications, first: Result, helped: Help) -> Page:
     rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
     finish = rows["finish_seconds"]
     facts = [
-        _finishes(finish),
+        _finishes(rows),
         _sure(finish, runs),
         _reach(rows, first),
         holding_fact("What holds it back?", holding(runs.figures), len(first.summary.campaigns)),
@@ -51,14 +51,17 @@ def _answer(finish: dict[Any, Any], runs: Replications) -> str:
     return f"95 % sure to be done by {wording.when_text(late, runs)} Thai time"
 
 
-def _finishes(finish: dict[Any, Any]) -> Fact:
+def _finishes(rows: dict[Any, Any]) -> Fact:
+    finish = rows["finish_seconds"]
     question, count, never = "Will it finish?", finish["runs"], finish["unfinished"]
     if not count:
         return Fact(question, "No", "Nothing was scheduled.")
     if not never:
         return Fact(question, f"Yes, in all {count} runs")
     share = percent((count - never) / count)
-    return Fact(question, f"In {share} of {count} runs", f"{never} did not finish.")
+    lost = wording.amount_text("people_lost", rows["people_lost"]["mean"])
+    said = f"{never} did not finish. On average {lost} people are lost."
+    return Fact(question, f"In {share} of {count} runs", said)
 
 
 def _sure(finish: dict[Any, Any], runs: Replications) -> Fact:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
 from dialsim.report.levers import SHORTER_RETRIES
@@ -23,7 +24,7 @@ from dialsim.results.held_back import percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
 from dialsim.results.thai_time import minute_text
-from dialsim.results.wording import FigureTable, answers, reach_text, tables
+from dialsim.results.wording import FigureTable, answers, lost_text, reach_text, tables
 from dialsim.version import __version__
 
 
@@ -59,32 +60,42 @@ def _answer(summary: Summary) -> str:
         return "Nothing was scheduled"
     if summary.finish is None:
         count = len(summary.unfinished)
-        which = "It does" if len(summary.campaigns) == 1 else f"{count} campaigns do"
-        return f"{which} not finish; {_reached(summary)}"
-    return f"Done {minute_text(_ms(summary))} Thai time; {_reached(summary)}"
+        which = "1 campaign does" if count == 1 else f"{count} campaigns do"
+        which = "It does" if len(summary.campaigns) == 1 else which
+        lost = f", {lost_text(summary.people_lost)}" if summary.people_lost else ""
+        return f"{which} not finish{lost}; {_reached(summary)}"
+    return f"Done {_when(summary.finish)}; {_reached(summary)}"
 
 
 def _reached(summary: Summary) -> str:
     return f"{percent(summary.reach_share or 0)} of the people reached"
 
 
-def _ms(summary: Summary) -> int:
-    assert summary.finish is not None
-    return round(summary.finish.timestamp() * 1000)
+def _when(instant: datetime) -> str:
+    return f"{minute_text(round(instant.timestamp() * 1000))} Thai time"
+
+
+_NAMED = 6
+"""Campaigns that did not finish, by name; the table below has all."""
 
 
 def _finish(summary: Summary) -> Fact:
     if summary.finish is None:
-        why = "; ".join(answer.finish for answer in answers(summary))
-        return Fact("Will it finish?", "No", f"{why}.")
-    statuses = {part.status for part in summary.campaigns if part.start}
-    lost = summary.people_expired + summary.people_cancelled
-    if statuses == {"COMPLETED"}:
-        yes = "Yes: every campaign is completed" if len(summary.campaigns) > 1 else "Yes"
-    else:
-        yes = f"It ends, but {lost:,} people were not called to the end"
+        said = zip(summary.campaigns, answers(summary), strict=True)
+        missing = [
+            f"{answer.campaign}: {answer.finish}" if len(summary.campaigns) > 1 else answer.finish
+            for part, answer in said
+            if f"{part.organization}/{part.name}" in summary.unfinished or not summary.unfinished
+        ]
+        more = len(missing) - _NAMED
+        rest = [f"and {more} more"] if more > 0 else []
+        lost = f": {lost_text(summary.people_lost)}" if summary.people_lost else ""
+        return Fact("Will it finish?", f"No{lost}", f"{'; '.join([*missing[:_NAMED], *rest])}.")
+    completed = {part.status for part in summary.campaigns if part.start} == {"COMPLETED"}
+    every = "every campaign is completed" if completed else "nobody was lost"
+    yes = f"Yes: {every}" if len(summary.campaigns) > 1 or not completed else "Yes"
     days = f"{summary.calling_days} calling day{'s' * (summary.calling_days != 1)}"
-    return Fact("Will it finish?", yes, f"{minute_text(_ms(summary))} Thai time, {days}.")
+    return Fact("Will it finish?", yes, f"{_when(summary.finish)}, {days}.")
 
 
 def _sure(summary: Summary, helped: Help) -> Fact:

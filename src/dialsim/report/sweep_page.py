@@ -171,9 +171,11 @@ def _unfinished(found: Sweep) -> Fact:
     if not done:
         return Fact(question, "Nothing was scheduled")
     most = max(done, key=lambda name: done[name])
-    detail = f"{most} finishes in {done[most]} of {found.replications} runs, the others in fewer."
+    often = f"{most} finishes in {done[most]} of {found.replications} runs, the others in fewer."
     if len({*done.values()}) == 1:
-        detail = f"Each finishes in {done[most]} of {found.replications} runs."
+        often = f"Each finishes in {done[most]} of {found.replications} runs."
+    lost = wording.amount_text("people_lost", rows[most, "people_lost"]["mean"])
+    detail = f"{often} With {most} {lost} people are lost on average."
     return Fact(question, "None finishes in all its runs", detail)
 
 
