@@ -195,9 +195,9 @@ def help_parts(helped: WhatIf | NotMeasured, currency: str | None) -> list[Part]
 
 
 def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:
-    """What is to be said of a table in which a lever leaves less time between attempts."""
-    shortens = any(lever.shortens_retries for what_if in measured for lever in what_if.levers)
-    return [Text(SHORTER_RETRIES)] if shortens else []
+    """What is to be said of a table in which less time between attempts helps."""
+    levers = [lever for what_if in measured for lever in what_if.levers if lever.helps]
+    return [Text(SHORTER_RETRIES)] if any(lever.shortens_retries for lever in levers) else []
 
 
 def how_measured(against: str, pairs: int, runs: int) -> str:

@@ -98,6 +98,21 @@ class Lever:
     reached: Effect
     cost: Effect | None = None
 
+    @property
+    def sooner(self) -> bool:
+        """Whether runs with it are really done earlier."""
+        return self.finish.real and self.finish.difference < 0
+
+    @property
+    def reaches_more(self) -> bool:
+        """Whether runs with it really reach more people."""
+        return self.reached.real and self.reached.difference > 0
+
+    @property
+    def helps(self) -> bool:
+        """Whether it does either, whatever it costs."""
+        return self.sooner or self.reaches_more
+
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
@@ -271,8 +286,8 @@ def best(what_if: WhatIf) -> Lever | None:
     people are reached is not helped. None if no lever helps so.
     """
     complete = all(isfinite(run.scopes[0].values["finish"]) for run in what_if.base)
-    sooner = [lever for lever in what_if.levers if _sooner(lever) and not loses(what_if, lever)]
-    more = [lever for lever in what_if.levers if _more(lever) and not _delays(what_if, lever)]
+    sooner = [lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever)]
+    more = [lever for lever in what_if.levers if lever.reaches_more and not _delays(what_if, lever)]
     earliest = min(sooner, key=lambda lever: lever.finish.difference, default=None)
     most = max(more, key=lambda lever: lever.reached.difference, default=None)
     return (earliest or most) if complete else (most or earliest)
@@ -283,7 +298,8 @@ def dear(what_if: WhatIf) -> list[Lever]:
     return [
         lever
         for lever in what_if.levers
-        if (_sooner(lever) and loses(what_if, lever)) or (_more(lever) and _delays(what_if, lever))
+        if (lever.sooner and loses(what_if, lever))
+        or (lever.reaches_more and _delays(what_if, lever))
     ]
 
 
@@ -301,11 +317,3 @@ def _delays(what_if: WhatIf, lever: Lever) -> bool:
         if run.start is not None and isfinite(run.scopes[0].values["finish"])
     ]
     return lever.finish.real and lever.finish.difference > _SMALL * float(np.mean(taken or [inf]))
-
-
-def _sooner(lever: Lever) -> bool:
-    return lever.finish.real and lever.finish.difference < 0
-
-
-def _more(lever: Lever) -> bool:
-    return lever.reached.real and lever.reached.difference > 0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import MARKS, RunFigures
-from dialsim.results.plots.ink import BLACK, BLUE, GRID, TEXT, VERMILION, families
+from dialsim.results.plots.ink import BLACK, BLUE, GRID, VERMILION
 from dialsim.results.plots.picture import canvas, dress, key, note
 from dialsim.results.plots.thai_axis import days, time_axis
 from dialsim.results.thai_time import minute_text
@@ -90,19 +90,12 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
     ax.plot(days(x), y, drawstyle="steps-post", color=BLUE, linewidth=2)
     late = finishes[rank(len(finishes), 0.95) - 1]
     if np.isfinite(late):
-        ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2)
-        ax.annotate(
-            f"95 % of these by {minute_text(int(late))}",
-            (float(days(late)), 0.03),
-            xytext=(-5, 0),
-            textcoords="offset points",
-            ha="right",
-            family=list(families()),
-            fontsize=8.5,
-            color=TEXT,
-        )
+        label = f"95 % of these runs by {minute_text(int(late))}"
+        ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2, label=label)
     label = time_axis(ax, int(start), int(end))
     ax.set_ylim(0, 1.04)
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
     ax.grid(axis="y", color=GRID, linewidth=0.6)
-    return dress(ax, "When runs are done", label, "share of runs")
+    dress(ax, "When runs are done", label, "share of runs")
+    key(ax)
+    return ax
