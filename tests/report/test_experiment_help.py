@@ -344,13 +344,13 @@ def test_an_experiment_of_many_people_is_not_helped_without_being_asked(
         words.count("What would help most: maxConcurrentCalls=4, the baseline? Not measured") == 1
     )
     why = (
-        "It takes 2 runs of each of 10 variants, which call 3,200 people; without being asked a "
-        "page calls 3,000. dialsim report DIR --what-if 2 measures it, DIR being the folder of "
-        "this page."
+        "It takes 3 runs or more of each of 10 variants, which call 4,800 people; without being "
+        "asked a page calls 3,000. dialsim report DIR --what-if 6 measures it, DIR being the "
+        "folder of this page."
     )
     assert words.count(why) == 3  # of both variants, and where the table would stand
-    monkeypatch.setattr(what_if, "_BUDGET", 3200)
-    assert "(20 runs in all)" in page_of(swept, FurtherRuns()).words
+    monkeypatch.setattr(what_if, "_BUDGET", 4800)
+    assert "(30 runs in all)" in page_of(swept, FurtherRuns()).words
 
 
 def test_a_plan_that_was_not_helped_says_why(
@@ -359,8 +359,10 @@ def test_a_plan_that_was_not_helped_says_why(
     monkeypatch.setattr(what_if, "_BUDGET", 100)
     answer = planned(scenario, "p95(finish) <= 2026-01-05T03:24:00Z", (5, 5))
     words = Reader(plan_report(answer, scenario, None, FurtherRuns())).words
-    assert "What else would help? Not measured It takes 2 runs of each of 5 variants" in words
-    assert "What else would help It takes 2 runs" in words
+    assert (
+        "What else would help? Not measured It takes 3 runs or more of each of 5 variants" in words
+    )
+    assert "What else would help It takes 3 runs" in words
     assert "What else" not in Reader(plan_report(answer, scenario, None, FurtherRuns(0))).words
 
 

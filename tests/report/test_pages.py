@@ -200,10 +200,21 @@ def test_maps_of_answers_and_funnels_are_those_of_one_organization(eighteen: str
         ) in page
 
 
-def test_the_page_of_replications_says_by_when_95_in_100_are_done(pages: dict[str, str]) -> None:
-    page = Reader(pages["replications"])
-    assert page.headings[1][1].startswith("95\N{NO-BREAK SPACE}% sure to be done by Mon 5 Jan ")
-    assert "Will it finish? Yes, in all 6 runs" in page.words
+def test_the_page_of_replications_says_by_when_95_in_100_are_done_only_if_its_runs_tell(
+    pages: dict[str, str],
+) -> None:
+    few = Reader(pages["replications"])
+    assert few.headings[1][1].startswith("Half of the runs are done by Mon 5 Jan ")
+    assert "Will it finish? Yes, in all 6 runs" in few.words
+    assert "but 6 runs don't tell how late it may get: 72 or more would." in few.words
+    runs = replicate(dialsim.loads(SCENARIO), 72, jobs=1)
+    latest = runs.runs["finish"].max().tz_convert("Asia/Bangkok")
+    enough = Reader(replications_report(runs, FurtherRuns(0)))
+    assert enough.headings[1][1] == (
+        f"95\N{NO-BREAK SPACE}% sure to be done by Mon 5 Jan {latest:%H:%M} Thai time"
+    )
+    assert "are done by an instant between Mon 5 Jan 10:2" in enough.words
+    assert f" and Mon 5 Jan {latest:%H:%M}." in enough.words
 
 
 def test_the_page_of_a_sweep_names_the_first_to_finish(pages: dict[str, str]) -> None:

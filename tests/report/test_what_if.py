@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
-from math import inf
+from math import inf, isnan, nan
 
+import numpy as np
 import pytest
 
 import dialsim
@@ -12,6 +13,7 @@ from dialsim.report.levers import AS_IT_IS, SHORTER_RETRIES, levers
 from dialsim.report.run_folder import run_report
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
+    MOST_PAIRS,
     Effect,
     FurtherRuns,
     Lever,
@@ -19,6 +21,7 @@ from dialsim.report.what_if import (
     WhatIf,
     affordable_pairs,
     best,
+    effect,
     what_would_help,
 )
 from dialsim.results.result import Result
@@ -185,13 +188,13 @@ def weighed(finish: float, *levers: tuple[str, float, float]) -> WhatIf:
     values = {"finish": finish * day, "people_reached": 1000, "reach_share": 0.5}
     base = RunFigures(0, 0, (ScopeFigures("run", None, None, values),))
 
-    def effect(difference: float) -> Effect:
+    def real(difference: float) -> Effect:
         return Effect(difference, difference - 1, difference + 1, real=difference != 0)
 
     return WhatIf(
         (base, base, base),
         tuple(
-            Lever(name, (base, base, base), False, effect(seconds), effect(people))
+            Lever(name, (base, base, base), False, real(seconds), real(people))
             for name, seconds, people in levers
         ),
     )
@@ -225,20 +228,46 @@ def test_what_helps_one_thing_at_the_price_of_another_is_named_with_its_price() 
     )
 
 
+def test_two_pairs_have_no_interval_and_no_advice_and_the_page_says_how_many_would() -> None:
+    measured = measure(run(), 2)
+    lever = next(lever for lever in measured.levers if lever.name == "retries after 30 min")
+    assert (lever.finish.pairs, lever.finish.fell, lever.finish.real) == (2, 2, False)
+    assert isnan(lever.finish.low)
+    assert time_effect(lever.finish).endswith(" earlier (in 2 of 2 pairs, may be chance)")
+    assert best(measured) is None
+    page = Reader(run_report(run(), pairs=2)).words
+    more = (
+        "2 pairs that agree may do so by chance, 6 may not: dialsim report DIR --what-if 6 makes "
+        "as many, DIR being the folder of this page."
+    )
+    assert page.count(more) == 2  # in the answer, and above the table
+    assert "What would help most? Nothing that was tried" in page
+    assert "± 0" not in page
+    assert more not in Reader(run_report(run(), pairs=6)).words
+
+
+def test_pairs_that_agree_are_enough_from_six_on() -> None:
+    found = [effect(np.full(pairs, 312.0), np.zeros(pairs), False) for pairs in (2, 5, 6)]
+    assert [part.real for part in found] == [False, False, True]
+    assert number_effect(found[0]) == "+312 (in 2 of 2 pairs, may be chance)"
+    assert number_effect(found[2]) == "+312 (in 6 of 6 pairs)"
+    assert MOST_PAIRS == 6
+
+
 def test_a_page_takes_few_runs_of_few_people_and_none_of_many() -> None:
-    assert affordable_pairs(5 * 160) == 3
-    assert affordable_pairs(5 * 25_000) == 2
-    assert affordable_pairs(5 * 25_001) == 0
+    assert affordable_pairs(5 * 160) == 6
+    assert affordable_pairs(5 * 20_000) == 3
+    assert affordable_pairs(5 * 20_001) == 0
     many = SCENARIO.replace("count: 120", "count: 30000").replace(
         "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:01:00Z}"
     )
     words = Reader(run_report(run(many))).words
     assert (
-        "What would help most? Not measured It takes 2 runs of each of 5 variants, which call "
-        "300,400 people; without being asked a page calls 250,000. dialsim report DIR --what-if 2 "
-        "measures it, DIR being the folder of this page."
+        "What would help most? Not measured It takes 3 runs or more of each of 5 variants, which "
+        "call 450,600 people; without being asked a page calls 300,000. dialsim report DIR "
+        "--what-if 6 measures it, DIR being the folder of this page."
     ) in words
-    assert "What would help It takes 2 runs" in words
+    assert "What would help It takes 3 runs or more" in words
     assert "What would help" not in Reader(run_report(run(many), pairs=0)).words
 
 
@@ -255,7 +284,7 @@ def test_one_pair_of_runs_gives_no_interval_and_is_refused() -> None:
 
 
 def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
-    nothing = Effect(0.0, 0.0, 0.0, real=False)
+    nothing = Effect(0.0, nan, nan, real=False, pairs=6)
     assert time_effect(Effect(-8781.5, -9300.0, -8263.0, real=True)) == (
         "2 h 26 min earlier (± 8 min 38 s)"
     )
@@ -263,8 +292,15 @@ def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
         "1 min 35 s later (± 1 min 45 s, may be chance)"
     )
     assert time_effect(nothing) == number_effect(nothing) == "no change"
-    assert time_effect(Effect(float("-inf"), float("nan"), float("nan"), real=True)) == (
-        "can't be told"
+    assert time_effect(Effect(nan, nan, nan, real=False, pairs=6)) == "can't be told"
+    assert time_effect(Effect(-inf, nan, nan, real=True, pairs=6, fell=6)) == (
+        "earlier (in 6 of 6 pairs)"
+    )
+    assert time_effect(Effect(nan, nan, nan, real=False, pairs=6, rose=3, fell=1)) == (
+        "later (in 3 of 6 pairs, may be chance)"
+    )
+    assert time_effect(Effect(-60.0, -60.0, -60.0, real=True, pairs=2, fell=2)) == (
+        "1 min earlier (always: without chance)"
     )
     assert number_effect(Effect(143.2, 131.0, 155.4, real=True)) == "+143 (± 12)"
     assert number_effect(Effect(-2.5, -6.0, 1.0, real=False)) == "–2.5 (± 3.5, may be chance)"

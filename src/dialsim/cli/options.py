@@ -83,5 +83,5 @@ what_if_option = click.option(
     callback=_enough,
     metavar="N",
     help="For report.html: measure what would help by N runs of each small change; 0 for none. "
-    "Default: 3, for many runs up to 25; fewer or none where people are many.",
+    "Default: 6, for many runs up to 25; fewer or none where people are many.",
 )

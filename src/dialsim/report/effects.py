@@ -38,12 +38,14 @@ def finish_effect(lever: Lever, what_if: WhatIf) -> str:
 
 def time_effect(effect: Effect) -> str:
     """`2 h 26 min earlier (± 3 min)`."""
-    if not isfinite(effect.difference):
-        return "can't be told"
     if _no_change(effect):
         return "no change"
-    way = "earlier" if effect.difference < 0 else "later"
-    return f"{_duration(effect.difference)} {way} {_sureness(effect, _duration)}"
+    if isfinite(effect.difference):
+        way = "earlier" if effect.difference < 0 else "later"
+        return f"{_duration(effect.difference)} {way} {_sureness(effect, _duration)}"
+    if not effect.rose and not effect.fell:
+        return "can't be told"
+    return f"{'earlier' if effect.fell > effect.rose else 'later'} {_sureness(effect, _duration)}"
 
 
 def number_effect(effect: Effect) -> str:
@@ -67,13 +69,17 @@ def points_effect(effect: Effect) -> str:
 
 
 def _no_change(effect: Effect) -> bool:
-    """Whether all pairs were alike; so few can't be told to differ, and have no interval."""
-    return effect.difference == 0 and not effect.low < 0 < effect.high
+    """Whether no pair was changed."""
+    return effect.difference == 0 and not effect.rose and not effect.fell
 
 
 def _sureness(effect: Effect, text: Callable[[float], str]) -> str:
-    margin = (effect.high - effect.low) / 2
-    known = f"± {text(margin)}" if isfinite(margin) else "± ?"
+    """`(± 12)`; without an interval `(in 5 of 6 pairs)`; and whether it may be chance."""
+    if effect.low == effect.high:
+        return "(always: without chance)"
+    known = f"in {max(effect.rose, effect.fell)} of {effect.pairs} pairs"
+    if isfinite(effect.low):
+        known = f"± {text((effect.high - effect.low) / 2)}"
     return f"({known})" if effect.real else f"({known}, may be chance)"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from dialsim.results.wording import FigureTable
 
 if TYPE_CHECKING:
     from dialsim.experiments.plan import Plan
-    from dialsim.experiments.run_figures import RunFigures
 
 _CONFIDENCE = 0.95
 _NAMED = 3
@@ -79,16 +77,19 @@ def toward(answer: Plan, what_if: WhatIf) -> Toward:
             Pull(
                 lever,
                 weigh(lever.name, goal, lever.runs, _CONFIDENCE, answer.evidence.prior),
-                tuple(_effect(clause, lever.runs, what_if.base) for clause in goal.clauses),
+                tuple(_effect(clause, lever, what_if, answer) for clause in goal.clauses),
             )
             for lever in what_if.levers
         ),
     )
 
 
-def _effect(clause: Clause, runs: Sequence[RunFigures], base: Sequence[RunFigures]) -> Effect:
-    unit = 1000 if clause.figure.is_instant else 1
-    return effect(*(clause.figure.of(side) / unit for side in (runs, base)))
+def _effect(clause: Clause, lever: Lever, what_if: WhatIf, answer: Plan) -> Effect:
+    figure = clause.figure
+    unit = 1000 if figure.is_instant else 1
+    certain = answer.evidence.prior.certain(figure.column)
+    values, base = (figure.of(side) / unit for side in (lever.runs, what_if.base))
+    return effect(values, base, certain)
 
 
 def helpful(helped: Toward) -> list[Pull]:

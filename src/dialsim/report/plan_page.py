@@ -119,7 +119,7 @@ def _help_parts(helped: Toward | NotMeasured, answer: Plan, currency: str | None
         return [Text(helped.said)]
     what_if, setting = helped.what_if, setting_text(answer)
     tables = [goal_table(helped, setting), goal_effects(helped), effect_table(what_if, currency)]
-    said = how_measured(setting, what_if.pairs, what_if.runs)
+    said = how_measured(setting, [what_if])
     if what_if.pairs < answer.evidence.replications:
         said += f" The runs of {setting} are the first {what_if.pairs} of those above."
     doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."

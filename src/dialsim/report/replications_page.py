@@ -45,10 +45,11 @@ def replications_page(runs: Replications, first: Result, helped: Help) -> Page:
 def _answer(finish: dict[Any, Any], runs: Replications) -> str:
     if not finish["runs"]:
         return "Nothing was scheduled"
-    late = finish["p95"]
-    if late == inf:
+    if finish["p95"] == inf:
         return f"Not sure to finish: {finish['unfinished']} of {len(runs)} runs don't"
-    return f"95 % sure to be done by {wording.when_text(late, runs)} Thai time"
+    if isfinite(finish["p95_high"]):
+        return f"95 % sure to be done by {wording.when_text(finish['p95_high'], runs)} Thai time"
+    return f"Half of the runs are done by {wording.when_text(finish['p50'], runs)} Thai time"
 
 
 def _finishes(rows: dict[Any, Any]) -> Fact:
@@ -65,18 +66,23 @@ def _finishes(rows: dict[Any, Any]) -> Fact:
 
 
 def _sure(finish: dict[Any, Any], runs: Replications) -> Fact:
-    """The middle of the runs, and the interval of their 95 % quantile."""
-    half = f"Half of the runs are done by {wording.when_text(finish['p50'], runs)}."
-    low, high = finish["p95_low"], finish["p95_high"]
-    if isfinite(low) and isfinite(high):
-        between = (wording.when_text(end, runs) for end in (low, high))
-        known = f"the 95 % point lies between {' and '.join(between)}"
-    elif isfinite(low):
-        known = f"the 95 % point lies after {wording.when_text(low, runs)}"
-        known += "; how long after takes more runs to tell"
+    """The middle of the runs, and what is known of the instant by which 95 % are done."""
+    half, late = (wording.when_text(finish[part], runs) for part in ("p50", "p95"))
+    said = f"Half of the runs are done by {half}."
+    if not isfinite(finish["p95"]):
+        return Fact("How sure is that?", f"{len(runs)} runs", said)
+    if isfinite(finish["p95_low"]) and isfinite(finish["p95_high"]):
+        low, high = (wording.when_text(finish[f"p95_{end}"], runs) for end in ("low", "high"))
+        said += (
+            f" 95 % of these are done by {late}; with 95 % confidence, 95 % of all that chance may "
+            f"bring are done by an instant between {low} and {high}."
+        )
     else:
-        known = "too few runs to bound the 95 % point"
-    return Fact("How sure is that?", f"{len(runs)} runs", f"{half} With 95 % confidence, {known}.")
+        said += (
+            f" 95 % of these are done by {late}, but {len(runs)} runs don't tell how late it may "
+            f"get: {finish['p95_enough']} or more would."
+        )
+    return Fact("How sure is that?", f"{len(runs)} runs", said)
 
 
 def _reach(rows: dict[Any, Any], first: Result) -> Fact:
@@ -85,7 +91,7 @@ def _reach(rows: dict[Any, Any], first: Result) -> Fact:
     people = first.summary.people
     answer = f"{text} of {people:,} people on average ({100 * share['mean']:.1f} %)"
     ends = (wording.amount_text("people_reached", reached[name]) for name in ("p05", "p95"))
-    return Fact("Whom does it reach?", answer, f"{' to '.join(ends)} in nine runs of ten.")
+    return Fact("Whom does it reach?", answer, f"{' to '.join(ends)} in nine of ten of these runs.")
 
 
 def _cost(rows: dict[Any, Any], first: Result) -> list[Fact]:
@@ -93,7 +99,7 @@ def _cost(rows: dict[Any, Any], first: Result) -> list[Fact]:
         return []
     cost = rows["cost"]
     mean, low, high = (wording.amount_text("cost", cost[name]) for name in ("mean", "p05", "p95"))
-    detail = f"{low} to {high} in nine runs of ten."
+    detail = f"{low} to {high} in nine of ten of these runs."
     return [Fact("What does it cost?", f"{mean} {first.summary.currency} on average", detail)]
 
 

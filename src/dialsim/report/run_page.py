@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
@@ -19,7 +19,7 @@ from dialsim.report.page import (
     Text,
 )
 from dialsim.report.run_pictures import run_pictures
-from dialsim.report.what_if import Help, Lever, NotMeasured, WhatIf, best, dear
+from dialsim.report.what_if import MOST_PAIRS, Help, Lever, NotMeasured, WhatIf, best, dear
 from dialsim.results.held_back import percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
@@ -147,7 +147,8 @@ def help_fact(question: str, helped: WhatIf | NotMeasured) -> Fact:
                   for traded in dear(helped)]  # fmt: skip
         what = "helps without a price" if prices else "makes a difference beyond chance"
         tried = f"None of {len(helped.levers)} small changes {what}."
-        return Fact(question, "Nothing that was tried", " ".join([tried, *prices]))
+        few = [too_few(helped.pairs)] if helped.pairs < MOST_PAIRS else []
+        return Fact(question, "Nothing that was tried", " ".join([tried, *prices, *few]))
     detail = _effects(lever, helped)
     if lever.shortens_retries:
         detail += f" {SHORTER_RETRIES}"
@@ -190,7 +191,7 @@ def help_parts(helped: WhatIf | NotMeasured, currency: str | None) -> list[Part]
     """How the levers were measured, and what came of each."""
     if isinstance(helped, NotMeasured):
         return [Text(helped.said)]
-    said = how_measured("the scenario as it is", helped.pairs, helped.runs)
+    said = how_measured("the scenario as it is", [helped])
     return [Text(said), Table(effect_table(helped, currency)), *retry_notes([helped])]
 
 
@@ -200,12 +201,25 @@ def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:
     return [Text(SHORTER_RETRIES)] if any(lever.shortens_retries for lever in levers) else []
 
 
-def how_measured(against: str, pairs: int, runs: int) -> str:
-    """What stands above a table of effects."""
-    return (
+def how_measured(against: str, measured: Sequence[WhatIf]) -> str:
+    """What stands above tables of effects."""
+    pairs, runs = measured[0].pairs, sum(what_if.runs for what_if in measured)
+    said = (
         f"Each change alone, against {against}, in {pairs} pairs of runs that meet the same chance "
         f"({runs} runs in all). After ± stands half the width of the 95 % interval of the mean "
-        "difference."
+        "difference. Where the pairs are too few, too alike or too skewed for one, it says in how "
+        "many of them the change was seen."
+    )
+    if pairs >= MOST_PAIRS:
+        return said
+    return f"{said} {too_few(pairs)}"
+
+
+def too_few(pairs: int) -> str:
+    """How many pairs would tell more than these."""
+    return (
+        f"{pairs} pairs that agree may do so by chance, {MOST_PAIRS} may not: dialsim report DIR "
+        f"--what-if {MOST_PAIRS} makes as many, DIR being the folder of this page."
     )
 
 

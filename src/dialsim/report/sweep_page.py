@@ -241,8 +241,8 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
     return Fact(
         "How sure is that?",
         f"{found.replications} runs of each variant",
-        f"{real} of {len(shown)} differences to {baseline} are real: their 95 % intervals exclude "
-        "0. All variants met the same chance, so they are compared run by run.",
+        f"{real} of {len(shown)} differences to {baseline} are real: beyond chance with 95 % "
+        "confidence. All variants met the same chance, so they are compared run by run.",
     )
 
 
@@ -250,7 +250,10 @@ def _sections(
     found: Sweep, compared: pd.DataFrame, baseline: str, helped: Mapping[str, Help]
 ) -> Iterator[Section]:
     tables = wording.sweep_tables(found, compared, baseline)
-    said = "After ± stands half the width of the 95 % interval of the mean difference."
+    said = (
+        "After ± stands half the width of the 95 % interval of the mean difference. Where the runs "
+        "are too few, too alike or too skewed for one, the pairs that differ are counted."
+    )
     yield Section("Variants", [Table(tables[0])])
     for table in tables[1:]:
         yield Section("Differences", [Text(said), Table(table)])
@@ -281,9 +284,7 @@ def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, Help]) -> Iter
     measured = {name: found for name, found in helped.items() if isinstance(found, WhatIf)}
     if not measured:
         return
-    pairs = next(iter(measured.values())).pairs
-    runs = sum(what_if.runs for what_if in measured.values())
-    yield Text(how_measured("the variant as it is", pairs, runs))
+    yield Text(how_measured("the variant as it is", [*measured.values()]))
     currency = found.scenario.costs.currency if found.scenario.costs else None
     for name, what_if in measured.items():
         which = f"{name} (baseline), changed by" if name == baseline else f"{name}, changed by"

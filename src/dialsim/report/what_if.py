@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments.intervals import paired_difference
+from dialsim.experiments.intervals import FEWEST, paired_difference, sign_test
+from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import Variant
@@ -25,16 +27,14 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], object]
 
-MOST_PAIRS = 3
-"""Where only one run is known."""
+MOST_PAIRS = next(pairs for pairs in count(1) if sign_test(pairs, 0) < 0.05)
+"""Where only one run is known: so many that agree are beyond chance, however alike they are."""
 MOST_PAIRS_OF_MANY = 25
 """Where as many runs are known."""
-_BUDGET = 250_000
+_BUDGET = 300_000
 """People called in all runs together that a page takes without being asked."""
 _SHARE = 4
 """Or one in so many of the people called in an experiment's own runs, if that is more."""
-_FEWEST = 2
-"""Pairs of runs."""
 _IN_THIS_PROCESS = 150_000
 
 
@@ -75,13 +75,17 @@ class Effect:
     """What a lever does to the mean of a figure: `low` to `high` is the 95 % paired interval.
 
     Seconds for `finish` (negative is earlier; infinite where runs don't finish), else in the
-    figure's unit. `real` says that the interval excludes 0.
+    figure's unit. Without an interval, which is NaN then, the sign test judges: in `rose` of
+    `pairs` pairs the figure went up, in `fell` down. `real` says that it is beyond chance.
     """
 
     difference: float
     low: float
     high: float
     real: bool
+    pairs: int = 0
+    rose: int = 0
+    fell: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +186,9 @@ def what_would_help(
         pairs = affordable_pairs(people, min(len(place.runs) for place in places), called)
     if not pairs:
         reason = NotMeasured(
-            f"It takes {_FEWEST} runs of each of {len(variants)} variants, which call "
-            f"{_FEWEST * people:,} people; without being asked a page calls {_budget(called):,}",
-            f"dialsim report DIR --what-if {_FEWEST}",
+            f"It takes {FEWEST} runs or more of each of {len(variants)} variants, which call "
+            f"{FEWEST * people:,} people; without being asked a page calls {_budget(called):,}",
+            f"dialsim report DIR --what-if {MOST_PAIRS}",
         )
         return [reason if listed else None for listed in pulled]
     jobs = further.jobs
@@ -200,7 +204,7 @@ def what_would_help(
         store=further.store,
         progress=further.progress,
     )
-    runs = iter(found.figures)
+    runs = zip(found.figures, found.priors, strict=True)
     return [_measured(listed, runs, scenario) if listed else None for listed in pulled]
 
 
@@ -217,7 +221,7 @@ def affordable_pairs(people: int, known: int = 1, called: int = 0) -> int:
     """
     pairs = _budget(called) // max(1, people)
     most = max(MOST_PAIRS, min(known, MOST_PAIRS_OF_MANY))
-    return min(pairs, most) if pairs >= _FEWEST else 0
+    return min(pairs, most) if pairs >= FEWEST else 0
 
 
 def _budget(called: int) -> int:
@@ -250,15 +254,21 @@ def _both(variant: Variant, lever: Variant) -> Variant:
 
 
 def _measured(
-    pulled: Sequence[_Pulled], runs: Iterator[tuple[RunFigures, ...]], scenario: Scenario
+    pulled: Sequence[_Pulled],
+    runs: Iterator[tuple[tuple[RunFigures, ...], Prior]],
+    scenario: Scenario,
 ) -> WhatIf:
     """Take the runs of a place, then those of its levers, and compare them."""
-    base = next(runs)
+    base, prior = next(runs)
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
     measured = []
     for lever in pulled:
-        with_it = next(runs)
-        effects = [effect(*(_values(name, side) for side in (with_it, base))) for name in figures]
+        with_it, own = next(runs)
+        effects = [
+            effect(_values(name, with_it), _values(name, base),
+                   own.certain(name) and prior.certain(name))
+            for name in figures
+        ]  # fmt: skip
         measured.append(Lever(lever.variant.name, with_it, lever.shortens_retries, *effects))
     return WhatIf(base, tuple(measured))
 
@@ -269,10 +279,14 @@ def _values(figure: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
     return values / 1000 if figure == "finish" else values
 
 
-def effect(values: NDArray[np.float64], base: NDArray[np.float64]) -> Effect:
-    """What was changed from run to run; run k of both met the same chance."""
-    found = paired_difference(values, base, 0.95)
-    return Effect(found.estimate, found.low, found.high, found.p_value < 0.05)
+def effect(values: NDArray[np.float64], base: NDArray[np.float64], certain: bool) -> Effect:
+    """What was changed from run to run; run k of both met the same chance.
+
+    `certain` says that there is no chance in the figure.
+    """
+    found = paired_difference(values, base, 0.95, certain)
+    real = found.p_value < 0.05
+    return Effect(found.estimate, found.low, found.high, real, found.pairs, found.rose, found.fell)
 
 
 _SMALL = 0.01
