@@ -114,7 +114,7 @@ def _sure(summary: Summary, helped: Help) -> Fact:
 
 def _reach(summary: Summary) -> Fact:
     left = [
-        ("were not reached in all their attempts", summary.people_exhausted),
+        ("were not reached in any of their attempts", summary.people_exhausted),
         ("expired", summary.people_expired),
         ("were cancelled", summary.people_cancelled),
         ("are still to be called", summary.people_pending + summary.people_stalled),
