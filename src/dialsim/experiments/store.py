@@ -16,7 +16,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
 
 NAME = "replications.sqlite"
-_FIGURES = 3
+_FIGURES = 4
 """The version of what is kept of a run."""
 
 _SCHEMA = """
