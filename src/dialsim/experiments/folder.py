@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import store
-from dialsim.results import manifest
+from dialsim.results.manifest import LIBRARIES, MANIFEST, source_entries
 from dialsim.results.output_folder import ExistingOutput, OutputError, check_place
 from dialsim.results.source import write_source
 from dialsim.version import __version__
@@ -60,7 +60,7 @@ class ExperimentFolder:
         if force and os.path.lexists(self.path):
             check_place(self.path, force=True)
             shutil.rmtree(self.path)
-        found = _content(self.path / manifest.NAME)
+        found = _content(self.path / MANIFEST)
         if found.get("experiment"):
             self._check_same(found)
         elif os.path.lexists(self.path) and (not self.path.is_dir() or any(self.path.iterdir())):
@@ -103,17 +103,17 @@ class ExperimentFolder:
 
         content = (
             self._identity
-            | manifest.source_entries(self._scenario)
+            | source_entries(self._scenario)
             | {
                 "arguments": self._arguments,
                 "finished": finished,
                 "store": store.NAME,
                 "python": platform.python_version(),
-                "libraries": {name: version(name) for name in manifest.LIBRARIES},
+                "libraries": {name: version(name) for name in LIBRARIES},
             }
         )
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        self._write(manifest.NAME, orjson.dumps(content, option=options))
+        self._write(MANIFEST, orjson.dumps(content, option=options))
 
     def _write(self, name: str, content: bytes) -> None:
         draft = self.path / f".{name}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
 
-NAME = "manifest.json"
+MANIFEST = "manifest.json"
 
 
 def source_entries(scenario: Scenario) -> dict[str, object]:

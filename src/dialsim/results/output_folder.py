@@ -20,7 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from dialsim.interface.errors import DialsimError
-from dialsim.results import manifest
+from dialsim.results.manifest import MANIFEST
 
 
 class OutputError(DialsimError):
@@ -48,9 +48,9 @@ def check_place(folder: Path, force: bool) -> None:
         raise ExistingOutput(f"{folder} exists already; choose another folder, or use --force")
     if folder.is_symlink() or not folder.is_dir():
         raise ExistingOutput(f"{folder} is not a folder; it is left alone, --force or not")
-    if any(folder.iterdir()) and not (folder / manifest.NAME).is_file():
+    if any(folder.iterdir()) and not (folder / MANIFEST).is_file():
         raise ExistingOutput(
-            f"{folder} has no {manifest.NAME}, so it is not a result of dialsim; "
+            f"{folder} has no {MANIFEST}, so it is not a result of dialsim; "
             "it is left alone, --force or not"
         )
 

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialsim.interface.errors import DialsimError
-from dialsim.results import manifest
+from dialsim.results.manifest import MANIFEST
 from dialsim.scenario.loading import loads
 
 if TYPE_CHECKING:
     from dialsim.scenario.models import Scenario
 
-NAME = "scenario.yaml"
+SOURCE = "scenario.yaml"
 
 
 def write_source(scenario: Scenario, folder: Path) -> None:
     """Write the text that a scenario was loaded from; nothing for one that was made by hand."""
     if scenario.origin is not None:
-        (folder / NAME).write_text(scenario.origin.text, encoding="utf-8")
+        (folder / SOURCE).write_text(scenario.origin.text, encoding="utf-8")
 
 
 def read_source(folder: Path) -> Scenario:
@@ -27,9 +27,9 @@ def read_source(folder: Path) -> Scenario:
     Raises DialsimError if the folder is no result, has no source, or a CSV is no longer the same.
     """
     said = read_manifest(folder)
-    file = folder / NAME
+    file = folder / SOURCE
     if not file.is_file() or "overrides" not in said:
-        raise DialsimError(f"{folder} has no {NAME}, so what it shows can't be run again")
+        raise DialsimError(f"{folder} has no {SOURCE}, so what it shows can't be run again")
     scenario = loads(
         file.read_text(encoding="utf-8"),
         name=str(file),
@@ -38,7 +38,7 @@ def read_source(folder: Path) -> Scenario:
     )
     if scenario.digest != said["scenario_sha256"]:
         raise DialsimError(
-            f"{folder} was made from another scenario: {NAME} or a file that it names in "
+            f"{folder} was made from another scenario: {SOURCE} or a file that it names in "
             f"{said['scenario_folder']} was changed since"
         )
     return scenario
@@ -49,13 +49,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     import orjson
 
     try:
-        said = orjson.loads((folder / manifest.NAME).read_bytes())
+        said = orjson.loads((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
         raise DialsimError(
-            f"{folder} is not a result of dialsim: it has no {manifest.NAME}"
+            f"{folder} is not a result of dialsim: it has no {MANIFEST}"
         ) from None
     except (OSError, orjson.JSONDecodeError) as error:
-        raise DialsimError(f"{folder / manifest.NAME} can't be read: {error}") from None
+        raise DialsimError(f"{folder / MANIFEST} can't be read: {error}") from None
     if not isinstance(said, dict) or "scenario_sha256" not in said:
-        raise DialsimError(f"{folder / manifest.NAME} is not a manifest of dialsim")
+        raise DialsimError(f"{folder / MANIFEST} is not a manifest of dialsim")
     return said

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialsim.results import manifest
+from dialsim.results.manifest import MANIFEST, manifest_json
 from dialsim.results.output_folder import replacing
 from dialsim.results.source import write_source
 
@@ -41,8 +41,8 @@ def write_result(
         write_source(result.trace.world.scenario, draft)
         if also is not None:
             also(draft)
-        content = manifest.manifest_json(result.trace, result.wall_seconds)
-        (draft / manifest.NAME).write_bytes(content)
+        content = manifest_json(result.trace, result.wall_seconds)
+        (draft / MANIFEST).write_bytes(content)
     return place
 
 
