@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dialsim.sandbox.server import address, listening
+from dialsim.sandbox.http.server import address, listening
 
 
 def main() -> None:

@@ -22,13 +22,13 @@ from math import isfinite, isnan, log, nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.experiments.axis import make_axis
+from dialsim.experiments.case import Subject
 from dialsim.experiments.goal import read_goal
-from dialsim.experiments.intervals import Nature, mean_interval
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search
-from dialsim.experiments.subject import Subject
+from dialsim.experiments.statistics import Nature, mean_interval
+from dialsim.experiments.value_range import make_axis
 from dialsim.scenario.loading import loads
 
 Chance = np.random.Generator

@@ -26,7 +26,7 @@ from dialsim.engine.windows import Windows
 from dialsim.engine.world import World
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 
 
 @dataclass(slots=True)

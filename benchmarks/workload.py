@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from dialsim.scenario.loading import loads
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 
 SLOTS = 30
 _SCENARIO = """

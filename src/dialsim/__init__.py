@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from dialsim.experiments.replications import Replications, replicate
     from dialsim.experiments.sweep import Sweep, sweep
     from dialsim.interface.errors import DialsimError, Refused
-    from dialsim.results.result import Result
-    from dialsim.results.runs import run
-    from dialsim.sandbox.sandbox import Sandbox
+    from dialsim.results.result import Result, run
+    from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.loading import load, loads
-    from dialsim.scenario.models import Scenario
     from dialsim.scenario.problems import ScenarioError
+    from dialsim.scenario.scenario import Scenario
 
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {
@@ -38,8 +37,8 @@ _HOMES = {
     "Plan": "dialsim.experiments.plan",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
-    "Sandbox": "dialsim.sandbox.sandbox",
-    "Scenario": "dialsim.scenario.models",
+    "Sandbox": "dialsim.sandbox.client.sandbox",
+    "Scenario": "dialsim.scenario.scenario",
     "ScenarioError": "dialsim.scenario.problems",
     "Simulation": "dialsim.engine.simulation",
     "Sweep": "dialsim.experiments.sweep",
@@ -47,7 +46,7 @@ _HOMES = {
     "loads": "dialsim.scenario.loading",
     "plan": "dialsim.experiments.plan",
     "replicate": "dialsim.experiments.replications",
-    "run": "dialsim.results.runs",
+    "run": "dialsim.results.result",
     "sweep": "dialsim.experiments.sweep",
 }
 

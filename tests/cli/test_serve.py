@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.api_keys import derived_key
-from dialsim.sandbox.server import listening
+from dialsim.sandbox.http.server import listening
+from dialsim.sandbox.organization import derived_key
 from dialsim.testing import Answer, Receiver
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"

@@ -14,7 +14,7 @@ from dialsim.engine.simulation import Simulation, run_trace
 from dialsim.engine.trace import Trace
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.loading import loads
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch, assert_no_violations
 
 ZERO = parse_instant("2026-01-05T03:00:00Z")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialsim.engine.quantiles import durations, quantile, weibull_shape
+from dialsim.engine.behaviour import durations, quantile, weibull_shape
 from dialsim.scenario.distribution import distribution
 
 GRID = (np.arange(1_000_000) + 0.5) / 1_000_000

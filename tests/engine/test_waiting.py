@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.engine.waiting import WaitingList
+from dialsim.engine.campaign import WaitingList
 
 ORDERS = ("due", "freshFirst", "retriesFirst")
 Entry = tuple[int, int, int, int]  # due, recipient, call, attempts

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from dialsim.scenario.loading import loads
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 
 LIMIT = "organizations.Acme.maxConcurrentCalls"
 OPEN = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)]

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.experiments.evidence import Evidence, weigh
-from dialsim.experiments.failures import ExperimentError
-from dialsim.experiments.goal import Goal, Statistic, read_goal
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.goal import Evidence, Goal, Statistic, read_goal, weigh
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.loading import loads
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 
 START = parse_instant("2026-01-05T02:00:00Z")
 SIGNS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}

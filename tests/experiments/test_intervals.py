@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dialsim.experiments.differences import holm
-from dialsim.experiments.intervals import (
+from dialsim.experiments.statistics import (
     Interval,
     Nature,
+    holm,
     mean_interval,
     paired_difference,
     quantile_interval,

@@ -9,15 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dialsim.experiments.axis import make_axis
-from dialsim.experiments.evidence import Evidence, weigh
-from dialsim.experiments.failures import ExperimentError
-from dialsim.experiments.goal import read_goal
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.experiment_text import plan_headline, plan_sentences, plan_tables
+from dialsim.experiments.goal import Evidence, read_goal, weigh
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import cheapest, ruled_out, smallest, tied
-from dialsim.experiments.wording import plan_headline, plan_sentences, plan_tables
+from dialsim.experiments.value_range import make_axis
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.loading import with_overrides
 from experiments.scenarios import CHANCY, LIMIT, START, crowd

@@ -11,16 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import dialsim
-from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.plots.curves import names_of, pareto
-from dialsim.experiments.plots.fan import fan
+from dialsim.experiments.plots.pictures import fan, names_of, pareto
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import Change, Variant
-from dialsim.results.plots.picture import svg
-from dialsim.results.plots.thai_axis import DAY_MS
+from dialsim.results.plots.drawing import DAY_MS, svg
 from results.test_plots import cut_off
 
 LINES = "organizations.Acme.maxConcurrentCalls"

@@ -10,7 +10,7 @@ import pytest
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.replications import replicate
 from dialsim.scenario.loading import load, loads, with_overrides
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 from experiments.scenarios import CHANCY, START, crowd
 
 ACME = "organizations.Acme"

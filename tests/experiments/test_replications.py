@@ -12,22 +12,21 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.experiments.crew import Crew
-from dialsim.experiments.failures import ExperimentError, ReplicationFailed, WorkersLost
-from dialsim.experiments.figure_name import read_figure
-from dialsim.experiments.intervals import mean_interval
-from dialsim.experiments.replications import Replications, replicate
-from dialsim.experiments.subject import Subject
-from dialsim.experiments.task import Task, carry_out
-from dialsim.experiments.wording import (
+from dialsim.experiments.case import Subject, Task, carry_out
+from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
+from dialsim.experiments.experiment_text import (
     lost_sentences,
     replications_headline,
     replications_tables,
     when_text,
 )
+from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.run_figures import read_figure
+from dialsim.experiments.runner import Crew
+from dialsim.experiments.statistics import mean_interval
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.loading import with_overrides
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 from experiments.scenarios import CHANCY, START, crowd
 
 
@@ -203,7 +202,7 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
 
     real = dialsim.run
     monkeypatch.setattr(
-        "dialsim.results.runs.run",
+        "dialsim.results.result.run",
         lambda scenario, **kept: fail(scenario, **kept) or real(scenario, **kept),
     )
     scenario = dialsim.load("scenarios/scripted.yaml", ["seed=5"])

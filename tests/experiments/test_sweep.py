@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.experiments.axis import make_axis, read_range
-from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.value_range import make_axis, read_range
 from dialsim.experiments.variants import read_design, read_variants, read_vary
 from dialsim.scenario.problems import ScenarioError
 from experiments.scenarios import CHANCY, LIMIT, crowd

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialsim.interface.analysis import NO_CONVERSATION, Conclusions, Field, unavailable
+from dialsim.interface.payload import NO_CONVERSATION, Conclusions, Field, unavailable
 
 FIELDS = (
     Field("promise", "boolean", True),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.interface.identifiers import is_uuid
+from dialsim.interface.model import is_uuid
 
 
 @given(st.uuids())

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from dialsim.interface.links import VALID_SECONDS, links
+from dialsim.interface.payload import VALID_SECONDS, links
 
 IDS = np.array(
     [b"e566fcab-eec9-8f9c-9cf6-7f228ed366d9", b"e566fcab-eec9-8f9c-9cf6-7f228ed366d8"], dtype="S36"

@@ -1,6 +1,6 @@
 """The default voice catalog."""
 
-from dialsim.interface.voices import DEFAULT_VOICES, SAMPLE_CATEGORIES
+from dialsim.interface.agent import DEFAULT_VOICES, SAMPLE_CATEGORIES
 
 
 def test_the_catalog_names_each_voice_once_and_has_malee() -> None:

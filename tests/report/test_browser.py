@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.report.run_folder import run_report
+from dialsim.report.writing import run_report
 from report.pages import clients
 from report.test_pages import KINDS, make
 

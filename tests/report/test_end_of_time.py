@@ -11,8 +11,8 @@ from matplotlib.dates import AutoDateLocator
 from matplotlib.figure import Figure
 
 import dialsim
-from dialsim.report.run_folder import run_report
-from dialsim.results.plots.thai_axis import time_axis
+from dialsim.report.writing import run_report
+from dialsim.results.plots.drawing import time_axis
 from dialsim.results.thai_time import THAI, thai
 from report.pages import Reader
 

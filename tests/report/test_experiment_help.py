@@ -10,21 +10,27 @@ from pathlib import Path
 import pytest
 
 import dialsim
-from dialsim.experiments import wording
+from dialsim.experiments import experiment_text
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import Change, Variant
 from dialsim.report import what_if
-from dialsim.report.experiment_reports import plan_report, sweep_report
-from dialsim.report.goal_help import Toward, asked_of, goal_effects, goal_fact, goal_table, toward
-from dialsim.report.holding import holding
-from dialsim.report.levers import SHORTER_RETRIES
-from dialsim.report.what_if import FurtherRuns, Place, what_would_help
-from dialsim.results.held_back import HeldBack, Reason
+from dialsim.report.effects import (
+    Toward,
+    asked_of,
+    goal_effects,
+    goal_fact,
+    goal_table,
+    holding,
+    toward,
+)
+from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, Place, what_would_help
+from dialsim.report.writing import plan_report, sweep_report
+from dialsim.results.bottleneck import HeldBack, Reason
 from dialsim.results.summary import Summary
 from dialsim.results.thai_time import THAI
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 from report.pages import SCENARIO, Reader
 
 LINES = "organizations.Acme.maxConcurrentCalls"
@@ -66,7 +72,7 @@ def difference(found: Sweep) -> str:
     """What the second variant's finish differs by, as the page has it."""
     table = found.differences()
     table = table[(table["scope"] == "run") & (table["figure"] == "finish_seconds")]
-    return wording.difference_text(table.iloc[0])
+    return experiment_text.difference_text(table.iloc[0])
 
 
 def page_of(found: Sweep, further: FurtherRuns, baseline: str = "maxConcurrentCalls=4") -> Reader:

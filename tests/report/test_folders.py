@@ -72,7 +72,7 @@ def test_report_takes_what_would_help_from_the_store_as_often_as_the_command_mea
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a run was made again")
 
-    monkeypatch.setattr("dialsim.experiments.crew.carry_out", fail)
+    monkeypatch.setattr("dialsim.experiments.runner.carry_out", fail)
     outcome = dialsim("report", out)
     assert outcome.exception is None
     assert (out / "report.html").read_bytes() == before
@@ -145,7 +145,7 @@ def test_a_page_that_fails_leaves_no_folder(
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dialsim.report.run_folder.run_page", fail)
+    monkeypatch.setattr("dialsim.report.writing.run_page", fail)
     out = scenario.parent / "out"
     dialsim("run", scenario, "--out", out)
     assert [path.name for path in scenario.parent.iterdir()] == ["scenario.yaml"]

@@ -8,12 +8,11 @@ import dialsim
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.sweep import sweep
-from dialsim.report.experiment_reports import plan_report, replications_report, sweep_report
 from dialsim.report.page import Facts, Page, Section, Text
-from dialsim.report.run_folder import run_report
 from dialsim.report.what_if import FurtherRuns
-from dialsim.results.held_back import percent
-from dialsim.results.wording import answers
+from dialsim.report.writing import plan_report, replications_report, run_report, sweep_report
+from dialsim.results.bottleneck import percent
+from dialsim.results.summary_text import answers
 from report.pages import SCENARIO, Reader, clients
 
 LINES = "organizations.Acme.maxConcurrentCalls"

@@ -9,11 +9,11 @@ import pytest
 import dialsim
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
-from dialsim.report.levers import AS_IT_IS, SHORTER_RETRIES, levers
-from dialsim.report.run_folder import run_report
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
+    AS_IT_IS,
     MOST_PAIRS,
+    SHORTER_RETRIES,
     Effect,
     FurtherRuns,
     Lever,
@@ -22,8 +22,10 @@ from dialsim.report.what_if import (
     affordable_pairs,
     best,
     effect,
+    levers,
     what_would_help,
 )
+from dialsim.report.writing import run_report
 from dialsim.results.result import Result
 from report.pages import SCENARIO, Reader
 

@@ -12,7 +12,7 @@ import pytest
 
 import dialsim
 from dialsim.results.result import Result
-from dialsim.sandbox.running import Running
+from dialsim.sandbox.live_engine import Running
 
 PEOPLE = 20_000
 RATES = {

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import dialsim
+from dialsim.results.figures import WebhookFigures
 from dialsim.results.result import Result
-from dialsim.results.stream.figures import WebhookFigures
 
 PEOPLE = 20_000
 NINE = pd.Timestamp("2026-01-05T02:00:00Z")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.results.held_back import HeldBack, percent
+from dialsim.results.bottleneck import HeldBack, percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
 from dialsim.scenario.service import EngineSettings

@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 import dialsim
-from dialsim.results.held_back import Reason
+from dialsim.results.bottleneck import Reason
 from dialsim.results.result import Result
-from dialsim.results.wording import tables
+from dialsim.results.summary_text import tables
 from dialsim.testing import Sketch
 
 MINUTE = 60_000

@@ -16,13 +16,21 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import dialsim
-from dialsim.results.plots.grain import MOST_POINTS, edges, steps, thinned
-from dialsim.results.plots.ink import families
-from dialsim.results.plots.picture import dress, key, svg
+from dialsim.results.plots.drawing import (
+    DAY_MS,
+    MOST_POINTS,
+    ThaiTicks,
+    dress,
+    edges,
+    families,
+    key,
+    steps,
+    svg,
+    thinned,
+)
 from dialsim.results.plots.plots import Plots
-from dialsim.results.plots.thai_axis import DAY_MS, ThaiTicks
 from dialsim.results.result import Result
-from dialsim.results.step_function import StepFunction
+from dialsim.results.time_use import StepFunction
 
 SCENARIO = """
 name: แคมเปญทดสอบ

@@ -7,10 +7,9 @@ from dataclasses import fields, replace
 import pytest
 
 from dialsim.engine.trace import Refusal
-from dialsim.results.printed import print_summary
 from dialsim.results.result import Result
 from dialsim.results.summary import Figures
-from dialsim.results.wording import tables
+from dialsim.results.summary_text import print_summary, tables
 from results.test_real_runs import nasty
 from results.test_summary import COSTS, JANUARY
 from results.traces import NINE, HandCampaign, hand_trace

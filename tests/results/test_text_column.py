@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.results.stream.text_column import TextColumn
+from dialsim.webhooks.visible_state import TextColumn
 
 texts = st.binary(min_size=1, max_size=300).filter(lambda text: not text.endswith(b"\0"))
 

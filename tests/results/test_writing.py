@@ -13,10 +13,9 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.results import output_folder
-from dialsim.results.output_folder import ExistingOutput, OutputError, check_place, replacing
+from dialsim.results import folder
+from dialsim.results.folder import TABLES, ExistingOutput, OutputError, check_place, replacing
 from dialsim.results.result import Result
-from dialsim.results.writing import TABLES
 from results.test_summary import COSTS, JANUARY
 from results.traces import HandCampaign, hand_trace
 
@@ -124,7 +123,7 @@ def test_a_failure_in_the_midst_leaves_the_old_result_and_no_half_one(
 def test_without_an_atomic_exchange_the_old_folder_is_moved_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output_folder, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(folder, "_exchange", lambda one, other: False)
     place = hand_result().write(tmp_path / "run")
     (place / "old").write_text("")
     hand_result().write(place, force=True)
@@ -150,7 +149,7 @@ def test_what_a_killed_run_left_is_removed_but_not_what_another_run_is_writing(
 WRITER = """
 import sys
 from pathlib import Path
-from dialsim.results.output_folder import replacing
+from dialsim.results.folder import replacing
 for generation in range(1_000_000):
     with replacing(Path(sys.argv[1]), force=True) as draft:
         for name in sys.argv[2:]:

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import uvicorn
 
-from dialsim.sandbox.app import application
-from dialsim.sandbox.connection import Connection
-from dialsim.sandbox.control_token import ControlToken
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.server import address, configuration, listening
+from dialsim.sandbox.control.guard import ControlToken
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.application import application
+from dialsim.sandbox.http.server import Connection, address, configuration, listening
 
 
 class Served(NamedTuple):

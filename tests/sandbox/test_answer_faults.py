@@ -14,10 +14,10 @@ import pytest
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 import dialsim
-from dialsim.sandbox import answer_faults
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.injected_faults import MOST_FAULTS
-from dialsim.sandbox.replay import begin, resume
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.faults import MOST_FAULTS
+from dialsim.sandbox.http import answer_faults
+from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 
 WORLD = (

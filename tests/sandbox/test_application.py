@@ -13,10 +13,10 @@ import pytest
 from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 
 import dialsim
-from dialsim.sandbox.api_keys import KeyRing, derived_key
-from dialsim.sandbox.app import application
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.service import Service
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.application import application
+from dialsim.sandbox.http.endpoints import Service
+from dialsim.sandbox.organization import KeyRing, derived_key
 
 SCHEDULE = "/api/campaign/cccccccc-0000-4000-8000-000000000001/schedule"
 

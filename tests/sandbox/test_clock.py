@@ -22,10 +22,10 @@ import dialsim
 from dialsim.engine.simulation import run_trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import parse_instant
-from dialsim.sandbox import virtual_clock
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.replay import begin, resume
-from dialsim.sandbox.virtual_clock import MOST_SPEED, VirtualClock
+from dialsim.sandbox import clock
+from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
 HOUR = 3_600_000
@@ -151,8 +151,8 @@ def _counted(
         seconds[0] += per_look
         return seconds[0]
 
-    monkeypatch.setattr(virtual_clock, "monotonic", look)
-    monkeypatch.setattr(virtual_clock, "_TICK", 0)
+    monkeypatch.setattr(clock, "monotonic", look)
+    monkeypatch.setattr(clock, "_TICK", 0)
     return Exchange(QUIET.scenario()).clock, seconds
 
 

@@ -18,10 +18,10 @@ from tests.sandbox.described import (
 )
 
 from dialsim.results.result import Result
-from dialsim.sandbox.app import DESCRIPTION, application
+from dialsim.sandbox.control.guard import ControlToken
 from dialsim.sandbox.control.routes import MOST_BYTES
-from dialsim.sandbox.control_token import ControlToken
-from dialsim.sandbox.injected_faults import MOST_FAULTS
+from dialsim.sandbox.faults import MOST_FAULTS
+from dialsim.sandbox.http.application import DESCRIPTION, application
 
 CAMPAIGN = "cccccccc-0000-4000-8000-000000000"
 DRAFT, RUNNING, PAUSED, COMPLETED = (

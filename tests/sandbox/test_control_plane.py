@@ -12,10 +12,10 @@ from tests.sandbox.asking import control as ask
 import dialsim
 from dialsim.engine.simulation import run_trace
 from dialsim.interface.errors import Refused
-from dialsim.sandbox import exchange as sandbox_exchange
-from dialsim.sandbox import virtual_clock
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.service import Service
+from dialsim.sandbox import clock as virtual_clock
+from dialsim.sandbox import core as sandbox_exchange
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.endpoints import Service
 
 HOME = {"Host": "127.0.0.1:8400"}
 START, END = "2026-01-05T02:00:00.000Z", "2026-03-01T00:00:00.000Z"

@@ -15,13 +15,13 @@ from tests.sandbox.asking import WORLD, Client, control, exchange_of_the_corpus,
 
 import dialsim
 from cli.program import dialsim as dialsim_program
-from dialsim.report.run_folder import write_run
+from dialsim.report.writing import write_run
 from dialsim.results.result import Result
-from dialsim.sandbox import run_archive
-from dialsim.sandbox.app import application
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.control import export
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.application import application
 from dialsim.scenario.loading import with_overrides
-from dialsim.scenario.models import Scenario
+from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
 
 FILES = {
@@ -102,7 +102,7 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
     exchange.simulation.advance(hours=1)
     expected = Result(exchange.simulation.trace).summary.to_json()
     packing, moved = asyncio.Event(), asyncio.Event()
-    real = run_archive.pack
+    real = export.pack
 
     async def scene() -> httpx.Response:
         loop = asyncio.get_running_loop()
@@ -112,7 +112,7 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
             asyncio.run_coroutine_threadsafe(moved.wait(), loop).result(timeout=30)
             return real(*given)
 
-        monkeypatch.setattr(run_archive, "pack", pack)
+        monkeypatch.setattr(export, "pack", pack)
         transport = httpx.ASGITransport(application(exchange))
         home = {"Host": "127.0.0.1:8400"}
         async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=home) as ask:

@@ -11,7 +11,7 @@ from tests.sandbox.asking import Client, control
 
 import dialsim
 from dialsim.interface.instants import LAST_INSTANT
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 
 KEY = "acme_0123456789abcdef0123456789abcdef"
 CAMPAIGN = "cccccccc-0000-4000-8000-000000000001"

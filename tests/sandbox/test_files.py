@@ -13,7 +13,7 @@ from tests.sandbox.asking import Client
 
 import dialsim
 from dialsim.results.result import Result
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 
 SCENARIO = """
 clock: {start: 2026-01-05T02:00:00Z}

@@ -9,10 +9,9 @@ import pytest
 from tests.sandbox.test_read_model import SCENARIO
 
 import dialsim
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.kept_answers import KeptAnswers
-from dialsim.sandbox.page_number import PageNumber
-from dialsim.sandbox.recipient_texts import RecipientTexts
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.recipients import KeptAnswers, RecipientTexts
+from dialsim.sandbox.tables import PageNumber
 
 
 def page(place: int) -> PageNumber:

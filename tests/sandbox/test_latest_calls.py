@@ -6,8 +6,8 @@ import pytest
 
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox import call_book
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox import calls
+from dialsim.sandbox.core import Exchange
 from dialsim.testing import Sketch
 
 SCENARIO = (
@@ -22,7 +22,7 @@ SCENARIO = (
 def test_latest_calls_are_those_of_the_last_rows_of_the_log(
     monkeypatch: pytest.MonkeyPatch, kept: int, status: CallStatus | None
 ) -> None:
-    monkeypatch.setattr(call_book, "_MOST_RECENT", kept)
+    monkeypatch.setattr(calls, "_MOST_RECENT", kept)
     exchange = Exchange(SCENARIO)
     desk = exchange.accounts[0].desks[0]
     for _ in range(20):

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.sandbox.asking import WORLD, Client, control
 
 import dialsim
-from dialsim.sandbox import replay
+from dialsim.sandbox import restart
 
 BLOCK = {"agent": "Reminder", "recipients": {"count": 3, "agentParams": {"amount": 5}}}
 SCHEDULE = {"startDateTime": "2026-01-05T04:00:00Z"}
@@ -51,12 +51,12 @@ def answers(client: Client, key: str) -> list[bytes]:
 
 
 def test_a_sandbox_resumed_from_its_journal_has_the_same_answers(tmp_path: Path) -> None:
-    before = Client(replay.begin(tmp_path / "journal", dialsim.load(WORLD)))
+    before = Client(restart.begin(tmp_path / "journal", dialsim.load(WORLD)))
     key = operate(before)
     expected = answers(before, key)
     assert before.exchange.journal is not None
     before.exchange.journal.close()
-    after = Client(replay.resume(tmp_path / "journal"))
+    after = Client(restart.resume(tmp_path / "journal"))
     assert answers(after, key) == expected
     assert after.exchange.journal is not None
     after.exchange.journal.close()

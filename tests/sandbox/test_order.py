@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import dialsim
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.service import Service
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.endpoints import Service
 
 SCENARIO = """
 organizations:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 from dialsim.testing import Sketch
 
 ACME = {

@@ -9,8 +9,8 @@ import pytest
 from tests.sandbox.asking import Client, control
 
 import dialsim
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.replay import begin, resume
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 
 TEL = "0810000000"

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import dialsim
+from dialsim.engine.calls import read_ledger
 from dialsim.interface.instants import format_instant
-from dialsim.results.ledger import read_ledger
 from dialsim.results.result import Result
-from dialsim.sandbox.call_book import CallBook
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.service import Service
+from dialsim.sandbox.calls import CallBook
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.endpoints import Service
 
 SCENARIO = """
 seed: {seed}

@@ -9,7 +9,7 @@ import pytest
 from tests.sandbox.asking import Client, control
 
 from dialsim.results.result import Result
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 from dialsim.testing import Sketch
 
 PEOPLE = (

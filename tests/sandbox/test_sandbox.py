@@ -18,10 +18,10 @@ import pytest
 from tests.sandbox.asking import NOW, WORLD, key
 
 import dialsim
-from dialsim.results.source import read_source
-from dialsim.sandbox import extra
-from dialsim.sandbox.endpoints import Endpoints
-from dialsim.sandbox.webhook_record import WebhookRecord
+from dialsim.results.folder import read_source
+from dialsim.sandbox import dependencies
+from dialsim.sandbox.http.endpoints import Endpoints
+from dialsim.sandbox.records import WebhookRecord
 from dialsim.testing import Answer, Receiver, Sketch
 
 START = datetime(2026, 1, 5, 2, tzinfo=UTC)
@@ -574,7 +574,9 @@ def test_naming_it_imports_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_packages_are_named_and_how_to_install_them(
     monkeypatch: pytest.MonkeyPatch, missing: list[str], named: str
 ) -> None:
-    monkeypatch.setattr(extra, "find_spec", lambda name: None if name in missing else object())
+    monkeypatch.setattr(
+        dependencies, "find_spec", lambda name: None if name in missing else object()
+    )
     with pytest.raises(dialsim.DialsimError) as error:
         dialsim.Sandbox(BUSY_LINE.scenario())
     assert str(error.value) == (

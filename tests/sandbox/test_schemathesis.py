@@ -19,7 +19,7 @@ import dialsim
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox.commands import ResumeCampaign
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 
 DRAFTS = 50
 

@@ -13,8 +13,8 @@ from tests.sandbox.test_read_model import INSTANTS, SCENARIO, SEEDS, wire
 
 import dialsim
 from dialsim.results.result import Result
-from dialsim.sandbox import page_number
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox import tables
+from dialsim.sandbox.core import Exchange
 from dialsim.testing import Sketch
 
 CALL_NAMES = {
@@ -61,7 +61,7 @@ def pages(client: Client, campaign: str, table: str, query: str = "") -> list[di
         assert answer["page"] == page
         if not answer[table]:
             assert answer["total"] == len(rows)
-            assert answer["totalPages"] == page - 1 == -(-len(rows) // page_number.PAGE_SIZE)
+            assert answer["totalPages"] == page - 1 == -(-len(rows) // tables.PAGE_SIZE)
             return rows
         rows += answer[table]
     raise AssertionError("the table has no end")
@@ -87,7 +87,7 @@ def table_rows(frame: pd.DataFrame, names: dict[str, str]) -> list[dict[str, Any
 def test_pages_put_together_are_the_tables_at_every_instant(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_number, "PAGE_SIZE", PAGE_SIZE)
+    monkeypatch.setattr(tables, "PAGE_SIZE", PAGE_SIZE)
     costs = ["costs.perDial=0.1", "costs.perMinute=1.2", "costs.billingIncrement=6s"]
     segments = ["organizations.0.campaigns.0.recipients.segments={a: 0.5, b: 0.5}"]
     text = SCENARIO.format(seed=seed)

@@ -19,11 +19,11 @@ from tests.sandbox.serving import served
 from tests.sandbox.test_journal import entries_of
 
 import dialsim
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 from dialsim.sandbox.journal import Entry, JournalError, Kind
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.view import View
-from dialsim.sandbox.replay import begin, resume
+from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
 DRAFT = "/cccccccc-0000-4000-8000-000000000001"

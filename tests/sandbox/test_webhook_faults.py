@@ -11,9 +11,9 @@ import pytest
 
 import dialsim
 from dialsim.sandbox.commands import ClearFaults, InjectFault
-from dialsim.sandbox.fault_order import FaultOrder
+from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.journal import Kind
-from dialsim.sandbox.replay import begin, resume
+from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Receiver, Sketch
 
 ONE = Sketch(slots=1).campaign("January", "busy 1s")

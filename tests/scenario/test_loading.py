@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.behaviour import BUILT_IN
+from dialsim.scenario.document import parse_yaml, plain
 from dialsim.scenario.loading import load, loads
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
-from dialsim.scenario.tree import plain
-from dialsim.scenario.yaml_source import parse_yaml
 
 from .files import FULL, SMALL
 

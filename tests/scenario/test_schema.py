@@ -7,11 +7,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dialsim.scenario.document import parse_yaml, plain
 from dialsim.scenario.loading import load
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.schema import json_schema
-from dialsim.scenario.tree import plain
-from dialsim.scenario.yaml_source import parse_yaml
 
 from .files import FULL, SMALL
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialsim.scenario.document import MappingNode, Node, ScalarNode, parse_yaml, plain
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
-from dialsim.scenario.tree import Mapping, Node, Scalar, plain
-from dialsim.scenario.yaml_source import parse_yaml
 
 
 def parsed(text: str) -> Node:
@@ -61,14 +60,14 @@ def test_plain_scalars_follow_the_core_schema_of_yaml_1_2(text: str, value: obje
 
 def test_every_node_knows_its_line_and_column() -> None:
     root = parsed("a: 1\nb:\n  - c: [x,\n      y]\n")
-    assert isinstance(root, Mapping)
+    assert isinstance(root, MappingNode)
     listed = plain(root.entries["b"].node)
     assert listed == [{"c": ["x", "y"]}]
     item = root.entries["b"].node.items[0]  # type: ignore[union-attr]
     inner = item.entries["c"]  # type: ignore[union-attr]
     assert (inner.place.line, inner.place.column) == (3, 5)
     last = inner.node.items[1]  # type: ignore[union-attr]
-    assert isinstance(last, Scalar)
+    assert isinstance(last, ScalarNode)
     assert (last.place.line, last.place.column) == (4, 7)
 
 

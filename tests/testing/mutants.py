@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dialsim.engine import clock, dialler
-from dialsim.engine.caller_ids import NONE, CallerIds, NumberUse
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.clock import Step
+from dialsim.engine.dial_choice import NONE, CallerIds, NumberUse
 from dialsim.engine.dialler import Dialler
-from dialsim.engine.failed_attempts import FailedAttempts
+from dialsim.engine.own_chance import FailedAttempts
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.status import CallStatus
-from dialsim.results.occupancy import Occupancy
+from dialsim.results.time_use import Occupancy
 
 RULE_TESTS = "engine/test_rules_*.py"
 

@@ -9,8 +9,7 @@ import pytest
 import dialsim
 from dialsim.interface.instants import parse_instant
 from dialsim.testing import Sketch, at
-from dialsim.testing.thai_clock import stamp
-from dialsim.testing.timetable import time_windows
+from dialsim.testing.sketch import stamp, time_windows
 
 MONDAY_9 = datetime(2026, 1, 5, 2, tzinfo=UTC)
 

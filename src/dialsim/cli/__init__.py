@@ -7,16 +7,12 @@ from io import TextIOWrapper
 
 import click
 
+from dialsim.cli.experiment import plan, sweep
 from dialsim.cli.journal import journal
-from dialsim.cli.options import INTERRUPTED
-from dialsim.cli.plan import plan
-from dialsim.cli.program import Program, drop_output
-from dialsim.cli.report import report
-from dialsim.cli.run import run
-from dialsim.cli.schema import schema
+from dialsim.cli.program import INTERRUPTED, Program, drop_output
+from dialsim.cli.run import report, run
 from dialsim.cli.serve import serve
-from dialsim.cli.sweep import sweep
-from dialsim.cli.validate import validate
+from dialsim.cli.validate import schema, validate
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
 

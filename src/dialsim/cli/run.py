@@ -1,4 +1,7 @@
-"""`dialsim run`: simulate a scenario, once or many times, print what came of it, write tables."""
+"""`dialsim report`: make the page of a result anew.
+
+`dialsim run`: simulate a scenario, once or many times, print what came of it, write tables.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.options import (
+from dialsim.cli.program import (
     dask_option,
     force_option,
     format_option,
@@ -21,6 +24,26 @@ from dialsim.cli.options import (
 
 if TYPE_CHECKING:
     from dialsim.results.result import Result
+
+
+@click.command(
+    short_help="Make the page of a result anew.",
+    epilog="Example: dialsim report out/first",
+)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@what_if_option
+def report(folder: Path, what_if: int | None) -> None:
+    """Make report.html anew in a folder that `dialsim … --out` wrote.
+
+    A run is simulated again from the scenario in the folder, and must come to the same summary;
+    many runs are taken from the folder as they are, those that measured what would help as well.
+    """
+    from dialsim.cli.program import progress_bar
+    from dialsim.report.writing import rebuild
+
+    with progress_bar("Making the page", "runs") as progress:
+        page = rebuild(folder, what_if, progress)
+    click.echo(f"Written to {page}")
 
 
 @click.command(
@@ -128,9 +151,9 @@ def _once(
     overrides: tuple[str, ...],
     form: str,
 ) -> None:
-    from dialsim.cli.progress import progress_bar
-    from dialsim.results.output_folder import check_place
-    from dialsim.results.runs import run as simulate
+    from dialsim.cli.program import progress_bar
+    from dialsim.results.folder import check_place
+    from dialsim.results.result import run as simulate
     from dialsim.scenario.loading import load
 
     if out is not None:
@@ -142,23 +165,23 @@ def _once(
 
 
 def _from_journal(journal: Path, out: Path | None, force: bool, form: str) -> None:
-    from dialsim.results.output_folder import check_place
-    from dialsim.sandbox.extra import require_extra
+    from dialsim.results.folder import check_place
+    from dialsim.sandbox.dependencies import require_extra
 
     if out is not None:
         check_place(out, force)
     require_extra("run --from-journal")
-    from dialsim.sandbox.replay import read
+    from dialsim.sandbox.restart import read
 
     _show(read(journal), out, force, None, form)
 
 
 def _show(result: Result, out: Path | None, force: bool, what_if: int | None, form: str) -> None:
-    from dialsim.cli.progress import progress_bar
-    from dialsim.results.printed import print_summary
+    from dialsim.cli.program import progress_bar
+    from dialsim.results.summary_text import print_summary
 
     if out is not None:
-        from dialsim.report.run_folder import write_run
+        from dialsim.report.writing import write_run
 
         with progress_bar("What would help", "runs") as progress:
             write_run(result, out, force=force, pairs=what_if, progress=progress)
@@ -185,13 +208,12 @@ def _many(
     form: str,
 ) -> None:
     from dialsim.cli.experiment import print_json, resumable, write_page
-    from dialsim.cli.progress import progress_bar
-    from dialsim.experiments import wording
-    from dialsim.experiments.documents import replications_document
-    from dialsim.experiments.folder import ExperimentFolder
-    from dialsim.experiments.precision import precisions
-    from dialsim.experiments.printed import print_experiment
+    from dialsim.cli.program import progress_bar
+    from dialsim.experiments import experiment_text
+    from dialsim.experiments.experiment_text import print_experiment
+    from dialsim.experiments.folder import ExperimentFolder, replications_document
     from dialsim.experiments.replications import replicate
+    from dialsim.experiments.statistics import precisions
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)
@@ -207,7 +229,7 @@ def _many(
         )  # fmt: skip
     document = replications_document(runs)
     if folder is not None:
-        from dialsim.report.experiment_reports import replications_report
+        from dialsim.report.writing import replications_report
 
         tables = {"runs": runs.runs, "organizations": runs.organizations, "campaigns": runs.frame}
         write_page(folder.path, partial(replications_report, runs), what_if, jobs, dask)
@@ -215,8 +237,8 @@ def _many(
     if form == "json":
         print_json(document)
         return
-    said = [wording.replications_headline(runs), *wording.lost_sentences(runs)]
-    said += wording.precision_sentences(runs)
-    print_experiment(loaded.name, said, wording.replications_tables(runs))
+    said = [experiment_text.replications_headline(runs), *experiment_text.lost_sentences(runs)]
+    said += experiment_text.precision_sentences(runs)
+    print_experiment(loaded.name, said, experiment_text.replications_tables(runs))
     if out is not None:
         click.echo(f"\nWritten to {out}")

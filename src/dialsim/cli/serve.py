@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.options import optional_scenario_argument, seed_option, set_option
+from dialsim.cli.program import optional_scenario_argument, seed_option, set_option
 
 if TYPE_CHECKING:
-    from dialsim.sandbox.exchange import Exchange
+    from dialsim.sandbox.core import Exchange
 
 
 @click.command(
@@ -70,16 +70,16 @@ def serve(
     With --journal all of it outlives the program: started again on the file, it goes on where it
     was, even after a kill. dialsim run --from-journal FILE gives the run so far as tables.
     """
-    from dialsim.sandbox.extra import require_extra
+    from dialsim.sandbox.dependencies import require_extra
 
     if scenario is None and journal is None:
         raise click.UsageError("name a SCENARIO, or a journal to go on with: --journal FILE")
     if scenario is None and (seed is not None or overrides):
         raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
     require_extra("serve")
-    from dialsim.sandbox.control_token import ControlToken
-    from dialsim.sandbox.server import address, listening
-    from dialsim.sandbox.server import serve as serve_http
+    from dialsim.sandbox.control.guard import ControlToken
+    from dialsim.sandbox.http.server import address, listening
+    from dialsim.sandbox.http.server import serve as serve_http
 
     token = None if control_token is None else ControlToken(control_token)
     with listening(host, port, token) as listener:
@@ -100,8 +100,8 @@ def _exchange(
     """A new sandbox at this address, or the one that a journal tells of."""
     from dialsim.interface.instants import format_instant
     from dialsim.sandbox.addresses import with_public_url
-    from dialsim.sandbox.exchange import Exchange
-    from dialsim.sandbox.replay import begin, check_same, resume
+    from dialsim.sandbox.core import Exchange
+    from dialsim.sandbox.restart import begin, check_same, resume
     from dialsim.scenario.loading import load
 
     loaded = None if scenario is None else load(scenario, overrides)

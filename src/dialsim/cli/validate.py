@@ -1,4 +1,7 @@
-"""`dialsim validate`: is this scenario file good?"""
+"""`dialsim schema`: the JSON Schema of scenario files.
+
+`dialsim validate`: is this scenario file good?
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.options import format_option, scenario_argument, set_option
+from dialsim.cli.program import format_option, scenario_argument, set_option
 
 if TYPE_CHECKING:
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.scenario import Scenario
+
+
+@click.command(
+    short_help="Print the JSON Schema of scenario files.",
+    epilog="Example: dialsim schema > scenario.schema.json",
+)
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors to complete and check them.
+
+    Name it in the first line of a scenario file:
+
+    \b
+      # yaml-language-server: $schema=scenario.schema.json
+    """
+    import orjson
+
+    from dialsim.scenario.schema import json_schema
+
+    click.echo(orjson.dumps(json_schema(), option=orjson.OPT_INDENT_2).decode())
 
 
 @click.command(

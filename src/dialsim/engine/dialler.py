@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from simpy.events import Event
 
-from dialsim.engine.caller_ids import NumberUse
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.clock import At, Clock, Step, Timer
-from dialsim.engine.reached import ReachedPeople
+from dialsim.engine.dial_choice import NumberUse
+from dialsim.engine.duplicates import ReachedPeople
 from dialsim.engine.trace import CallLog, LimitChange, Trace, UrlChange
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.call import Call
-    from dialsim.engine.scripted_numbers import ScriptedNumbers
+    from dialsim.engine.dial_choice import ScriptedNumbers
     from dialsim.engine.world import CampaignBlock, OrganizationBlock
 
 _QUEUED = CallStatus.QUEUED

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.interface.delivery import UNDER_WAY
+from dialsim.interface.payload import UNDER_WAY
 
 
 class PostKey(NamedTuple):

@@ -1,4 +1,7 @@
-"""A simulation that can be stepped and steered; running a file is stepping it to its end."""
+"""Adding a campaign to an organization while it runs (C11).
+
+A simulation that can be stepped and steered; running a file is stepping it to its end.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,73 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dialsim.engine.adding import add_campaign
 from dialsim.engine.campaign import Campaign
-from dialsim.engine.clock import At, Clock, Step
+from dialsim.engine.clock import At, Clock, Instant, Move, Step, Until, instant_as_datetime
+from dialsim.engine.dial_choice import ScriptedNumbers
 from dialsim.engine.dialler import Dialler
-from dialsim.engine.move import Instant, Move, Until, instant_as_datetime
-from dialsim.engine.scripted_numbers import ScriptedNumbers
-from dialsim.engine.timeline import lay_out
+from dialsim.engine.timeline import lay_out, lay_out_request
 from dialsim.engine.trace import Trace
 from dialsim.engine.windows import HOUR
 from dialsim.engine.world import World
-from dialsim.interface.errors import DialsimError
+from dialsim.interface.errors import DialsimError, Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
-    from dialsim.scenario.models import Campaign as CampaignModel
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.added_campaign import Surroundings
+    from dialsim.scenario.scenario import Campaign as CampaignModel
+    from dialsim.scenario.scenario import Scenario
+
+
+def add_campaign(
+    dialler: Dialler,
+    now: int,
+    campaign: CampaignModel | Mapping[str, object],
+    csv: bytes | str | None,
+    folder: str | PathLike[str] | None,
+) -> Campaign:
+    """Add a campaign to those of a dialler; arguments and errors are `Simulation.add_campaign`'s.
+
+    Without `scheduledAt` its request is made now (ms).
+    """
+    world, position = dialler.trace.world, dialler.block.position
+    model = _checked(campaign, world.surroundings(position, now), csv, folder)
+    block = world.add_campaign(position, model, now)
+    added = dialler.add(block)
+    if block.schedule is None:
+        return added
+    if block.scheduled_at is not None and block.scheduled_at > now:
+        lay_out_request(dialler.clock, added, dialler.trace)
+        return added
+    try:
+        added.schedule(block.schedule)
+    except Refused:
+        dialler.remove_last()
+        raise
+    return added
+
+
+def _checked(
+    campaign: CampaignModel | Mapping[str, object],
+    around: Surroundings,
+    csv: bytes | str | None,
+    folder: str | PathLike[str] | None,
+) -> CampaignModel:
+    from dialsim.scenario.added_campaign import check_campaign, read_campaign
+    from dialsim.scenario.scenario import Campaign as CampaignModel
+
+    if isinstance(campaign, CampaignModel):
+        if csv is not None:
+            raise DialsimError(f"campaign {campaign.name!r} has its recipients already")
+        check_campaign(campaign, around)
+        return campaign
+    content = csv.encode("utf-8", "surrogatepass") if isinstance(csv, str) else csv
+    return read_campaign(campaign, around, content, None if folder is None else Path(folder))
+
 
 _T = TypeVar("_T")
 
@@ -171,7 +221,7 @@ class Simulation:
         Raises `Refused` with every failure of the first step that fails, and DialsimError for a
         Buddhist year, which the interface would take.
         """
-        from dialsim.scenario.schedules import era_faults
+        from dialsim.scenario.checks import era_faults
 
         for name, fault in era_faults(body):
             raise DialsimError(f"schedule: {name} {fault}")

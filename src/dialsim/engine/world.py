@@ -16,9 +16,9 @@ from dialsim.interface.errors import DialsimError
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.added_campaign import Surroundings
-    from dialsim.scenario.models import Agent, Campaign, Organization, Scenario
     from dialsim.scenario.people import People
     from dialsim.scenario.problems import Remark
+    from dialsim.scenario.scenario import Agent, Campaign, Organization, Scenario
 
 
 @dataclass(slots=True)
@@ -103,8 +103,8 @@ class World:
 
         Its people and all its chance are those that it would have at this place of the scenario.
         """
+        from dialsim.scenario.checks import remarks_on_campaign
         from dialsim.scenario.problems import Remark
-        from dialsim.scenario.remarks import remarks_on_campaign
 
         owner = self.organizations[organization]
         self._append(owner, campaign, now)

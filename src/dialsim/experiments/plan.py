@@ -14,12 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from dialsim.experiments.axis import make_axis, read_range, value_text
-from dialsim.experiments.estimates import check_confidence
-from dialsim.experiments.evidence import Evidence, Finding
-from dialsim.experiments.failures import ExperimentError
-from dialsim.experiments.goal import read_goal
-from dialsim.experiments.laboratory import Progress, laboratory
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.goal import Evidence, Finding, read_goal
+from dialsim.experiments.runner import Progress, laboratory
 from dialsim.experiments.search import (
     Search,
     cheapest,
@@ -30,11 +27,13 @@ from dialsim.experiments.search import (
     smallest,
     tied,
 )
+from dialsim.experiments.statistics import check_confidence
+from dialsim.experiments.value_range import make_axis, read_range, value_text
 from dialsim.experiments.variants import check_variable
 
 if TYPE_CHECKING:
     from dialsim.experiments.plots.plots import PlanPlots
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.scenario import Scenario
 
 Objective = Literal["smallest", "largest", "cheapest"]
 Value = int | float | str
@@ -92,7 +91,7 @@ class Plan:
         return PlanPlots(self)
 
     def _repr_html_(self) -> str:
-        from dialsim.experiments.page import plan_html
+        from dialsim.experiments.experiment_text import plan_html
 
         return plan_html(self)
 

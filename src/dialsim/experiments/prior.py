@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dialsim.scenario.behaviour import Behaviour
     from dialsim.scenario.campaign import Campaign
     from dialsim.scenario.distribution import Distribution
-    from dialsim.scenario.models import Scenario
     from dialsim.scenario.organization import Organization
+    from dialsim.scenario.scenario import Scenario
 
 _AFTER_CALLS = ("analyses_", "funnel_", "webhooks_")
 """How figures begin that analyses and webhooks decide, which never influence calls (rules A, W)."""

@@ -8,20 +8,23 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dialsim.experiments.estimates import estimates
-from dialsim.experiments.failures import ExperimentError
-from dialsim.experiments.figure_table import earliest_start, figure_frame, figure_rows
-from dialsim.experiments.laboratory import Progress, laboratory
-from dialsim.experiments.precision import Precision, precisions, reach_precision
+from dialsim.experiments.case import Subject
+from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.prior import prior_of
-from dialsim.experiments.run_figures import RunFigures
-from dialsim.experiments.subject import Subject
+from dialsim.experiments.run_figures import (
+    RunFigures,
+    earliest_start,
+    figure_frame,
+    replication_rows,
+)
+from dialsim.experiments.runner import Progress, laboratory
+from dialsim.experiments.statistics import Precision, estimates, precisions, reach_precision
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.experiments.plots.plots import ReplicationPlots
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.scenario import Scenario
 
 
 class Replications:
@@ -85,7 +88,7 @@ class Replications:
         )
 
     def _table(self, scope: str) -> pd.DataFrame:
-        return figure_frame(figure_rows(self.figures, scope, self._start), scope)
+        return figure_frame(replication_rows(self.figures, scope, self._start), scope)
 
     @cached_property
     def plot(self) -> ReplicationPlots:
@@ -95,7 +98,7 @@ class Replications:
         return ReplicationPlots(self)
 
     def _repr_html_(self) -> str:
-        from dialsim.experiments.page import replications_html
+        from dialsim.experiments.experiment_text import replications_html
 
         return replications_html(self)
 

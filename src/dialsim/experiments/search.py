@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments.evidence import Evidence, weigh
-from dialsim.experiments.intervals import paired_difference, share_interval
-from dialsim.experiments.subject import Subject
+from dialsim.experiments.case import Subject
+from dialsim.experiments.goal import Evidence, weigh
+from dialsim.experiments.statistics import paired_difference, share_interval
 from dialsim.experiments.variants import Change, Variant
 
 if TYPE_CHECKING:
-    from dialsim.experiments.axis import Axis
     from dialsim.experiments.goal import Goal
-    from dialsim.experiments.laboratory import Laboratory
-    from dialsim.scenario.models import Scenario
+    from dialsim.experiments.runner import Laboratory
+    from dialsim.experiments.value_range import Axis
+    from dialsim.scenario.scenario import Scenario
 
 _MORE = 4
 """A value in doubt gets so many times the runs at its next look."""

@@ -10,8 +10,8 @@ import sqlite3
 from pathlib import Path
 from types import TracebackType
 
+from dialsim.experiments.case import Subject
 from dialsim.experiments.run_figures import RunFigures
-from dialsim.experiments.subject import Subject
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
 

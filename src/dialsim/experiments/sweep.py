@@ -13,20 +13,24 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from dialsim.experiments.estimates import estimates
-from dialsim.experiments.failures import ExperimentError
-from dialsim.experiments.figure_table import earliest_start, figure_frame, figure_rows
-from dialsim.experiments.laboratory import Progress, laboratory
+from dialsim.experiments.case import Subject
+from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.prior import Prior
-from dialsim.experiments.run_figures import RunFigures
-from dialsim.experiments.subject import Subject
+from dialsim.experiments.run_figures import (
+    RunFigures,
+    earliest_start,
+    figure_frame,
+    replication_rows,
+)
+from dialsim.experiments.runner import Progress, laboratory
+from dialsim.experiments.statistics import estimates
 from dialsim.experiments.variants import Setting, Variant, check_variable, variants_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.experiments.plots.plots import SweepPlots
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.scenario import Scenario
 
 Adjustment = Literal["bonferroni", "holm"]
 
@@ -116,12 +120,12 @@ class Sweep:
         paired: bool = True,
         adjust: Adjustment | None = None,
     ) -> pd.DataFrame:
-        """Every variant's figures minus the baseline's: see `dialsim.experiments.differences`.
+        """Every variant's figures minus the baseline's: see `dialsim.experiments.statistics`.
 
         `baseline` is the name of a variant, by default the first. `paired=False` takes variants as
         independent, for comparison. Raises ExperimentError if there is no such variant.
         """
-        from dialsim.experiments.differences import check_baseline, differences
+        from dialsim.experiments.statistics import check_baseline, differences
 
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, baseline)
@@ -139,7 +143,7 @@ class Sweep:
         rows = [
             self._place(variant) | row
             for variant, runs in zip(self.variants, self.figures, strict=True)
-            for row in figure_rows(runs, scope, self._start)
+            for row in replication_rows(runs, scope, self._start)
         ]
         return figure_frame(rows, scope, ("variant", *self.paths))
 
@@ -151,7 +155,7 @@ class Sweep:
         return SweepPlots(self)
 
     def _repr_html_(self) -> str:
-        from dialsim.experiments.page import sweep_html
+        from dialsim.experiments.experiment_text import sweep_html
 
         return sweep_html(self)
 

@@ -10,12 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialsim.experiments.axis import read_amount, read_range, value_text
-from dialsim.experiments.failures import ExperimentError
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.value_range import read_amount, read_range, value_text
 from dialsim.scenario.loading import with_overrides
 
 if TYPE_CHECKING:
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.scenario import Scenario
 
 Setting = int | float | str
 
@@ -216,10 +216,8 @@ def read_variants(path: Path) -> list[Variant]:
 
     Raises ExperimentError, or ScenarioError for what is no YAML.
     """
+    from dialsim.scenario.document import decoded, parse_yaml, plain, read_bytes
     from dialsim.scenario.problems import Problems
-    from dialsim.scenario.text_source import decoded, read_bytes
-    from dialsim.scenario.tree import plain
-    from dialsim.scenario.yaml_source import parse_yaml
 
     problems = Problems(str(path))
     tree = parse_yaml(decoded(read_bytes(path, str(path)), str(path)), str(path), problems)

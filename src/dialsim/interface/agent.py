@@ -1,4 +1,7 @@
-"""What an agent asks of its recipients: `paramsSchema`, and the check of `agentParams`."""
+"""What an agent asks of its recipients: `paramsSchema`, and the check of `agentParams`.
+
+Voices and the sample sentences beside them: the catalog of the interface's sections 2.3, 4.7.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from dialsim.interface.faults import Fault
-from dialsim.interface.wire import WireModel
+from dialsim.interface.model import WireModel
 
 
 class ParamSchema(WireModel):
@@ -69,3 +72,83 @@ def _is_of_type(value: object, kind: Literal["text", "number", "boolean"]) -> bo
     if kind == "boolean" or isinstance(value, bool):
         return kind == "boolean" and isinstance(value, bool)
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+
+
+class Voice(WireModel):
+    """An AI voice that calls can speak with (interface, section 2.3)."""
+
+    voice_key: str = Field(
+        min_length=1, description="The value to name in ttsVoiceKeys", examples=["malee"]
+    )
+    display_name: str = Field(description="Name shown to people", examples=["Malee"])
+    gender: Literal["female", "male"] = Field(
+        description="A male voice ends the service's own sentences the male way",
+        examples=["female"],
+    )
+    is_native: bool = Field(
+        strict=True, description="false: speaks Thai with a foreign accent", examples=[True]
+    )
+
+
+class SampleSentence(WireModel):
+    """A sentence of the voice preview, worded for a female and for a male voice."""
+
+    sentence_id: str
+    text_female: str
+    text_male: str
+
+
+class VoiceCategory(WireModel):
+    """A group of sample sentences (interface, section 4.7)."""
+
+    category_key: str
+    label: str
+    sentences: tuple[SampleSentence, ...]
+
+
+def _voice(key: str, name: str, gender: Literal["female", "male"], native: bool = True) -> Voice:
+    return Voice(voice_key=key, display_name=name, gender=gender, is_native=native)
+
+
+DEFAULT_VOICES = (
+    _voice("malee", "Malee", "female"),
+    _voice("kanya", "Kanya", "female"),
+    _voice("duangjai", "Duangjai", "female"),
+    _voice("arthit", "Arthit", "male"),
+    _voice("thanakorn", "Thanakorn", "male"),
+    _voice("narin", "Narin", "male", native=False),
+)
+"""The catalog of a scenario that names no voices, in display order; all of them are invented."""
+
+
+def _sentence(number: str, stem: str) -> SampleSentence:
+    """A polite sentence in both wordings: `{0}` stands for the ending particle."""
+    return SampleSentence(
+        sentence_id=number, text_female=stem.format("ค่ะ"), text_male=stem.format("ครับ")
+    )
+
+
+SAMPLE_CATEGORIES = (
+    VoiceCategory(
+        category_key="greeting",
+        label="Greetings",
+        sentences=(
+            _sentence("greeting-1", "สวัสดี{0} ติดต่อจากฝ่ายบริการลูกค้า{0}"),
+            _sentence("greeting-2", "ขอบคุณที่รับสาย{0} ขออนุญาตรบกวนเวลาสักครู่{0}"),
+        ),
+    ),
+    VoiceCategory(
+        category_key="reminder",
+        label="Reminders",
+        sentences=(
+            _sentence("reminder-1", "ขออนุญาตแจ้งว่าใบแจ้งหนี้จะครบกำหนดชำระวันศุกร์นี้{0}"),
+            _sentence("reminder-2", "ขอยืนยันนัดหมายวันจันทร์ เวลาสิบโมงเช้า{0}"),
+        ),
+    ),
+    VoiceCategory(
+        category_key="closing",
+        label="Closings",
+        sentences=(_sentence("closing-1", "ขอบคุณที่สละเวลา{0} สวัสดี{0}"),),
+    ),
+)
+"""Sample sentences for the catalog's `categories`."""

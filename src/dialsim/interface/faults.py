@@ -9,8 +9,8 @@ from numbers import Integral
 from typing import TypeGuard
 
 from dialsim.interface.errors import Refused
-from dialsim.interface.identifiers import is_uuid
 from dialsim.interface.instants import parse_instant_or_epoch
+from dialsim.interface.model import is_uuid
 
 TIME_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 """A time of the day, 24-hour with a two-digit hour: `09:00`."""

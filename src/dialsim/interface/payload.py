@@ -1,16 +1,203 @@
-"""The `CALL_RESULT` payload: what the webhook says of a call (interface, sections 2.7 and 6.4)."""
+"""Delivery: what may come of a POST of the webhook, and how often it is made (section 6.2).
+
+Links to recordings and transcripts: signed, and good for an hour (section 6.4).
+
+Analysis results: what a `callResult` says of a conversation (interface, section 2.6).
+
+The `CALL_RESULT` payload: what the webhook says of a call (interface, sections 2.7 and 6.4).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, overload
+from urllib.parse import quote
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from dialsim.interface.agent import ParamSchema
 from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CampaignStatus
+
+TIMEOUT_MS = 10_000
+WAITS_MS = (1_000, 2_000)
+"""From a failure to the next POST (W2)."""
+
+OK, ERROR = 200, 500
+"""HTTP statuses of the simulated receiver (W5)."""
+
+NOT_SENT, TIMED_OUT, REFUSED, BROKEN, UNDER_WAY = 0, -1, -2, -3, -4
+"""What stands in the place of an HTTP status where a POST got none (see `WORDS`)."""
+
+WORDS = {TIMED_OUT: "timeout", REFUSED: "refused", BROKEN: "broken"}
+"""How failures without a status are written: no whole reply in time, no connection, or a
+connection that ended before the reply was whole. What was not sent, or is under way, has none."""
+
+
+@overload
+def accepted(response: int) -> bool: ...
+@overload
+def accepted(response: NDArray[np.int16]) -> NDArray[np.bool_]: ...
+def accepted(response: int | NDArray[np.int16]) -> bool | NDArray[np.bool_]:
+    """Whether the receiver took the result, by the status of its answer: any 2xx (W2)."""
+    return response // 100 == 2
+
+
+VALID_SECONDS = 3_600
+
+FileKind = Literal["recordings", "transcripts"]
+
+_ENDINGS = {"recordings": ".wav", "transcripts": ".json"}
+_URL_MARKS = "/:?#[]@!$&'()*+,;=%-._~"
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
+
+
+def links(
+    public_url: str,
+    kind: FileKind,
+    call_ids: NDArray[np.bytes_],
+    sent_at: NDArray[np.int64],
+    seed: int,
+) -> NDArray[np.bytes_]:
+    """The links to files of calls (`call_ids`: S36) in results sent at these instants (ms).
+
+    Whole URLs as ASCII text of one length. They name the second at which they expire, and a
+    signature that depends on the file, that second and the seed: it protects nothing, but it is
+    the same in every run, and differs where a real one would.
+    """
+    expires = sent_at // 1_000 + VALID_SECONDS
+    signatures = _signatures(call_ids, expires, seed ^ len(kind))
+    columns = [
+        _constant(f"{quote(public_url.rstrip('/'), safe=_URL_MARKS)}/files/{kind}/", len(call_ids)),
+        np.ascontiguousarray(call_ids).view(np.uint8).reshape(-1, 36),
+        _constant(f"{_ENDINGS[kind]}?expires=", len(call_ids)),
+        (expires[:, None] // 10 ** np.arange(9, -1, -1) % 10 + ord("0")).astype(np.uint8),
+        _constant("&signature=", len(call_ids)),
+        _HEX[(signatures[:, None] >> np.arange(60, -1, -4, dtype=np.uint64)) & np.uint64(15)],
+    ]
+    text = np.concatenate(columns, axis=1)
+    return text.view(f"S{text.shape[1]}").ravel()
+
+
+def signature(kind: FileKind, call_id: str, expires: int, seed: int) -> str:
+    """The signature in links to a file of a call that expire at a second since 1970."""
+    ids = np.array([call_id.encode()], dtype="S36")
+    return f"{int(_signatures(ids, np.array([expires]), seed ^ len(kind))[0]):016x}"
+
+
+def _constant(text: str, rows: int) -> NDArray[np.uint8]:
+    return np.broadcast_to(np.frombuffer(text.encode(), dtype=np.uint8), (rows, len(text.encode())))
+
+
+def _signatures(
+    call_ids: NDArray[np.bytes_], expires: NDArray[np.int64], salt: int
+) -> NDArray[np.uint64]:
+    """64 bits per link, by the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
+    words = np.ascontiguousarray(call_ids).view(np.uint32).reshape(-1, 9).astype(np.uint64)
+    signature = expires.astype(np.uint64) * _STEP + np.uint64(salt % 2**64)
+    for column in words.T:
+        signature = (signature ^ column) + _STEP
+        for shift, factor in _MIX:
+            signature = (signature ^ (signature >> np.uint64(shift))) * factor
+        signature ^= signature >> np.uint64(31)
+    return signature
+
+
+NO_CONVERSATION = "No conversation"
+"""What both texts of the fallback result say when nobody spoke (A3)."""
+UNKNOWN = "Unknown"
+"""The funnel's value where no step is known to be reached."""
+UNAVAILABLE_SUMMARY = "ไม่สามารถวิเคราะห์การสนทนานี้ได้"
+UNAVAILABLE_ERROR = "The conversation could not be analyzed."
+ERROR_DESCRIPTION = "Why there is no analysis"
+
+_SUMMARY = "สนทนากับผู้รับสายเรียบร้อยแล้ว"
+_SUMMARY_WITH_STEP = "สนทนากับผู้รับสายแล้ว ถึงขั้นตอน {step}"
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A custom field of an agent's analyses; `required`, `description` and so on as on the wire."""
+
+    name: str
+    type: str
+    required: bool
+    description: str | None = None
+    enum_variant: tuple[str, ...] | None = None
+
+    def item(self, value: Value) -> dict[str, object]:
+        """The field as an entry of the result: what isn't known of it is left out."""
+        item: dict[str, object] = {"type": self.type, "value": value, "required": self.required}
+        if self.description is not None:
+            item["description"] = self.description
+        if self.enum_variant is not None:
+            item["enumVariant"] = list(self.enum_variant)
+        return item
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusions:
+    """The form of an agent's results: version, funnel (None: the agent defines none), fields."""
+
+    version: Literal["v1", "v2"] = "v2"
+    funnel: tuple[str, ...] | None = None
+    fields: tuple[Field, ...] = ()
+
+    def result(self, step: str | None, values: Sequence[Value]) -> dict[str, object]:
+        """The result of a conversation that was analyzed.
+
+        `step` is the furthest step reached (None: not even the first), `values` has a value per
+        field. The summary's wording is ours.
+        """
+        reached = UNKNOWN if step is None else step
+        fixed: dict[str, object] = {"callSummary": _SUMMARY}
+        if self.funnel is not None:
+            fixed["callSummary"] = (
+                _SUMMARY if step is None else _SUMMARY_WITH_STEP.format(step=step)
+            )
+            fixed["funnel"] = {"funnelFlow": list(self.funnel), "value": reached}
+        items = {
+            field.name: field.item(value) for field, value in zip(self.fields, values, strict=True)
+        }
+        custom = "postCallAnalyticsResult" if self.version == "v2" else "customizableAttr"
+        return {"version": self.version, "fixedAttr": fixed, custom: items}
+
+    def no_conversation(self) -> dict[str, object]:
+        """The fallback result of a call in which nobody spoke (A3); it lists the agent's steps."""
+        return _fallback(NO_CONVERSATION, NO_CONVERSATION, self.funnel or (UNKNOWN,))
+
+
+def unavailable() -> dict[str, object]:
+    """The fallback result of an analysis that could not run (A3); its texts are ours."""
+    return _fallback(UNAVAILABLE_SUMMARY, UNAVAILABLE_ERROR, (UNKNOWN,))
+
+
+def _fallback(summary: str, error: str, flow: Sequence[str]) -> dict[str, object]:
+    return {
+        "version": "v2",
+        "fixedAttr": {
+            "callSummary": summary,
+            "funnel": {"funnelFlow": list(flow), "value": UNKNOWN},
+        },
+        "postCallAnalyticsResult": {
+            "error": {
+                "type": "string",
+                "value": error,
+                "required": True,
+                "description": ERROR_DESCRIPTION,
+                "enumVariant": None,
+            }
+        },
+    }
+
 
 FAILED_MESSAGE = "The line or the number failed"
 """`errorMessage` of a call that ended FAILED (F2); the wording is ours."""

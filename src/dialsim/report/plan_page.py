@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dialsim.experiments import wording
-from dialsim.report.effects import effect_table
-from dialsim.report.goal_help import Toward, asked_of, goal_effects, goal_fact, goal_table
-from dialsim.report.holding import holding, holding_fact
-from dialsim.report.inline import picture
-from dialsim.report.levers import SHORTER_RETRIES
+from dialsim.experiments import experiment_text
+from dialsim.report.effects import (
+    Toward,
+    asked_of,
+    effect_table,
+    goal_effects,
+    goal_fact,
+    goal_table,
+    holding,
+    holding_fact,
+)
 from dialsim.report.page import (
     Fact,
     Facts,
@@ -23,15 +28,15 @@ from dialsim.report.page import (
     Section,
     Table,
     Text,
+    picture,
 )
-from dialsim.report.run_page import how_measured, made_from, retry_notes
-from dialsim.report.run_pictures import run_pictures
-from dialsim.report.what_if import NotMeasured
+from dialsim.report.run_page import how_measured, made_from, retry_notes, run_pictures
+from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
 from dialsim.results.result import Result
-from dialsim.results.wording import reach_text
+from dialsim.results.summary_text import reach_text
 
 if TYPE_CHECKING:
-    from dialsim.experiments.evidence import Evidence
+    from dialsim.experiments.goal import Evidence
     from dialsim.experiments.plan import Plan
 
 
@@ -63,7 +68,7 @@ def _runs(answer: Plan) -> int:
 
 
 def _facts(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -> Iterator[Fact]:
-    headline = wording.plan_headline(answer)
+    headline = experiment_text.plan_headline(answer)
     if answer.path.endswith(".retryInterval"):
         headline += f" {SHORTER_RETRIES}"
     yield Fact("What meets the goal?", str(answer.value) if answer.met else "Nothing", headline)
@@ -81,7 +86,7 @@ def _facts(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -
         yield goal_fact(question, helped)
     if answer.evidence.cost is not None:
         currency = example.summary.currency
-        cost = wording.amount_text("cost", answer.evidence.cost)
+        cost = experiment_text.amount_text("cost", answer.evidence.cost)
         yield Fact("What does it cost?", f"{cost} {currency} on average")
     yield Fact("Whom does it reach?", reach_text(example.summary), "In one run with it.")
 
@@ -89,8 +94,8 @@ def _facts(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -
 def _said(part: Evidence) -> str:
     """What the runs of a value say of each clause."""
     found = (
-        f"{finding.clause.asked} is {wording.finding_text(finding, finding.estimate)}, wanted: "
-        f"{wording.bound_text(finding)}"
+        f"{finding.clause.asked} is {experiment_text.finding_text(finding, finding.estimate)}, "
+        f"wanted: {experiment_text.bound_text(finding)}"
         for finding in part.findings
     )
     return f"{'; '.join(found)} ({part.replications} runs)."
@@ -100,7 +105,7 @@ def _sections(answer: Plan, example: Result, helped: Toward | NotMeasured | None
     sections = []
     if answer.warnings:
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
-    *clauses, tried = map(Table, wording.plan_tables(answer))
+    *clauses, tried = map(Table, experiment_text.plan_tables(answer))
     sections.append(Section("Evidence", [Pictures([*_pictures(answer)]), *clauses]))
     if helped is not None:
         parts = _help_parts(helped, answer, example.summary.currency)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from dialsim.experiments import wording
-from dialsim.report.holding import holding, holding_fact
-from dialsim.report.inline import picture
-from dialsim.report.page import Fact, Facts, Notes, Page, Pictures, Section, Tables
-from dialsim.report.run_page import help_fact, help_parts, made_from
-from dialsim.report.run_pictures import run_pictures
+from dialsim.experiments import experiment_text
+from dialsim.report.effects import holding, holding_fact
+from dialsim.report.page import Fact, Facts, Notes, Page, Pictures, Section, Tables, picture
+from dialsim.report.run_page import help_fact, help_parts, made_from, run_pictures
 from dialsim.report.what_if import Help
-from dialsim.results.held_back import percent
+from dialsim.results.bottleneck import percent
 from dialsim.results.result import Result
 
 if TYPE_CHECKING:
@@ -48,8 +46,11 @@ def _answer(finish: dict[Any, Any], runs: Replications) -> str:
     if finish["p95"] == inf:
         return f"Not sure to finish: {finish['unfinished']} of {len(runs)} runs don't"
     if isfinite(finish["p95_high"]):
-        return f"95 % sure to be done by {wording.when_text(finish['p95_high'], runs)} Thai time"
-    return f"Half of the runs are done by {wording.when_text(finish['p50'], runs)} Thai time"
+        done_by = experiment_text.when_text(finish["p95_high"], runs)
+        return f"95 % sure to be done by {done_by} Thai time"
+    return (
+        f"Half of the runs are done by {experiment_text.when_text(finish['p50'], runs)} Thai time"
+    )
 
 
 def _finishes(rows: dict[Any, Any]) -> Fact:
@@ -60,19 +61,21 @@ def _finishes(rows: dict[Any, Any]) -> Fact:
     if not never:
         return Fact(question, f"Yes, in all {count} runs")
     share = percent((count - never) / count)
-    lost = wording.amount_text("people_lost", rows["people_lost"]["mean"])
+    lost = experiment_text.amount_text("people_lost", rows["people_lost"]["mean"])
     said = f"{never} did not finish. On average {lost} people are lost."
     return Fact(question, f"In {share} of {count} runs", said)
 
 
 def _sure(finish: dict[Any, Any], runs: Replications) -> Fact:
     """The middle of the runs, and what is known of the instant by which 95 % are done."""
-    half, late = (wording.when_text(finish[part], runs) for part in ("p50", "p95"))
+    half, late = (experiment_text.when_text(finish[part], runs) for part in ("p50", "p95"))
     said = f"Half of the runs are done by {half}."
     if not isfinite(finish["p95"]):
         return Fact("How sure is that?", f"{len(runs)} runs", said)
     if isfinite(finish["p95_low"]) and isfinite(finish["p95_high"]):
-        low, high = (wording.when_text(finish[f"p95_{end}"], runs) for end in ("low", "high"))
+        low, high = (
+            experiment_text.when_text(finish[f"p95_{end}"], runs) for end in ("low", "high")
+        )
         said += (
             f" 95 % of these are done by {late}; with 95 % confidence, 95 % of all that chance may "
             f"bring are done by an instant between {low} and {high}."
@@ -87,10 +90,10 @@ def _sure(finish: dict[Any, Any], runs: Replications) -> Fact:
 
 def _reach(rows: dict[Any, Any], first: Result) -> Fact:
     reached, share = rows["people_reached"], rows["reach_share"]
-    text = wording.amount_text("people_reached", reached["mean"])
+    text = experiment_text.amount_text("people_reached", reached["mean"])
     people = first.summary.people
     answer = f"{text} of {people:,} people on average ({100 * share['mean']:.1f} %)"
-    ends = (wording.amount_text("people_reached", reached[name]) for name in ("p05", "p95"))
+    ends = (experiment_text.amount_text("people_reached", reached[name]) for name in ("p05", "p95"))
     return Fact("Whom does it reach?", answer, f"{' to '.join(ends)} in nine of ten of these runs.")
 
 
@@ -98,20 +101,24 @@ def _cost(rows: dict[Any, Any], first: Result) -> list[Fact]:
     if first.summary.currency is None:
         return []
     cost = rows["cost"]
-    mean, low, high = (wording.amount_text("cost", cost[name]) for name in ("mean", "p05", "p95"))
+    mean, low, high = (
+        experiment_text.amount_text("cost", cost[name]) for name in ("mean", "p05", "p95")
+    )
     detail = f"{low} to {high} in nine of ten of these runs."
     return [Fact("What does it cost?", f"{mean} {first.summary.currency} on average", detail)]
 
 
 def _sections(runs: Replications, first: Result, helped: Help) -> list[Section]:
     sections = []
-    remarks = [*first.summary.warnings, *wording.precision_sentences(runs)]
+    remarks = [*first.summary.warnings, *experiment_text.precision_sentences(runs)]
     if remarks:
         sections.append(Section("Remarks", [Notes(remarks)]))
     if helped is not None:
         sections.append(Section("What would help", help_parts(helped, first.summary.currency)))
     sections.append(Section("All runs", [Pictures(_pictures(runs))]))
-    sections.append(Section("Figures of all runs", [Tables(wording.replications_tables(runs))]))
+    sections.append(
+        Section("Figures of all runs", [Tables(experiment_text.replications_tables(runs))])
+    )
     shown = run_pictures(first)
     if shown:
         sections.append(Section("One of the runs, replication 0", shown))

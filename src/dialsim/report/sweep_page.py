@@ -8,16 +8,25 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from dialsim.experiments import wording
-from dialsim.experiments.plots.curves import names_of
-from dialsim.report.effects import effect_table
-from dialsim.report.holding import holding, holding_fact
-from dialsim.report.inline import SIZE, picture
-from dialsim.report.levers import SHORTER_RETRIES, shortens_retries
-from dialsim.report.page import Fact, Facts, Page, Part, Picture, Pictures, Section, Table, Text
+from dialsim.experiments import experiment_text
+from dialsim.experiments.plots.pictures import names_of
+from dialsim.report.effects import effect_table, holding, holding_fact
+from dialsim.report.page import (
+    SIZE,
+    Fact,
+    Facts,
+    Page,
+    Part,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    Text,
+    picture,
+)
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
-from dialsim.report.what_if import Help, NotMeasured, WhatIf
-from dialsim.results.wording import FigureTable
+from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
+from dialsim.results.summary_text import FigureTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +103,7 @@ def best_variants(found: Sweep, compared: pd.DataFrame) -> dict[Question, str]:
 def _values(found: Sweep) -> dict[Question, dict[str, float]]:
     """The value of each figure, of the variants that have it in all their runs."""
     table = found.intervals()
-    rows = wording.by_variant(table[table["scope"] == "run"])
+    rows = experiment_text.by_variant(table[table["scope"] == "run"])
     known = {
         question: {
             variant.name: float(rows[variant.name, question.figure][question.estimate])
@@ -120,7 +129,7 @@ def _lost(compared: pd.DataFrame) -> dict[str, float]:
 def _answer(found: Sweep, compared: pd.DataFrame, best: Mapping[Question, str]) -> str:
     """The first to finish, or what else tells the variants apart; and whether that is chance."""
     if not best:
-        return wording.sweep_headline(found)
+        return experiment_text.sweep_headline(found)
     question, name = next(iter(best.items()))
     said = f"{question.verdict}: {name}"
     if name in _lost(compared):
@@ -161,7 +170,7 @@ def _facts(
 def _unfinished(found: Sweep) -> Fact:
     """Where no variant finishes in all its runs: which does most often."""
     table = found.intervals()
-    rows = wording.by_variant(table[table["scope"] == "run"])
+    rows = experiment_text.by_variant(table[table["scope"] == "run"])
     done = {
         variant.name: int(row["runs"] - row["unfinished"])
         for variant in found.variants
@@ -174,7 +183,7 @@ def _unfinished(found: Sweep) -> Fact:
     often = f"{most} finishes in {done[most]} of {found.replications} runs, the others in fewer."
     if len({*done.values()}) == 1:
         often = f"Each finishes in {done[most]} of {found.replications} runs."
-    lost = wording.amount_text("people_lost", rows[most, "people_lost"]["mean"])
+    lost = experiment_text.amount_text("people_lost", rows[most, "people_lost"]["mean"])
     detail = f"{often} With {most} {lost} people are lost on average."
     return Fact(question, "None finishes in all its runs", detail)
 
@@ -184,7 +193,7 @@ def _price(compared: pd.DataFrame, name: str) -> str:
     row = _rows(compared).get((name, "finish_seconds"))
     if row is None or not row["real"] or not row["difference"] > 0:
         return ""
-    return f"Finish: {wording.difference_text(row)}."
+    return f"Finish: {experiment_text.difference_text(row)}."
 
 
 def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
@@ -216,20 +225,20 @@ def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
 
 def _said(found: Sweep, question: Question, value: float) -> str:
     if question.figure == "finish_seconds":
-        return f"Half of the runs are done by {wording.when_text(value, found)} Thai time"
+        return f"Half of the runs are done by {experiment_text.when_text(value, found)} Thai time"
     costs = found.scenario.costs
     unit = costs.currency if question.figure == "cost" and costs else "people"
-    return f"{wording.amount_text(question.figure, value)} {unit} on average"
+    return f"{experiment_text.amount_text(question.figure, value)} {unit} on average"
 
 
 def _against(compared: pd.DataFrame, variant: str, figure: str, baseline: str) -> str:
     row = _rows(compared).get((variant, figure))
-    return "" if row is None else f"; against {baseline}: {wording.difference_text(row)}"
+    return "" if row is None else f"; against {baseline}: {experiment_text.difference_text(row)}"
 
 
 def _rows(compared: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """The differences of whole runs by variant and figure."""
-    return wording.by_variant(compared[compared["scope"] == "run"])
+    return experiment_text.by_variant(compared[compared["scope"] == "run"])
 
 
 def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
@@ -249,7 +258,7 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
 def _sections(
     found: Sweep, compared: pd.DataFrame, baseline: str, helped: Mapping[str, Help]
 ) -> Iterator[Section]:
-    tables = wording.sweep_tables(found, compared, baseline)
+    tables = experiment_text.sweep_tables(found, compared, baseline)
     said = (
         "After ± stands half the width of the 95 % interval of the mean difference. Where the runs "
         "are too few, too alike or too skewed for one, the pairs that differ are counted."

@@ -1,15 +1,20 @@
-"""The result of a run: tables, sequences, stories and the summary, all readings of its trace."""
+"""The result of a run: tables, sequences, stories and the summary, all readings of its trace.
+
+Running a scenario: from the file's models to a result.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from dialsim.engine.trace import Trace
-from dialsim.results.reading import Reading
+from dialsim.interface.errors import DialsimError
+from dialsim.results.run_view import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from dialsim.results.plots.plots import Plots
     from dialsim.results.story import Story
     from dialsim.results.summary import Summary
+    from dialsim.scenario.scenario import Scenario
 
 
 class Result:
@@ -33,36 +39,36 @@ class Result:
 
     @cached_property
     def calls(self) -> pd.DataFrame:
-        """One row per call; see `dialsim.results.calls`."""
-        from dialsim.results.calls import calls_table
+        """One row per call; see `dialsim.results.tables`."""
+        from dialsim.results.tables import calls_table
 
         return calls_table(self.reading)
 
     @cached_property
     def transitions(self) -> pd.DataFrame:
-        """One row per change of a call; see `dialsim.results.transitions`."""
-        from dialsim.results.transitions import transitions_table
+        """One row per change of a call; see `dialsim.results.tables`."""
+        from dialsim.results.tables import transitions_table
 
         return transitions_table(self.reading)
 
     @cached_property
     def recipients(self) -> pd.DataFrame:
-        """One row per recipient, as it stands at the end; see `dialsim.results.recipients`."""
-        from dialsim.results.recipients import recipients_table
+        """One row per recipient, as it stands at the end; see `dialsim.results.tables`."""
+        from dialsim.results.tables import recipients_table
 
         return recipients_table(self.reading)
 
     @cached_property
     def campaigns(self) -> pd.DataFrame:
-        """One row per change of a campaign's status; see `dialsim.results.campaigns`."""
-        from dialsim.results.campaigns import campaigns_table
+        """One row per change of a campaign's status; see `dialsim.results.tables`."""
+        from dialsim.results.tables import campaigns_table
 
         return campaigns_table(self.reading)
 
     @cached_property
     def webhooks(self) -> pd.DataFrame:
-        """One row per POST of the webhook, in the order sent; see `dialsim.results.webhooks`."""
-        from dialsim.results.webhooks import webhooks_table
+        """One row per POST of the webhook, in the order sent; see `dialsim.results.tables`."""
+        from dialsim.results.tables import webhooks_table
 
         return webhooks_table(self.reading)
 
@@ -72,15 +78,15 @@ class Result:
 
     @cached_property
     def sequences(self) -> pd.Series[str]:
-        """The status sequence of each recipient, as text; see `dialsim.results.sequences`."""
-        from dialsim.results.sequences import sequences
+        """The status sequence of each recipient, as text; see `dialsim.results.story`."""
+        from dialsim.results.story import sequences
 
         return sequences(self.reading)
 
     @cached_property
     def summary(self) -> Summary:
         """When it is done, whom it reached, what held it back; see `dialsim.results.summary`."""
-        from dialsim.results.summing_up import sum_up
+        from dialsim.results.summary import sum_up
 
         return sum_up(self.reading)
 
@@ -114,7 +120,7 @@ class Result:
         ExistingOutput if it exists; with `force` a result that stands there is replaced, anything
         else never.
         """
-        from dialsim.results.writing import write_result
+        from dialsim.results.folder import write_result
 
         return write_result(self, folder, force, also)
 
@@ -137,3 +143,26 @@ class Result:
 
     def _repr_html_(self) -> str:
         return self.summary._repr_html_()
+
+
+def run(
+    scenario: Scenario,
+    *,
+    seed: int | None = None,
+    replication: int = 0,
+    engine: Literal["auto", "simpy"] = "auto",
+    progress: Callable[[int, int], object] | None = None,
+) -> Result:
+    """Simulate a scenario to its end (T5) and return what came of it.
+
+    `seed` defaults to the scenario's. `engine` "auto" chooses; "simpy" is the only one.
+    `progress(done, people)` is called now and then with how many people are final. Raises
+    DialsimError for an engine that doesn't exist.
+    """
+    from dialsim.engine.simulation import run_trace
+
+    if engine not in ("auto", "simpy"):
+        raise DialsimError(f"there is no engine {engine!r}; there are: auto, simpy")
+    begin = time.perf_counter()
+    trace = run_trace(scenario, seed, replication, progress)
+    return Result(trace, wall_seconds=round(time.perf_counter() - begin, 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from dialsim.results.summary import Summary
-from dialsim.results.wording import FigureTable, answers, headline, tables
+from dialsim.results.summary_text import FigureTable, answers, headline, tables
 
 
 def summary_html(summary: Summary) -> str:

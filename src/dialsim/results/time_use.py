@@ -1,4 +1,9 @@
-"""Where a campaign's time went, from its start to its finish, cause by cause."""
+"""Step functions of time: how many calls are under way, waiting, or allowed, at each instant.
+
+Slots in use: how many calls were under way, against how many could have been.
+
+Where a campaign's time went, from its start to its finish, cause by cause.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,174 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.engine.calls import NEVER, TIMES_OUT, WAITING, Ledger
+from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
-from dialsim.interface.windows import DEFAULT_TIME_WINDOWS
-from dialsim.results.campaign_life import CampaignLife
-from dialsim.results.ledger import NEVER, TIMES_OUT, WAITING, Ledger
-from dialsim.results.occupancy import counted
-from dialsim.results.person_state import PERSON_STATES, PersonState
-from dialsim.results.spans import Spans, length
-from dialsim.results.step_function import StepFunction, distinct
+from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
+from dialsim.results.people import PERSON_STATES, PersonState
+from dialsim.results.timeline import CampaignLife, Spans, length, union
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different values of a sorted column (np.unique hashes, which takes ten times as long)."""
+    different: NDArray[np.int64] = values[np.diff(values, prepend=values[:1] - 1) != 0]
+    return different
+
+
+class StepFunction:
+    """An integer that is 0 before `at[0]` and `value[k]` from `at[k]` up to `at[k + 1]`.
+
+    `at` is strictly increasing (ms), `value` holds what stands after all that happens at that
+    instant; both are int64 and of equal length.
+    """
+
+    __slots__ = ("at", "value")
+
+    def __init__(self, at: NDArray[np.int64], value: NDArray[np.int64]) -> None:
+        self.at = at
+        self.value = value
+
+    @classmethod
+    def of_changes(cls, at: NDArray[np.int64], change: NDArray[np.integer]) -> StepFunction:
+        """The running sum of changes; `at` is sorted, several changes at one instant are one."""
+        ends = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else at
+        return cls(at[ends], np.cumsum(change, dtype=np.int64)[ends])._compact()
+
+    @classmethod
+    def of_spans(cls, spans: Spans) -> StepFunction:
+        """1 inside the spans (disjoint, not touching), 0 outside."""
+        return cls(spans.ravel(), np.tile(np.array([1, 0], dtype=np.int64), len(spans)))
+
+    @classmethod
+    def total(cls, parts: Iterable[StepFunction]) -> StepFunction:
+        """The sum of step functions."""
+        functions = list(parts)
+        if len(functions) == 1:
+            return functions[0]
+        none = np.empty(0, dtype=np.int64)
+        at = np.concatenate([none, *(part.at for part in functions)])
+        change = np.concatenate([none, *(np.diff(part.value, prepend=0) for part in functions)])
+        order = np.argsort(at, kind="stable")
+        return cls.of_changes(at[order], change[order])
+
+    def __call__(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The value at each of the instants."""
+        values: NDArray[np.int64] = np.append(self.value, 0)[self._piece(at)]
+        return values
+
+    def __sub__(self, other: StepFunction) -> StepFunction:
+        return StepFunction.total([self, StepFunction(other.at, -other.value)])
+
+    def positive(self) -> StepFunction:
+        """1 where the value is above 0, else 0."""
+        return StepFunction(self.at, (self.value > 0).astype(np.int64))._compact()
+
+    def integral(self, spans: Spans) -> int:
+        """The integral over the spans, in ms × value."""
+        area = self._area(spans.ravel())
+        return int((area[1::2] - area[0::2]).sum())
+
+    def means(self, edges: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The mean value between each instant and the next; one less than there are instants."""
+        means: NDArray[np.float64] = np.diff(self._area(edges)) / np.diff(edges)
+        return means
+
+    def _area(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The integral from the beginning to each of the instants, in ms × value."""
+        if not len(self.at):
+            return np.zeros(len(at), dtype=np.int64)
+        upto = np.append(0, np.cumsum(self.value[:-1] * np.diff(self.at)))
+        edges = np.maximum(at, self.at[0])
+        piece = self._piece(edges)
+        area: NDArray[np.int64] = upto[piece] + self.value[piece] * (edges - self.at[piece])
+        return area
+
+    @property
+    def peak(self) -> int:
+        """The largest value; 0 if it never leaves 0."""
+        return int(self.value.max(initial=0))
+
+    def _piece(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The index of the piece that holds each instant; -1 before the first."""
+        pieces: NDArray[np.int64] = np.searchsorted(self.at, at, side="right") - 1
+        return pieces
+
+    def _compact(self) -> StepFunction:
+        changes = np.diff(self.value, prepend=0) != 0
+        return StepFunction(self.at[changes], self.value[changes])
+
+
+def counted(ledgers: Iterable[Ledger], gain: NDArray[np.int8]) -> StepFunction:
+    """How many calls of these campaigns are in certain statuses, over time.
+
+    `gain` says, by kind of change, how many calls enter (`SLOTS`, `WAITING`, `IN_QUEUE`).
+    """
+    return StepFunction.total(
+        StepFunction.of_changes(ledger.rows.at, gain[ledger.rows.kind]) for ledger in ledgers
+    )
+
+
+def limit(trace: Trace, organization: int) -> StepFunction:
+    """maxConcurrentCalls of an organization over time (Q1)."""
+    rows = [row for row in trace.limits if row.organization == organization]
+    at = np.array([row.at for row in rows], dtype=np.int64)
+    limits = np.array([row.limit for row in rows], dtype=np.int64)
+    return StepFunction.of_changes(at, np.diff(limits, prepend=0))
+
+
+def paced(logs: Iterable[CallRows], gap: int) -> StepFunction:
+    """1 for `gap` ms after each dial of an organization's campaigns, else 0 (Q4)."""
+    none = np.empty(0, dtype=np.int64)
+    dials = np.concatenate([none, *(rows.at[rows.kind == DIALLED] for rows in logs if gap)])
+    at = np.concatenate([dials, dials + gap])
+    order = np.argsort(at, kind="stable")
+    return StepFunction.of_changes(at[order], np.where(order < len(dials), 1, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Slots in use by some calls, inside the open time of their campaigns.
+
+    `open` is that time, `used_ms` and `capacity_ms` are slot-milliseconds used and allowed inside
+    it, `busy` is the number of calls under way at any time.
+    """
+
+    open: Spans
+    used_ms: int
+    capacity_ms: int
+    busy: StepFunction
+
+    @classmethod
+    def of(cls, busy: StepFunction, allowed: StepFunction, open_spans: Spans) -> Occupancy:
+        """The use of one organization's slots, all of it or one campaign's."""
+        return cls(
+            open=open_spans,
+            used_ms=busy.integral(open_spans),
+            capacity_ms=allowed.integral(open_spans),
+            busy=busy,
+        )
+
+    @classmethod
+    def total(cls, parts: Iterable[Occupancy]) -> Occupancy:
+        """That of several organizations together."""
+        every = list(parts)
+        return cls(
+            open=union(part.open for part in every),
+            used_ms=sum(part.used_ms for part in every),
+            capacity_ms=sum(part.capacity_ms for part in every),
+            busy=StepFunction.total(part.busy for part in every),
+        )
+
+    @property
+    def mean(self) -> float | None:
+        """Mean number of slots in use over the open time; None if there was none."""
+        open_ms = length(self.open)
+        return self.used_ms / open_ms if open_ms else None
+
+    @property
+    def share(self) -> float | None:
+        """Slot time used, of the slot time allowed; None if nothing was allowed."""
+        return self.used_ms / self.capacity_ms if self.capacity_ms else None
 
 
 @dataclass(frozen=True, slots=True)

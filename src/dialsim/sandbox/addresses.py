@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from dialsim.interface.errors import DialsimError
-from dialsim.scenario.webhook import Webhook
+from dialsim.scenario.organization import Webhook
 
 if TYPE_CHECKING:
-    from dialsim.scenario.models import Scenario
+    from dialsim.scenario.scenario import Scenario
 
 
 def with_public_url(scenario: Scenario, url: str) -> Scenario:

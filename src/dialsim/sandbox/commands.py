@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
 
-from dialsim.engine.adding import add_campaign
 from dialsim.engine.post_log import PostKey
+from dialsim.engine.simulation import add_campaign
 from dialsim.interface.schedule import read_schedule
-from dialsim.sandbox.fault_order import FaultOrder
-from dialsim.sandbox.organization_changes import OrganizationChanges
-from dialsim.sandbox.shapes import invalid, read_shape
+from dialsim.sandbox.faults import FaultOrder
+from dialsim.sandbox.http.answers import invalid, read_shape
+from dialsim.sandbox.organization import OrganizationChanges
 from dialsim.scenario.added_campaign import Surroundings, read_campaign
-from dialsim.scenario.models import Campaign as CampaignModel
 from dialsim.scenario.problems import ScenarioError
+from dialsim.scenario.scenario import Campaign as CampaignModel
 from dialsim.scenario.scripts import parse_script
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign
-    from dialsim.sandbox.exchange import Exchange
+    from dialsim.sandbox.core import Exchange
 
 
 class _Command(BaseModel, ABC):

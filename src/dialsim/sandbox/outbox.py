@@ -1,25 +1,206 @@
-"""The outbox: which POSTs leave when, and what comes of them (rules W, T4 step 9)."""
+"""What is left to send where a journal ends: results whose POSTs (W2) are not over.
+
+Mailing: the results of one campaign as they are promised, and their bodies as they fall due.
+
+The outbox: which POSTs leave when, and what comes of them (rules W, T4 step 9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dialsim.engine.post_log import Post, PostKey, PostLog
-from dialsim.interface.delivery import WAITS_MS, accepted
+from dialsim.engine.calls import NEVER
+from dialsim.engine.dialler import Dialler
+from dialsim.engine.post_log import Post, PostKey, PostLog, PostRows
+from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
-from dialsim.results.stream.deliveries import has_url, urls
-from dialsim.results.stream.moments import moments
-from dialsim.sandbox.account import Account
-from dialsim.sandbox.fault_order import WebhookFault
-from dialsim.sandbox.mailing import Mailing
-from dialsim.sandbox.running import Running
-from dialsim.sandbox.unfinished import next_try_at, unfinished
+from dialsim.interface.payload import TIMED_OUT, TIMEOUT_MS, WAITS_MS, accepted
+from dialsim.results.run_view import Reading
+from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.faults import WebhookFault
+from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.organization import Account
+from dialsim.webhooks.bodies import Bodies
+from dialsim.webhooks.deliveries import has_url, urls
+from dialsim.webhooks.messages import Notices, moments
+from dialsim.webhooks.stream import CampaignStream
+from dialsim.webhooks.visible_state import Setting, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A result whose next POST is due at `due` (ms); `tries` have failed before."""
+
+    key: PostKey
+    url: str
+    body: bytes
+    turn: int
+    tries: int
+    due: int
+
+
+def next_try_at(left_at: int, response: int, tries: int) -> int:
+    """When (ms) the next POST is due after one that left at an instant and failed (W2).
+
+    `tries` counts the failed ones. One that timed out failed ten seconds later.
+    """
+    return left_at + (TIMEOUT_MS if response == TIMED_OUT else 0) + WAITS_MS[tries - 1]
+
+
+def unfinished(trace: Trace, log: PostLog) -> Iterator[Unfinished]:
+    """The results that were due by the end of a trace, and what the log says was not the last."""
+    if all(change.url is None for change in trace.urls):
+        return
+    for place, stream in Reading(trace).streams.items():
+        yield from _of_campaign(trace, place, stream, log.rows(*place))
+
+
+def _of_campaign(
+    trace: Trace, place: tuple[int, int], stream: CampaignStream, posts: PostRows
+) -> Iterator[Unfinished]:
+    notices, ledger = stream.notices, stream.ledger
+    who, number = ledger.recipient[notices.call], ledger.call[notices.call]
+    results, made = _codes(who, number, notices.result), _Tries(posts)
+    to = urls(trace, place[0], moments(trace, notices.sent_at, notices.turn))
+    for row in np.flatnonzero(~np.isin(results, made.over)).tolist():
+        url = to[row]
+        if url is None:
+            continue
+        last, tries = made.so_far(int(results[row]))
+        due = int(notices.sent_at[row])
+        if last is not None:
+            due = next_try_at(int(posts.at[last]), int(posts.response[last]), tries)
+        key = PostKey(*place, int(who[row]), int(number[row]), int(notices.result[row]))
+        body = stream.bodies(np.array([row]))[0]
+        yield Unfinished(key, url, body, int(notices.turn[row]), tries, due)
+
+
+class _Tries:
+    """The POSTs of W2 that were made of one campaign's results, which go by their codes.
+
+    `over` are the results that are told of no more: one POST was accepted, or the last one failed.
+    """
+
+    def __init__(self, posts: PostRows) -> None:
+        rows = np.flatnonzero(~posts.resent)
+        codes = _codes(posts.recipient[rows], posts.call[rows], posts.result[rows])
+        known, counts = np.unique(codes, return_counts=True)
+        good = [code for code in np.unique(posts.response).tolist() if accepted(code)]
+        heard = codes[np.isin(posts.response[rows], good)]
+        self.over = np.union1d(heard, known[counts > len(WAITS_MS)])
+        self._rows: dict[int, list[int]] = {}
+        left = ~np.isin(codes, self.over)
+        for code, row in zip(codes[left].tolist(), rows[left].tolist(), strict=True):
+            self._rows.setdefault(code, []).append(row)
+
+    def so_far(self, code: int) -> tuple[int | None, int]:
+        """The row of the last POST of a result that is not over, and how many there were."""
+        rows = self._rows.get(code, [])
+        return (rows[-1] if rows else None), len(rows)
+
+
+def _codes(
+    recipients: NDArray[np.int32], calls: NDArray[np.int32], results: NDArray[np.int16]
+) -> NDArray[np.int64]:
+    """Results of one campaign as whole numbers."""
+    return recipients.astype(np.int64) << 40 | calls.astype(np.int64) << 16 | results
+
+
+class Promises(NamedTuple):
+    """What is to come by itself: results, and the instants (ms) of other changes by analyses."""
+
+    notices: Notices
+    changes: NDArray[np.int64]
+
+
+class Mailing:
+    """What one campaign has to tell its organization's receiver.
+
+    Calls are told apart by their position in the campaign's call book.
+    """
+
+    def __init__(self, trace: Trace, desk: CampaignDesk, dialler: Dialler) -> None:
+        self.desk = desk
+        self._trace = trace
+        self._dialler = dialler
+        self._bodies = Bodies(trace, desk.campaign.block, desk.persons)
+        self._ends_seen = 0
+        self._reanalyses_seen = 0
+        self._rows_of_reanalyses = 0
+
+    def has_news(self) -> bool:
+        """Whether any result may have been promised since the last time."""
+        book = self.desk.book
+        return (
+            book.ends > self._ends_seen
+            or len(self._trace.reanalyses) > self._rows_of_reanalyses
+            or book.has_ends_ahead()
+        )
+
+    def news(self) -> Promises:
+        """What has been promised since the last time: by calls that ended, and by re-analyses."""
+        self.desk.catch_up()
+        book, results = self.desk.book, self.desk.results
+        ended = book.ended(self._ends_seen)
+        first = results.firsts(ended)
+        notices = first[first.ready_at != NEVER]
+        changes = [results.failures(ended)]
+        if results.version > self._reanalyses_seen:
+            notices = Notices.joined([notices, results.repeated(self._reanalyses_seen)])
+        if self._trace.world.scenario.engine.webhook_delay:
+            changes.append(notices.ready_at)
+        self._ends_seen = book.ends
+        self._reanalyses_seen = results.version
+        self._rows_of_reanalyses = len(self._trace.reanalyses)
+        return Promises(notices, np.concatenate(changes))
+
+    def due(self, promised: Sequence[tuple[int, int]]) -> Notices:
+        """The results, by call and number of the result, that are still to be told of.
+
+        A later re-analysis may have taken one back: a fallback doesn't overwrite a good result.
+        """
+        self.desk.catch_up()
+        results = self.desk.results
+        first = results.firsts(np.array([c for c, number in promised if not number], np.int64))
+        repeats = [(results.again(call), number) for call, number in promised if number]
+        again = (notices[notices.result == number] for notices, number in repeats)
+        return Notices.joined([first, *again])
+
+    def key(self, call: int, result: int) -> PostKey:
+        """The key of a result."""
+        block, entry = self.desk.campaign.block, self.desk.book[call]
+        return PostKey(block.organization, block.position, entry.recipient, entry.number, result)
+
+    def call(self, key: PostKey) -> int:
+        """The position of the call of a key."""
+        return int(self.desk.book.find(np.array([key.recipient]), np.array([key.call]))[0])
+
+    def bodies(self, notices: Notices, at: int) -> list[bytes]:
+        """The bodies of results whose first POSTs leave now, at the end of an instant (W4)."""
+        return self._bodies.of(
+            notices, self.desk.book.facts(notices.call), self._shown(notices, at)
+        )
+
+    def _shown(self, notices: Notices, at: int) -> Shown:
+        """What the payloads show of recipients and campaign: the state of now."""
+        desk, book = self.desk, self.desk.book
+        who = book.column("recipient", notices.call)
+        newest = book.newest[who].astype(np.int64)
+        return Shown(
+            call_attempt=book.attempts[who],
+            latest_call_status=desk.results.standing(newest, at).status,
+            setting=np.zeros(len(notices), dtype=np.int64),
+            expired=desk.flags(book.column("ended_at", notices.call), at),
+            settings=[Setting(at, desk.campaign.status, self._dialler.limit)],
+        )
+
 
 _STRIDE = 60_000  # virtual ms worked off in one go where nobody waits for results
 _NO_CALL = -1

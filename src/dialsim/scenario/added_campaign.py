@@ -12,20 +12,17 @@ from pydantic import ValidationError
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
+from dialsim.scenario.checks import check_references, read_schedules
 from dialsim.scenario.clock import Beginning, check_order, not_after
-from dialsim.scenario.csv_people import read_people
-from dialsim.scenario.csv_source import CsvSource
-from dialsim.scenario.models import Campaign, Organization, Scenario
+from dialsim.scenario.csv_file import CsvSource
+from dialsim.scenario.document import Cursor, NodePath, Place, SourceFolder, planted, put
+from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.people import tabled
+from dialsim.scenario.people_file import read_people
 from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.problems import Problems, ScenarioError, seen_from, told
 from dialsim.scenario.recipients import check_ids, read_recipients
-from dialsim.scenario.references import check_references
-from dialsim.scenario.schedules import read_schedules
-from dialsim.scenario.source_folder import SourceFolder
-from dialsim.scenario.tree import Cursor, Place, planted, put
-from dialsim.scenario.tree import Path as Keys
-from dialsim.scenario.wording import problems_of
+from dialsim.scenario.scenario import Campaign, Organization, Scenario
 
 NAME = "campaign"
 """What problems call the campaign, which comes from no file."""
@@ -49,7 +46,7 @@ class Surroundings:
     now: int
 
     @property
-    def path(self) -> Keys:
+    def path(self) -> NodePath:
         """Where the campaign would stand in the file."""
         position = len(self.campaigns[self.organization])
         return "organizations", self.organization, "campaigns", position
@@ -145,7 +142,7 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
 
 
 @contextmanager
-def _seen_from(path: Keys) -> Iterator[None]:
+def _seen_from(path: NodePath) -> Iterator[None]:
     try:
         yield
     except ScenarioError as error:
@@ -179,7 +176,7 @@ def _values(
     return values | {"recipients": RecipientsFile.read(CSV_NAME, table)}
 
 
-def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[Keys, str]]:
+def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[NodePath, str]]:
     """What doesn't fit: parameters their agent's paramsSchema, or histories the instant of now."""
     recipients, schema = campaign.recipients, around.schema(campaign.agent)
     if isinstance(recipients, GeneratedRecipients):
@@ -196,7 +193,7 @@ def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[Keys, s
 
 def _misfits_of(
     table: PeopleTable, schema: Mapping[str, ParamSchema]
-) -> Iterator[tuple[Keys, str]]:
+) -> Iterator[tuple[NodePath, str]]:
     """The parameters of listed people that don't fit, column by column."""
     absent = [None] * len(table.tels)
     for name, entry in schema.items():

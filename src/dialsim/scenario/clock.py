@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.scenario.document import Cursor
 from dialsim.scenario.problems import Problems
-from dialsim.scenario.tree import Cursor
 from dialsim.scenario.units import era_fault, parse_offset_instant
 
 

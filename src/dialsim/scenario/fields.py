@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from dialsim.interface.identifiers import UUID_PATTERN, is_uuid
+from dialsim.interface.model import UUID_PATTERN, is_uuid
 
 PHONE_PATTERN = r"^\+?[0-9]{1,20}$"
 """A phone number, also for JSON Schema."""

@@ -13,22 +13,23 @@ from pydantic import ValidationError
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
+from dialsim.scenario.checks import check_references, read_schedules, remarks_on
 from dialsim.scenario.clock import Beginning, check_order, start_of
-from dialsim.scenario.measurements import read_measurements
-from dialsim.scenario.models import Campaign, Scenario
-from dialsim.scenario.origin import Origin
+from dialsim.scenario.distribution import read_measurements
+from dialsim.scenario.document import (
+    Cursor,
+    MappingNode,
+    SourceFolder,
+    decoded,
+    parse_yaml,
+    put,
+    read_bytes,
+)
+from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.overrides import apply, override_texts
 from dialsim.scenario.problems import Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
-from dialsim.scenario.references import check_references
-from dialsim.scenario.remarks import remarks_on
-from dialsim.scenario.schedules import read_schedules
-from dialsim.scenario.source_folder import SourceFolder
-from dialsim.scenario.text_source import decoded, read_bytes
-from dialsim.scenario.tree import Cursor, put
-from dialsim.scenario.tree import Mapping as Block
-from dialsim.scenario.wording import problems_of
-from dialsim.scenario.yaml_source import parse_yaml
+from dialsim.scenario.scenario import Campaign, Origin, Scenario
 
 
 def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> Scenario:
@@ -96,7 +97,7 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     folder = folder or SourceFolder(origin.folder, origin.kept)
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
-    if not isinstance(document, Block):
+    if not isinstance(document, MappingNode):
         says = "a scenario is a mapping of keys, such as name and organizations"
         problems.fail(told(document.place, (), says))
     apply(origin.overrides, document, problems)

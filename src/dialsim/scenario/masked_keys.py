@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dialsim.scenario.document import Cursor, parse_yaml
 from dialsim.scenario.overrides import apply
 from dialsim.scenario.problems import Problems
-from dialsim.scenario.tree import Cursor
-from dialsim.scenario.yaml_source import parse_yaml
 
 if TYPE_CHECKING:
-    from dialsim.scenario.models import Scenario
-    from dialsim.scenario.origin import Origin
+    from dialsim.scenario.scenario import Origin, Scenario
 
 _SECRET_LENGTH = 32
 

@@ -7,9 +7,16 @@ from collections.abc import Mapping as Pairs
 from collections.abc import Sequence as Items
 
 from dialsim.interface.errors import DialsimError
+from dialsim.scenario.document import (
+    Entry,
+    MappingNode,
+    Node,
+    Place,
+    ScalarNode,
+    SequenceNode,
+    parse_yaml,
+)
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
-from dialsim.scenario.tree import Entry, Mapping, Node, Place, Scalar, Sequence
-from dialsim.scenario.yaml_source import parse_yaml
 
 
 def override_texts(overrides: str | Items[str]) -> tuple[str, ...]:
@@ -56,7 +63,7 @@ def _apply(override: str, root: Node) -> None:
 
 def _value(text: str, origin: Place) -> Node:
     if not text.strip():
-        return Scalar(origin, "", None)
+        return ScalarNode(origin, "", None)
     try:
         found = Problems(origin.file)
         value = parse_yaml(text, origin.file, found)
@@ -70,10 +77,10 @@ def _value(text: str, origin: Place) -> Node:
 def _move(node: Node, origin: Place) -> None:
     """Give a value and its parts the override as their place."""
     node.place = origin
-    if isinstance(node, Sequence):
+    if isinstance(node, SequenceNode):
         for item in node.items:
             _move(item, origin)
-    elif isinstance(node, Mapping):
+    elif isinstance(node, MappingNode):
         for entry in node.entries.values():
             entry.place = origin
             _move(entry.node, origin)
@@ -82,33 +89,33 @@ def _move(node: Node, origin: Place) -> None:
 def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -> tuple[Node, int]:
     """Go down by one key or item, and put the value there if the path ends with it."""
     here = ".".join(parts[:done])
-    if isinstance(node, Sequence):
+    if isinstance(node, SequenceNode):
         index, taken = _item(node, parts, done, origin)
         last = done + taken == len(parts)
         node.items[index] = value if last else _own(node.items[index])
         return node.items[index], done + taken
-    if not isinstance(node, Mapping):
+    if not isinstance(node, MappingNode):
         says = f"{here} is a single value: nothing is below it"
         raise _refused(origin, here, says)
     key, last = parts[done], done + 1 == len(parts)
     entry = node.entries.get(key)
-    missing = entry is None or (isinstance(entry.node, Scalar) and entry.node.value is None)
+    missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
     if last or entry is None or missing:
-        entry = Entry(origin, value if last else Mapping(origin))
+        entry = Entry(origin, value if last else MappingNode(origin))
     node.entries[key] = Entry(entry.place, entry.node if last else _own(entry.node))
     return node.entries[key].node, done + 1
 
 
 def _own(node: Node) -> Node:
     """A copy of a node that no alias shares, but for what is below."""
-    if isinstance(node, Sequence):
-        return Sequence(node.place, list(node.items))
-    if isinstance(node, Mapping):
-        return Mapping(node.place, dict(node.entries))
+    if isinstance(node, SequenceNode):
+        return SequenceNode(node.place, list(node.items))
+    if isinstance(node, MappingNode):
+        return MappingNode(node.place, dict(node.entries))
     return node
 
 
-def _item(node: Sequence, parts: list[str], done: int, origin: Place) -> tuple[int, int]:
+def _item(node: SequenceNode, parts: list[str], done: int, origin: Place) -> tuple[int, int]:
     """The index of the item that the path names next, and how many parts its name takes."""
     part, here = parts[done], ".".join(parts[:done])
     if part.isascii() and part.isdigit() and len(part) < 10:
@@ -134,8 +141,8 @@ def _count(items: int) -> str:
 
 
 def _name(item: Node) -> str | None:
-    entry = item.entries.get("name") if isinstance(item, Mapping) else None
-    return entry.node.text if entry is not None and isinstance(entry.node, Scalar) else None
+    entry = item.entries.get("name") if isinstance(item, MappingNode) else None
+    return entry.node.text if entry is not None and isinstance(entry.node, ScalarNode) else None
 
 
 def _refused(origin: Place, path: str, says: str) -> ScenarioError:

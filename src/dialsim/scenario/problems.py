@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from dialsim.interface.errors import DialsimError
 
 if TYPE_CHECKING:
-    from dialsim.scenario.tree import Cursor, Place
+    from dialsim.scenario.document import Cursor, Place
 
 MOST_PER_FILE = 100
 """No more problems of one file are told apart; the rest are counted."""

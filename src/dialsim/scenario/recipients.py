@@ -10,15 +10,13 @@ from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.clock import Beginning
 from dialsim.scenario.corrections import number_meant
-from dialsim.scenario.csv_people import read_people
-from dialsim.scenario.csv_source import CsvSource
-from dialsim.scenario.models import Campaign
+from dialsim.scenario.csv_file import CsvSource
+from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
+from dialsim.scenario.error_text import behind, quoting
+from dialsim.scenario.people_file import read_people
 from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.problems import Problems, ScenarioError
-from dialsim.scenario.source_folder import SourceFolder
-from dialsim.scenario.tree import Cursor
-from dialsim.scenario.tree import Mapping as Block
-from dialsim.scenario.wording import behind, quoting
+from dialsim.scenario.scenario import Campaign
 
 ParamsSchema = Mapping[str, ParamSchema]
 
@@ -81,7 +79,7 @@ def _read_file(
 def _check_params(block: Cursor, schema: ParamsSchema, problems: Problems) -> None:
     params = block.at("agentParams")
     values = params.value if params.exists else {}
-    if not isinstance(values, dict) or not isinstance(block.node, Block):
+    if not isinstance(values, dict) or not isinstance(block.node, MappingNode):
         return
     where = ".".join(map(str, params.path))
     for fault in check_agent_params(schema, values):

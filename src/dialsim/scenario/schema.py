@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue
 
-from dialsim.scenario.models import Scenario
-from dialsim.scenario.tree import Path
+from dialsim.scenario.document import NodePath
+from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import DURATION_PATTERN, format_duration
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -54,7 +54,7 @@ def tidied(part: Any) -> Any:
     return plain
 
 
-def known_keys(path: Path, values: object) -> list[str]:
+def known_keys(path: NodePath, values: object) -> list[str]:
     """The keys that may stand in the block at `path` of a document with these plain values."""
     return list(dict.fromkeys(_keys(_schema(), path, values)))
 
@@ -64,7 +64,7 @@ def _schema() -> dict[str, Any]:
     return json_schema()
 
 
-def _keys(schema: JsonSchemaValue, path: Path, values: object) -> Iterator[str]:
+def _keys(schema: JsonSchemaValue, path: NodePath, values: object) -> Iterator[str]:
     for form in _forms(schema, values):
         properties = form.get("properties", {})
         if not path:

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from dialsim.interface.schedule import ScheduleRequest
+from dialsim.scenario.document import Cursor
 from dialsim.scenario.fields import Limit, Model, Share, Switch, Text, Url, wrong
 from dialsim.scenario.problems import Problems
-from dialsim.scenario.tree import Cursor
 from dialsim.scenario.units import Instant
 
 Action = Literal[

@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dialsim.testing.bench import Host, Runner, Stepper
-    from dialsim.testing.golden import GoldenTraces
+    from dialsim.testing.golden import GoldenTraces, trace_text
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
     from dialsim.testing.sequence import assert_sequence
-    from dialsim.testing.sketch import Sketch
-    from dialsim.testing.thai_clock import at
-    from dialsim.testing.trace_page import trace_text
+    from dialsim.testing.sketch import Sketch, at
     from dialsim.testing.violation import Violation, assert_no_violations, violations
 
 # Names are imported when first used: pytest loads this package in every run.
@@ -43,8 +41,8 @@ _HOMES = {
     "Violation": "violation",
     "assert_no_violations": "violation",
     "assert_sequence": "sequence",
-    "at": "thai_clock",
-    "trace_text": "trace_page",
+    "at": "sketch",
+    "trace_text": "golden",
     "violations": "violation",
 }
 

@@ -1,21 +1,73 @@
-"""A test's bench: a scenario of any kind in, a result, a simulation or a sandbox out."""
+"""What a test may hand over as a run: a result, a simulation under way, or a trace.
+
+The commands that run again what a test ran.
+
+A test's bench: a scenario of any kind in, a result, a simulation or a sandbox out.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dialsim.engine.simulation import Simulation
+from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
-from dialsim.testing.replay import Replay
+from dialsim.results.result import Result
 
 if TYPE_CHECKING:
-    from dialsim.engine.simulation import Simulation
-    from dialsim.results.result import Result
-    from dialsim.sandbox.sandbox import Sandbox
-    from dialsim.scenario.models import Scenario
+    from dialsim.sandbox.client.sandbox import Sandbox
+    from dialsim.scenario.scenario import Scenario
     from dialsim.testing.sketch import Sketch
+
+
+Traced = Result | Simulation | Trace
+"""Anything with a trace."""
+
+
+def trace_of(run: Traced) -> Trace:
+    """The trace of a run."""
+    return run if isinstance(run, Trace) else run.trace
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One run of a test; `file` is None where the scenario is no file as it stands."""
+
+    file: Path | None
+    overrides: tuple[str, ...]
+    seed: int
+    replication: int
+
+    def command(self, folder: Path) -> str | None:
+        """The command line, for a shell in `folder`, that runs the same; None without a file."""
+        if self.file is None:
+            return None
+        words = ["dialsim", "run", relative(self.file, folder), "--seed", str(self.seed)]
+        if self.replication:
+            words += ["--replication", str(self.replication)]
+        for override in self.overrides:
+            words += ["--set", override]
+        return shlex.join(words)
+
+
+def commands(node_id: str, seed: int | None, replays: Sequence[Replay], folder: Path) -> list[str]:
+    """The command that runs the test again, with the seed it was given, then those of its runs."""
+    words = ["pytest", node_id]
+    if seed is not None:
+        words += ["--dialsim-seed", str(seed)]
+    runs = (replay.command(folder) for replay in replays)
+    return [shlex.join(words), *dict.fromkeys(run for run in runs if run is not None)]
+
+
+def relative(path: Path, folder: Path) -> str:
+    """The path as a shell in `folder` would write it."""
+    return os.path.relpath(path, folder)
 
 
 class Bench:
@@ -39,8 +91,8 @@ class Bench:
         replication: int,
     ) -> tuple[Scenario, int]:
         """The scenario, and the seed to run it with: that of the call, the test or the scenario."""
-        from dialsim.scenario.models import Scenario
         from dialsim.scenario.overrides import override_texts
+        from dialsim.scenario.scenario import Scenario
 
         scenario = self._load(source, overrides)
         chosen = next(s for s in (seed, self.seed, scenario.seed) if s is not None)
@@ -52,7 +104,7 @@ class Bench:
         self, source: Scenario | Sketch | Path | str, overrides: str | Sequence[str]
     ) -> Scenario:
         from dialsim.scenario.loading import is_text, load, loads
-        from dialsim.scenario.models import Scenario
+        from dialsim.scenario.scenario import Scenario
         from dialsim.testing.sketch import Sketch
 
         match source:
@@ -94,7 +146,7 @@ class Runner:
         replication: int = 0,
     ) -> Result:
         """Run it; `overrides` are texts `PATH=VALUE`, as for `dialsim run --set`."""
-        from dialsim.results.runs import run
+        from dialsim.results.result import run
 
         scenario, chosen = self._bench.read(source, overrides, seed, replication)
         return run(scenario, seed=chosen, replication=replication)
@@ -142,7 +194,7 @@ class Host:
         webhook_url: str | None = None,
     ) -> Sandbox:
         """A sandbox that has been started, with its clock at clock.start."""
-        from dialsim.sandbox.sandbox import Sandbox
+        from dialsim.sandbox.client.sandbox import Sandbox
 
         scenario, chosen = self._bench.read(source, overrides, seed, replication=0)
         sandbox = Sandbox(scenario, seed=chosen, webhook_url=webhook_url or self._webhook_url)

@@ -1,16 +1,236 @@
-"""Golden traces: what a run came to when somebody looked at it, kept beside the test."""
+"""Two traces side by side: what differs, recipient by recipient, first difference first.
+
+A trace as a page that people read: blocks of lines in Thai time, one block per recipient.
+
+Golden traces: what a run came to when somebody looked at it, kept beside the test.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
+from dialsim.interface.errors import DialsimError
+from dialsim.results.run_view import Reading
+from dialsim.results.timeline import Position
+from dialsim.testing.bench import Traced, trace_of
+from dialsim.testing.sketch import at, stamp
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dialsim.testing.traced import Traced
+
+SHOWN = 4
+"""How many differing blocks are shown in full; the rest are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDifference:
+    """A block of which two traces say different things: marked lines, and when it begins."""
+
+    title: str
+    lines: tuple[str, ...]
+    first_at: float
+    first: str
+
+
+def differences(golden: TracePage, found: TracePage) -> list[BlockDifference]:
+    """The blocks that differ, first difference first; of one instant, in the scenario's order."""
+    was = {block.title: block for block in golden.blocks}
+    now = {block.title: block for block in found.blocks}
+    titles = dict.fromkeys([*now, *was])
+    parted = [
+        _difference(was.get(title, Block(title, ())), now.get(title, Block(title, ())))
+        for title in titles
+        if was.get(title) != now.get(title)
+    ]
+    return sorted(parted, key=lambda difference: difference.first_at)
+
+
+def describe(parted: list[BlockDifference], golden_name: str) -> str:
+    """The differences of two traces, of which there is at least one, as text."""
+    first = parted[0]
+    when = "" if first.first_at == _NEVER else f", first at {first.first} (Thai time)"
+    places = f"{len(parted)} place{'s' * (len(parted) > 1)}"
+    shown = (line for part in parted[:SHOWN] for line in ("", part.title, *part.lines))
+    more = [part.title for part in parted[SHOWN:]]
+    return "\n".join(
+        [
+            f"the run differs from {golden_name} in {places}{when}",
+            "  - only in the golden trace",
+            "  + only in this run",
+            *shown,
+            *_named(more),
+        ]
+    )
+
+
+_NEVER = float("inf")
+
+
+def _difference(was: Block, now: Block) -> BlockDifference:
+    lines = list(_marked(was.lines, now.lines))
+    instants = [_instant(line[2:]) for line in lines if line[2:].strip() and line[2] != " "]
+    first_at, first = min(instants, default=(_NEVER, ""))
+    return BlockDifference(now.title, tuple(lines), first_at, first)
+
+
+def _marked(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
+    """All lines of both; `-` marks those of the first alone, `+` those of the second alone."""
+    matcher = SequenceMatcher(None, was, now, autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag == "equal":
+            yield from (f"    {line.strip()}" for line in was[i:j])
+        else:
+            yield from (f"  - {line.strip()}" for line in was[i:j])
+            yield from (f"  + {line.strip()}" for line in now[k:m])
+
+
+def _instant(marked: str) -> tuple[float, str]:
+    """When a marked line happened, to sort by and to print; a line without an instant is last."""
+    text = marked[2:].partition("  ")[0]
+    try:
+        return at(text).timestamp(), text
+    except DialsimError:
+        return _NEVER, ""
+
+
+def _named(titles: list[str]) -> list[str]:
+    if not titles:
+        return []
+    rest = f", and {len(titles) - 10} more" if len(titles) > 10 else ""
+    return ["", f"… and in {', '.join(titles[:10])}{rest}"]
+
+
+_STAMP_WIDTH = 27
+_TITLE = "# A trace by dialsim, in Thai time; "
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What happened to a recipient, a campaign or an organization: a line for each change."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TracePage:
+    """A trace as text: its seed, and blocks in the order of the scenario."""
+
+    seed: int
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """The page as a file has it."""
+        blocks = ("".join(f"{line}\n" for line in (b.title, *b.lines)) for b in self.blocks)
+        return "\n".join([f"{_TITLE}seed {self.seed}\n", *blocks])
+
+    @classmethod
+    def of(cls, run: Traced) -> TracePage:
+        """The page of a run."""
+        trace = trace_of(run)
+        return cls(trace.world.seed, tuple(_blocks(trace)))
+
+    @classmethod
+    def parse(cls, text: str) -> TracePage:
+        """The page in a text; ValueError if it doesn't begin as `text` does."""
+        first, *parts = text.rstrip("\n").split("\n\n")
+        if not first.startswith(f"{_TITLE}seed "):
+            raise ValueError(f"{first.splitlines()[:1]} is not the first line of a trace")
+        blocks = (part.split("\n") for part in parts)
+        return cls(
+            int(first.removeprefix(f"{_TITLE}seed ")),
+            tuple(Block(title, tuple(lines)) for title, *lines in blocks),
+        )
+
+
+def trace_text(run: Traced) -> str:
+    """A run as text: what happened to each organization, campaign and recipient, in Thai time."""
+    return TracePage.of(run).text
+
+
+def _blocks(trace: Trace) -> Iterator[Block]:
+    reading = Reading(trace)
+    for organization in trace.world.organizations:
+        limits = (
+            (row.at, f"maxConcurrentCalls {row.limit}")
+            for row in trace.limits
+            if row.organization == organization.position
+        )
+        yield Block(organization.name, _stamped(limits))
+        for campaign in organization.campaigns:
+            position = (organization.position, campaign.position)
+            name = f"{organization.name}/{campaign.name}"
+            yield Block(name, (*_stamped(_campaign(trace, position)), *_end(trace, position)))
+            for recipient, lines in _people(reading, position):
+                yield Block(f"{name} recipient {recipient}", lines)
+
+
+def _stamped(events: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(f"  {stamp(at):<{_STAMP_WIDTH}}  {text}" for at, text in events)
+
+
+def _campaign(trace: Trace, position: Position) -> list[tuple[int, str]]:
+    """What the campaign itself went through, and what was refused."""
+    changes = [
+        (row.at, f"{row.from_status} > {row.to_status}  {row.cause}")
+        for row in trace.campaigns
+        if (row.organization, row.campaign) == position
+    ]
+    refused = [
+        (row.at, f"refused: {row.action}  {row.code}: {row.message}")
+        for row in trace.refused
+        if (row.organization, row.campaign) == position
+    ]
+    return sorted([*changes, *refused], key=lambda event: event[0])
+
+
+def _end(trace: Trace, position: Position) -> Iterator[str]:
+    if position in trace.stalled:
+        yield "  stalled: nothing can ever happen again"
+
+
+def _people(reading: Reading, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The lines of each recipient who has a call, in upload order."""
+    ledger = reading.ledgers[position]
+    shown = _shown(reading, position, ledger.rows)
+    rows = ledger.rows
+    current, events = -1, list[tuple[int, str]]()
+    for row in ledger.rows_by_call().tolist():
+        recipient = int(rows.recipient[row])
+        if recipient != current and events:
+            yield current, _stamped(events)
+            events = []
+        current = recipient
+        events.append((int(rows.at[row]), _change(rows, row) + shown.get(row, "")))
+    if events:
+        yield current, _stamped(events)
+
+
+def _change(rows: CallRows, row: int) -> str:
+    change = CHANGES[rows.kind[row]]
+    status = f"{change.to_status} {change.phase or ''}".rstrip()
+    return f"call {rows.call[row]}  {status:<19}  {change.cause}"
+
+
+def _shown(reading: Reading, position: Position, rows: CallRows) -> dict[int, str]:
+    """By row of a dial: the number and the voice that it showed (P3, P4)."""
+    log, world = reading.trace.calls[position[0]][position[1]], reading.world
+    dials = (row for row, kind in enumerate(rows.kind.tolist()) if kind == DIALLED)
+    return {
+        row: f" from {world.numbers[number]}"
+        + (f", voice {world.voice_keys[voice]}" if voice >= 0 else "")
+        for row, number, voice in zip(dials, log.dial_numbers, log.dial_voices, strict=True)
+    }
+
 
 FOLDER = "golden"
 
@@ -47,8 +267,6 @@ class GoldenTraces:
         AssertionError with both traces where they differ, or if there is no golden trace yet.
         """
         __tracebackhide__ = True
-        from dialsim.testing.comparison import describe, differences
-        from dialsim.testing.trace_page import TracePage
 
         assert name not in self._names, f"this test has a golden trace {name!r} already: name it"
         self._names.add(name)

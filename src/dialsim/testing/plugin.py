@@ -133,7 +133,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
     bench = item.stash.get(_BENCH, None)
     if bench is not None and report.failed and hasattr(report.longrepr, "addsection"):
-        from dialsim.testing.replay import commands, relative
+        from dialsim.testing.bench import commands, relative
 
         folder = item.config.invocation_params.dir
         node_id = "::".join([relative(item.path, folder), *item.nodeid.split("::")[1:]])

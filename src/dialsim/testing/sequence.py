@@ -7,10 +7,9 @@ from itertools import zip_longest
 
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus
-from dialsim.results.reading import Reading
-from dialsim.results.sequences import sequences
-from dialsim.results.story import tell
-from dialsim.testing.traced import Traced, trace_of
+from dialsim.results.run_view import Reading
+from dialsim.results.story import sequences, tell
+from dialsim.testing.bench import Traced, trace_of
 
 _WORDS = {"|", *CallStatus}
 

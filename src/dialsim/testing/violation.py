@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dialsim.testing.thai_clock import stamp
-from dialsim.testing.traced import Traced, trace_of
+from dialsim.testing.bench import Traced, trace_of
+from dialsim.testing.sketch import stamp
 
 SHOWN = 20
 """How many violations a failing assertion prints."""

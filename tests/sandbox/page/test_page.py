@@ -15,14 +15,12 @@ from tests.sandbox.asking import NOW, WORLD, Client
 import dialsim
 from dialsim.interface.instants import format_instant
 from dialsim.sandbox.commands import PauseCampaign
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.page.board import Board
-from dialsim.sandbox.page.fault_lines import KINDS, SHARES
-from dialsim.sandbox.page.live import LiveStreams
+from dialsim.sandbox.core import Exchange
 from dialsim.sandbox.page.person import find_people
+from dialsim.sandbox.page.routes import LiveStreams
+from dialsim.sandbox.page.rows import KINDS, SHARES, Board, latest_webhooks
 from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections
 from dialsim.sandbox.page.view import Place, View
-from dialsim.sandbox.page.webhook_lines import latest_webhooks
 from dialsim.testing import Sketch
 
 HOME = {"Host": "127.0.0.1:8400"}

@@ -7,9 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dialsim.results.step_function import StepFunction
-from dialsim.sandbox.page.slot_chart import SlotChart
-from dialsim.sandbox.page.slot_use import KEPT, MINUTE, SlotUse
+from dialsim.results.time_use import StepFunction
+from dialsim.sandbox.page.slots import KEPT, MINUTE, SlotChart, SlotUse
 from dialsim.sandbox.page.view import Span
 
 START = 1_767_578_400_000

@@ -10,7 +10,7 @@ import httpx
 from tests.sandbox.serving import served
 
 from dialsim.interface.instants import parse_instant
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 from dialsim.testing import Sketch
 
 

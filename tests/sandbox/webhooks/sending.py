@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from dialsim.interface.delivery import BROKEN, REFUSED, TIMED_OUT
+from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT
 from dialsim.results.result import Result
-from dialsim.sandbox.courier import Courier
 from dialsim.sandbox.outbox import Parcel
+from dialsim.sandbox.sender import Courier
 
 
 class Line(NamedTuple):

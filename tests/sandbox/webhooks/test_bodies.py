@@ -27,7 +27,7 @@ from dialsim.sandbox.commands import (
     ResumeCampaign,
     ScheduleCampaign,
 )
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.core import Exchange
 from dialsim.testing.receiver import Answer, Receiver
 from results.test_stream import troubled
 

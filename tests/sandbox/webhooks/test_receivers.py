@@ -15,8 +15,8 @@ from tests.sandbox.serving import served
 from tests.sandbox.webhooks.sending import lines
 
 import dialsim
-from dialsim.interface.delivery import BROKEN, REFUSED, TIMED_OUT
-from dialsim.sandbox.exchange import Exchange
+from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT
+from dialsim.sandbox.core import Exchange
 from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
 
 HOME = {"X-API-Key": "sim_0123456789abcdef0123456789abcdef"}

@@ -20,13 +20,13 @@ class ReplicationPlots:
 
     def progress(self, *, ax: Axes | None = None) -> Axes:
         """The share of people reached over time, as a fan over all runs, and their finishes."""
-        from dialsim.experiments.plots.fan import draw_fan
+        from dialsim.experiments.plots.pictures import draw_fan
 
         return draw_fan(self._runs, ax)
 
     def finish(self, *, ax: Axes | None = None) -> Axes:
         """The share of runs that are done by each instant."""
-        from dialsim.experiments.plots.fan import draw_finishes
+        from dialsim.experiments.plots.pictures import draw_finishes
 
         return draw_finishes(self._runs, ax)
 
@@ -44,7 +44,7 @@ class SweepPlots:
 
         Raises ExperimentError for a figure that isn't there, or a path that doesn't vary.
         """
-        from dialsim.experiments.plots.curves import draw_curve
+        from dialsim.experiments.plots.pictures import draw_curve
 
         return draw_curve(self._found, figure, path, ax)
 
@@ -53,7 +53,7 @@ class SweepPlots:
 
         Raises ExperimentError if the scenario names no costs.
         """
-        from dialsim.experiments.plots.curves import draw_cost
+        from dialsim.experiments.plots.pictures import draw_cost
 
         return draw_cost(self._found, ax)
 
@@ -66,6 +66,6 @@ class PlanPlots:
 
     def evidence(self, clause: int = 0, *, ax: Axes | None = None) -> Axes:
         """What each value tried came to, with its interval, against the bound of a clause."""
-        from dialsim.experiments.plots.evidence import draw_evidence
+        from dialsim.experiments.plots.pictures import draw_evidence
 
         return draw_evidence(self._answer, clause, ax)

@@ -1,23 +1,183 @@
-"""Calls by the hour (or the day) in which they were dialled, and by how they ended."""
+"""The funnel: how far the conversations came, by the steps that an agent's analysis names.
+
+Reach by attempt: what share of the people each further attempt has reached.
+
+Calls by the hour (or the day) in which they were dialled, and by how they ended.
+
+When people answer: the share of one attempt answered, by weekday and hour of Thai time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from dialsim.engine.calls import NEVER, TIMES_OUT, Ledger
 from dialsim.engine.trace import ENDED
 from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET
 from dialsim.interface.status import CallStatus
-from dialsim.results.ledger import NEVER, TIMES_OUT, Ledger
-from dialsim.results.plots.grain import edges
-from dialsim.results.plots.ink import GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
-from dialsim.results.plots.picture import canvas, count_axis, dress, key
-from dialsim.results.plots.scope import Scope
-from dialsim.results.plots.thai_axis import days, time_axis
+from dialsim.results.bottleneck import percent
+from dialsim.results.figures import reached_by_attempt
+from dialsim.results.people import listed
+from dialsim.results.plots.drawing import (
+    BLUE,
+    EMPTY,
+    GREEN,
+    GREY,
+    GRID,
+    MAP,
+    ON_DARK,
+    ON_LIGHT,
+    ORANGE,
+    PAPER,
+    PURPLE,
+    SKY,
+    TEXT,
+    VERMILION,
+    Scope,
+    canvas,
+    count_axis,
+    days,
+    dress,
+    edges,
+    families,
+    key,
+    note,
+    share_axis,
+    time_axis,
+)
+from dialsim.results.summary import CampaignSummary
 from dialsim.results.thai_time import duration_text
+
+_GAP = 0.9
+"""Between the bars of two agents, in bars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """The people of the campaigns of one agent, and how many came how far.
+
+    `steps` are names and counts: of the people, of those reached, and of the conversations analyzed
+    that came to each step of the agent's funnel.
+    """
+
+    organization: str
+    agent: str
+    steps: tuple[tuple[str, int], ...]
+
+
+def funnels(campaigns: Iterable[CampaignSummary]) -> list[Funnel]:
+    """One for each agent that has a funnel: whoever is called by another agent is in none."""
+    by_agent: dict[tuple[str, str], list[CampaignSummary]] = {}
+    for campaign in campaigns:
+        if campaign.analyses.funnel:
+            agent = campaign.analyses.funnel[0].agent
+            by_agent.setdefault((campaign.organization, agent), []).append(campaign)
+    return [Funnel(*place, _steps(parts)) for place, parts in by_agent.items()]
+
+
+def _steps(campaigns: Sequence[CampaignSummary]) -> tuple[tuple[str, int], ...]:
+    steps = zip(*(campaign.analyses.funnel for campaign in campaigns), strict=True)
+    return (
+        ("people", sum(campaign.people for campaign in campaigns)),
+        ("reached", sum(campaign.people_reached for campaign in campaigns)),
+        *((counts[0].step, sum(count.reached for count in counts)) for counts in steps),
+    )
+
+
+def draw_funnel(shown: Sequence[Funnel], name: str, ax: Axes | None = None) -> Axes:
+    """Bars from the people of each agent down to its last step; `name` ends the title."""
+    ax = canvas(ax)
+    most = max((count for funnel in shown for _, count in funnel.steps), default=1) or 1
+    place, ticks = 0.0, {}
+    for funnel in shown:
+        if len(shown) > 1:
+            _write(ax, 0, place, f"{funnel.organization}, {funnel.agent}", weight="bold")
+            place += 1
+        people = funnel.steps[0][1]
+        for number, (step, count) in enumerate(funnel.steps):
+            ax.barh(place, count, 0.7, color=(GREY, BLUE, ORANGE)[min(number, 2)])
+            share = f" ({percent(count / people)})" if people else ""
+            _write(ax, count + most * 0.01, place, f"{count:,}{share}")
+            ticks[place] = step
+            place += 1
+        place += _GAP
+    ax.set_yticks([*ticks], [*ticks.values()])
+    ax.set_ylim(max(place - _GAP, 1) - 0.4, -0.6)
+    ax.grid(visible=False)
+    ax.set_xlim(0, most * 1.25)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    if not shown:
+        note(ax, "No agent has a funnel.")
+    title = f"Funnel: {name}" if name else "Funnel"
+    return dress(ax, title, "people, and conversations analyzed", "")
+
+
+def _write(ax: Axes, x: float, y: float, text: str, weight: str = "normal") -> None:
+    ax.text(
+        x,
+        y,
+        text,
+        va="center",
+        family=list(families()),
+        fontsize=8.5,
+        fontweight=weight,
+        color=TEXT,
+    )
+
+
+_MOST_LABELS = 10
+
+
+def reach_shares(scope: Scope) -> NDArray[np.float64]:
+    """The share of people reached by attempt 1, by attempt 2, …: as `reach_by_attempt`."""
+    reading = scope.reading
+    parts = [
+        reached_by_attempt(reading.ledgers[position], reading.states[position])
+        for position in scope.positions
+    ]
+    people = sum(int(listed(reading.states[position]).sum()) for position in scope.positions)
+    reached = np.zeros(max(map(len, parts), default=0), dtype=np.int64)
+    for part in parts:
+        reached[: len(part)] += part
+    return np.cumsum(reached) / max(people, 1)
+
+
+def draw_reach(scope: Scope, ax: Axes | None) -> Axes:
+    """A bar per attempt: the share reached before it, and what it adds."""
+    ax = canvas(ax)
+    shares = reach_shares(scope)
+    attempts = np.arange(1, len(shares) + 1)
+    before = np.concatenate([np.zeros(1), shares[:-1]])[: len(shares)]
+    ax.bar(attempts, before, 0.7, color=SKY, alpha=0.5, label="reached before")
+    ax.bar(attempts, shares - before, 0.7, before, color=BLUE, label="reached by this attempt")
+    share_axis(ax)
+    if len(shares) <= _MOST_LABELS:
+        for attempt, share in zip(attempts, shares, strict=True):
+            ax.text(
+                float(attempt),
+                float(share) + 0.02,
+                percent(share),
+                ha="center",
+                family=list(families()),
+                fontsize=9,
+                color=TEXT,
+            )
+    if not len(shares):
+        note(ax, "Nobody was called.")
+    ax.set_ylim(0, min(1.0, float(shares.max(initial=0.5)) * 1.2 + 0.05))
+    ax.set_xlim(0.4, max(len(shares), 2) + 0.6)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+    dress(ax, scope.title("Reach by attempt"), "attempt", "share of people")
+    key(ax)
+    return ax
+
 
 _LEAST_HOURS, _MOST_HOURS = 6, 10 * 24
 
@@ -100,3 +260,114 @@ def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
     dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
     key(ax)
     return ax
+
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_LEAST_RANGE = 0.2
+_SHADES = 40
+_MONDAY = 3  # 1970-01-01 was a Thursday
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Dials that ended, and those of them that were answered, by weekday and hour (7 × 24).
+
+    Of one attempt of each person: later ones go to those who are harder to reach, so that hours
+    with more of them would look worse than they are. The time is that of the dial, Thai time;
+    Monday is row 0.
+    """
+
+    attempts: NDArray[np.int64]
+    answered: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, scope: Scope, attempt: int) -> Answers:
+        """Those of the campaigns in a scope; histories count for the attempt's number (P5)."""
+        attempts, answered = np.zeros((2, 7, 24), dtype=np.int64)
+        for ledger in scope.ledgers:
+            counted = ledger.counted & (ledger.attempt == attempt)
+            thai = ledger.initiated_at[counted] + THAI_OFFSET
+            cell = (thai // DAY + _MONDAY) % 7, thai % DAY // HOUR
+            np.add.at(attempts, cell, 1)
+            yes = ledger.started_at[counted] != NEVER
+            np.add.at(answered, (cell[0][yes], cell[1][yes]), 1)
+        return cls(attempts, answered)
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """Answered ÷ attempts; NaN where there were none."""
+        none = np.full(self.attempts.shape, np.nan)
+        share: NDArray[np.float64] = np.divide(
+            self.answered, self.attempts, out=none, where=self.attempts > 0
+        )
+        return share
+
+
+def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
+    """A heat map, weekday by hour; hours before the first and after the last dial are left out."""
+    ax = canvas(ax)
+    answers = Answers.of(scope, attempt)
+    hours = np.flatnonzero(answers.attempts.any(axis=0))
+    which = "First attempts" if attempt == 1 else f"Attempts no. {attempt}"
+    title = scope.title(f"{which} answered, by weekday and hour")
+    dress(ax, title, "hour of the day, Thai time", "")
+    if not len(hours):
+        note(ax, "Nobody was dialled for that attempt.")
+        return ax
+    first, last = int(hours[0]), int(hours[-1]) + 1
+    shown = answers.share[:, first:last]
+    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
+    wider = max(0.02, (_LEAST_RANGE - (high - low)) / 2)
+    norm = mpl.colors.Normalize(max(0.0, low - wider), min(1.0, high + wider))
+    mesh = ax.pcolormesh(
+        np.arange(first, last + 1),
+        np.arange(8),
+        np.ma.masked_invalid(shown),
+        cmap=mpl.colormaps[MAP].resampled(_SHADES),
+        edgecolors=PAPER,
+        linewidth=1.5,
+        norm=norm,
+    )
+    ax.invert_yaxis()
+    ax.set_yticks(np.arange(7) + 0.5, WEEKDAYS)
+    ax.set_xticks(np.arange(first, last + 1, max(1, (last - first) // 10)))
+    ax.tick_params(length=0)
+    ax.set_facecolor(EMPTY)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    if last - first <= 12:
+        _write_shares(ax, shown, first, norm)
+    _draw_scale(ax, mesh)
+    return ax
+
+
+def _write_shares(
+    ax: Axes, shown: NDArray[np.float64], first: int, norm: mpl.colors.Normalize
+) -> None:
+    """The share in percent in each cell, light on dark and dark on light."""
+    for (day, hour), share in np.ndenumerate(shown):
+        if not np.isnan(share):
+            ax.text(
+                first + hour + 0.5,
+                day + 0.5,
+                f"{100 * share:.0f}",
+                ha="center",
+                va="center",
+                family=list(families()),
+                fontsize=8,
+                color=ON_DARK if norm(share) < 0.6 else ON_LIGHT,
+            )
+
+
+def _draw_scale(ax: Axes, mesh: mpl.collections.QuadMesh) -> None:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    scale = figure.colorbar(mesh, ax=ax, format=PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+    scale.locator = MaxNLocator(nbins=6, steps=[1, 2, 5, 10])
+    scale.outline.set_visible(False)
+    assert scale.solids is not None
+    scale.solids.set_rasterized(False)  # an image within the SVG otherwise
+    scale.ax.tick_params(
+        labelfontfamily=list(families()), labelsize=8.5, labelcolor=TEXT, color=GRID
+    )
+    scale.set_label("answered, of those dialled", family=list(families()), fontsize=9, color=TEXT)

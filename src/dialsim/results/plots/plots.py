@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dialsim.interface.errors import DialsimError
-from dialsim.results.plots.scope import Scope
+from dialsim.results.plots.drawing import Scope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,13 +27,13 @@ class Plots:
 
     def progress(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """People reached and done with over time, up to the finish."""
-        from dialsim.results.plots.progress import draw_progress
+        from dialsim.results.plots.time import draw_progress
 
         return draw_progress(self._scope(campaign), ax)
 
     def occupancy(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Slots in use against the limit; open calling windows are shaded."""
-        from dialsim.results.plots.occupancy import draw_occupancy
+        from dialsim.results.plots.time import draw_occupancy
 
         return draw_occupancy(Scope.of_organization(self._result.reading, organization), ax)
 
@@ -45,13 +45,13 @@ class Plots:
 
     def queue(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
         """The queue's length, and the wait of those who leave it."""
-        from dialsim.results.plots.queue import draw_queue
+        from dialsim.results.plots.time import draw_queue
 
         return draw_queue(Scope.of_organization(self._result.reading, organization), ax)
 
     def reach(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """The share of people reached by each attempt."""
-        from dialsim.results.plots.reach import draw_reach
+        from dialsim.results.plots.outcomes import draw_reach
 
         return draw_reach(self._scope(campaign), ax)
 
@@ -69,7 +69,7 @@ class Plots:
         harder to reach. Of a campaign or an organization, which must be named where there are
         several: whose people are called in an hour would look like what the hour does.
         """
-        from dialsim.results.plots.answers import draw_answers
+        from dialsim.results.plots.outcomes import draw_answers
 
         if campaign is not None:
             return draw_answers(self._scope(campaign), attempt, ax)
@@ -87,7 +87,7 @@ class Plots:
 
     def webhooks(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Results sent to the webhook, by when and by what became of them."""
-        from dialsim.results.plots.deliveries import draw_deliveries
+        from dialsim.results.plots.time import draw_deliveries
 
         return draw_deliveries(self._scope(campaign), ax)
 
@@ -96,7 +96,7 @@ class Plots:
 
         For each agent that has a funnel, with the people of its campaigns alone.
         """
-        from dialsim.results.plots.funnel import draw_funnel, funnels
+        from dialsim.results.plots.outcomes import draw_funnel, funnels
 
         named = {life.position for life in self._scope(campaign).lives}
         parts = [

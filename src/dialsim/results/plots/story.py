@@ -10,11 +10,23 @@ from matplotlib.axes import Axes
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus, Phase
-from dialsim.results.campaign_life import CampaignLife
-from dialsim.results.plots.ink import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, TEXT, families
-from dialsim.results.plots.picture import canvas, dress, key, note
-from dialsim.results.reading import Reading
+from dialsim.results.plots.drawing import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    TEXT,
+    canvas,
+    dress,
+    families,
+    key,
+    note,
+)
+from dialsim.results.run_view import Reading
 from dialsim.results.thai_time import date_text, duration_text, thai
+from dialsim.results.timeline import CampaignLife
 
 COLORS = {"in the queue": ORANGE, "dialling": GREY, "ringing": SKY, "talking": GREEN}
 _PHASES = {Phase.DIALLING: "dialling", Phase.RINGING: "ringing", Phase.TALKING: "talking"}

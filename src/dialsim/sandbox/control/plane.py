@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from dialsim.sandbox.control.call_endpoints import CallEndpoints
-from dialsim.sandbox.control.campaign_endpoints import CampaignEndpoints
-from dialsim.sandbox.control.clock_endpoints import ClockEndpoints
-from dialsim.sandbox.control.export_endpoint import ExportEndpoint
-from dialsim.sandbox.control.fault_endpoints import FaultEndpoints
-from dialsim.sandbox.control.organization_endpoints import OrganizationEndpoints
-from dialsim.sandbox.control.people_endpoints import PeopleEndpoints
-from dialsim.sandbox.control.webhook_endpoints import WebhookEndpoints
-from dialsim.sandbox.exchange import Exchange
+from dialsim.sandbox.control.campaigns import CallEndpoints, CampaignEndpoints
+from dialsim.sandbox.control.clock import ClockEndpoints
+from dialsim.sandbox.control.export import ExportEndpoint
+from dialsim.sandbox.control.faults import FaultEndpoints
+from dialsim.sandbox.control.organizations import OrganizationEndpoints, PeopleEndpoints
+from dialsim.sandbox.control.webhooks import WebhookEndpoints
+from dialsim.sandbox.core import Exchange
 
 
 def control_routes(exchange: Exchange) -> list[BaseRoute]:

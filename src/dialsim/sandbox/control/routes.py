@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dialsim.sandbox.request_body import refuse_body
-from dialsim.sandbox.shapes import refuse_query
+from dialsim.sandbox.http.answers import refuse_body, refuse_query
 
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -9,12 +9,9 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from dialsim.sandbox.description.control import CONTROL_OPERATIONS
-from dialsim.sandbox.description.failures import failures
-from dialsim.sandbox.description.files import FILE_OPERATIONS
-from dialsim.sandbox.description.operation import JSON, Operation
-from dialsim.sandbox.description.operations import OPERATIONS
+from dialsim.sandbox.description.operation import JSON, Operation, failures
+from dialsim.sandbox.description.service import FILE_OPERATIONS, OPERATIONS, CallResult
 from dialsim.sandbox.description.shapes import Failure
-from dialsim.sandbox.description.webhook import CallResult
 from dialsim.scenario.schema import tidied
 from dialsim.version import __version__
 

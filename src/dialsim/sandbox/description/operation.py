@@ -1,12 +1,152 @@
-"""Operations: one method of one path, as the description tells it."""
+"""How operations may fail: statuses, codes, and texts as examples of them (section 7, and ours).
+
+Operations: one method of one path, as the description tells it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from http import HTTPStatus
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from dialsim.interface.identifiers import UUID_PATTERN
-from dialsim.sandbox.description.failures import FailureKind
+from dialsim.interface.model import UUID_PATTERN
+from dialsim.sandbox.http.answer_faults import ERRORS, MARK
+
+FAILURE = {"$ref": "#/components/schemas/Failure"}
+
+
+class FailureKind(NamedTuple):
+    """A code, the status it comes with, and one of its texts; `marked` if faults have it happen."""
+
+    status: int
+    code: str
+    text: str
+    marked: bool = False
+
+
+NO_KEY = FailureKind(401, "API_KEY_REQUIRED", "API key is required")
+WRONG_KEY = FailureKind(401, "INVALID_API_KEY", "Invalid API key")
+INVALID_ID = FailureKind(400, "INVALID_ID", "id must be a valid UUID")
+INVALID_PAGE = FailureKind(400, "VALIDATION_FAILED", "page must be an integer of 1 or more")
+INVALID_BODY = FailureKind(400, "VALIDATION_FAILED", "property foo should not exist")
+NOT_ALLOWED = FailureKind(
+    403, "CALLING_NOT_ALLOWED", "Your organization is not allowed to make calls."
+)
+NO_CAMPAIGN = FailureKind(404, "CAMPAIGN_NOT_FOUND", "Campaign not found")
+NO_RECIPIENT = FailureKind(404, "RECIPIENT_NOT_FOUND", "Recipient not found")
+NO_CALL = FailureKind(404, "CALL_NOT_FOUND", "Call not found")
+STARTED = FailureKind(
+    409,
+    "CAMPAIGN_ALREADY_STARTED",
+    "Campaign has already been started (current status: RUNNING)",
+)
+NOT_PAUSABLE = FailureKind(409, "INVALID_CAMPAIGN_STATE", "Cannot pause a DRAFT campaign")
+TOO_LARGE = FailureKind(
+    413, "PAYLOAD_TOO_LARGE", "The request body must not be larger than 1048576 bytes"
+)
+OUR_FAULT = FailureKind(500, "INTERNAL_ERROR", "Internal server error")
+NOT_KEPT = FailureKind(
+    507,
+    "NOT_KEPT",
+    "It is not done, as it can't be kept: team.journal can't be written: database or disk is full",
+)
+"""How every operation that changes anything may fail in a sandbox with a journal."""
+ASKED_FOR = tuple(
+    FailureKind(status, code, text, marked=True) for status, (code, text) in ERRORS.items()
+)
+"""What operators can have happen to requests of the interface; a fault of ours is among them."""
+
+NO_TOKEN = FailureKind(401, "CONTROL_TOKEN_REQUIRED", "The control token is required")
+WRONG_TOKEN = FailureKind(401, "INVALID_CONTROL_TOKEN", "Invalid control token")
+ELSEWHERE = FailureKind(403, "FORBIDDEN", "The control plane answers this machine alone")
+TOO_LARGE_HERE = TOO_LARGE._replace(text="The request body must not be larger than 268435456 bytes")
+NOT_JSON = FailureKind(
+    415, "UNSUPPORTED_MEDIA_TYPE", 'Content-Type must be application/json, not "text/plain"'
+)
+GUARDED = (NO_TOKEN, WRONG_TOKEN, ELSEWHERE, INVALID_BODY, OUR_FAULT)
+"""How every request of the control plane may fail."""
+BODY = (*GUARDED, TOO_LARGE_HERE, NOT_JSON)
+"""How every one with a body may fail."""
+BEFORE_NOW = FailureKind(
+    400, "VALIDATION_FAILED", "to must not be before now, 2026-01-05T02:00:00.000Z"
+)
+CLOCK_BUSY = FailureKind(409, "CLOCK_BUSY", "The clock is being moved already")
+CLOCK_RUNNING = FailureKind(
+    409, "CLOCK_RUNNING", "The clock runs by itself; set its mode to manual first"
+)
+NOT_IDLE = FailureKind(
+    409,
+    "NOT_IDLE",
+    "After a year there is still something to happen, at 2027-01-06T02:00:00.000Z",
+)
+NOT_RESUMABLE = NOT_PAUSABLE._replace(text="Cannot resume a RUNNING campaign")
+NOT_CANCELLABLE = NOT_PAUSABLE._replace(text="Cannot cancel a COMPLETED campaign")
+NOT_DELIVERED = FailureKind(
+    409,
+    "INVALID_CALL_STATE",
+    "Cannot re-analyze a call whose result has not been delivered yet",
+)
+NO_WEBHOOK = FailureKind(404, "WEBHOOK_NOT_FOUND", "Webhook not found")
+NO_WEBHOOK_URL = FailureKind(409, "NO_WEBHOOK_URL", "The organization has no webhook URL")
+NO_ORGANIZATION = FailureKind(404, "ORGANIZATION_NOT_FOUND", "Organization not found")
+NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
+TOO_MANY_FAULTS = FailureKind(
+    409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
+)
+UNKNOWN_MEDIA = FailureKind(
+    415,
+    "UNSUPPORTED_MEDIA_TYPE",
+    'Content-Type must be application/json or text/csv, not "text/plain"',
+)
+NO_FILE = FailureKind(404, "FILE_NOT_FOUND", "File not found")
+WRONG_SIGNATURE = FailureKind(403, "INVALID_SIGNATURE", "The link's signature is wrong")
+EXPIRED = FailureKind(410, "LINK_EXPIRED", "The link expired at 2026-01-05T03:00:00.000Z")
+REMOVED = FailureKind(410, "FILE_REMOVED", "The recording was removed")
+
+
+_MARKS: dict[str, Any] = {
+    MARK: {
+        "description": "The number of the fault that was asked for, where this is one.",
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+    }
+}
+
+
+def failures(kinds: Iterable[FailureKind]) -> dict[str, Any]:
+    """The responses of an operation that may fail in these ways, by status."""
+    in_order = sorted(kinds, key=lambda kind: kind.status)
+    return {
+        str(status): _response(status, list(same))
+        for status, same in groupby(in_order, key=lambda kind: kind.status)
+    }
+
+
+def _response(status: int, kinds: list[FailureKind]) -> dict[str, Any]:
+    codes = list(dict.fromkeys(kind.code for kind in kinds))
+    own = {"properties": {"statusCode": {"const": status}, "code": {"enum": codes}}}
+    response = {
+        "description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}",
+        "content": {
+            "application/json": {
+                "schema": {"allOf": [FAILURE, own]},
+                "examples": {kind.code: {"value": _envelope(kind)} for kind in kinds},
+            }
+        },
+    }
+    return response | {"headers": _MARKS} if any(kind.marked for kind in kinds) else response
+
+
+def _envelope(kind: FailureKind) -> dict[str, Any]:
+    return {
+        "success": False,
+        "statusCode": kind.status,
+        "code": kind.code,
+        "message": kind.text,
+        "errors": [kind.text],
+    }
+
 
 JSON = "application/json"
 PAGE: dict[str, Any] = {

@@ -8,9 +8,9 @@ from pydantic import Field, JsonValue, WithJsonSchema, with_config
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
+from dialsim.interface.agent import Voice, VoiceCategory
+from dialsim.interface.model import InstantText, UuidText
 from dialsim.interface.status import CallStatus
-from dialsim.interface.voices import Voice, VoiceCategory
-from dialsim.interface.wire import InstantText, UuidText
 
 closed = with_config(extra="forbid", alias_generator=to_camel)
 """Makes a shape of named fields alone, in camelCase on the wire."""

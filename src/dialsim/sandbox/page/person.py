@@ -10,12 +10,12 @@ import numpy as np
 import orjson
 
 from dialsim.engine.trace import DIALLED
-from dialsim.interface.identifiers import is_uuid
+from dialsim.interface.model import is_uuid
 from dialsim.results.story import Event, PersonChange, call_events, campaign_events, in_order
 from dialsim.results.thai_time import date_text
-from dialsim.sandbox.campaign_desk import CampaignDesk
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.page.call_lines import CallLine
+from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.page.rows import CallLine
 from dialsim.sandbox.page.view import Place
 
 MOST_FOUND = 20

@@ -1,9 +1,14 @@
-"""The routes of the page: the document, its files, its stream, and the commands of its buttons."""
+"""The stream that keeps a tab up to date: server-sent events, only of what has changed.
+
+The routes of the page: the document, its files, its stream, and the commands of its buttons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from importlib.resources import files
+from time import monotonic
 from urllib.parse import parse_qsl
 
 import orjson
@@ -20,20 +25,54 @@ from dialsim.sandbox.commands import (
     ResendWebhook,
     ResumeCampaign,
 )
-from dialsim.sandbox.control.clock_endpoints import Mode, Move
-from dialsim.sandbox.control.fault_endpoints import find_fault, read_fault
+from dialsim.sandbox.control.clock import Mode, Move
+from dialsim.sandbox.control.faults import find_fault, read_fault
+from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import Handler
-from dialsim.sandbox.control_guard import PREFIX
-from dialsim.sandbox.exchange import Exchange
-from dialsim.sandbox.page.call_lines import desk_at
-from dialsim.sandbox.page.fault_lines import KINDS, SHARES, body_of, number_of
-from dialsim.sandbox.page.live import LiveStreams
-from dialsim.sandbox.page.sections import Sections
-from dialsim.sandbox.page.templating import OWN, render
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.answers import read_bytes, read_shape
+from dialsim.sandbox.page.rows import KINDS, SHARES, body_of, desk_at, find_webhook, number_of
+from dialsim.sandbox.page.sections import OWN, Sections, render
 from dialsim.sandbox.page.view import PATH, Place, View
-from dialsim.sandbox.page.webhook_lines import find_webhook
-from dialsim.sandbox.request_body import read_bytes
-from dialsim.sandbox.shapes import read_shape
+
+INTERVAL = 0.25
+"""Seconds between looks at what is new."""
+
+_HEARTBEAT = 15  # seconds after which a silent stream says that it is alive
+_SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn
+_LONGEST = 2  # seconds
+
+
+class LiveStreams:
+    """Streams to any number of tabs; a slow tab is sent less, and nothing piles up for it."""
+
+    def __init__(self, sections: Sections) -> None:
+        self._sections = sections
+
+    async def events(self, view: View) -> AsyncIterator[bytes]:
+        """The sections of a view, all of them first and then each that changed, as events."""
+        yield b"retry: 1000\n\n"
+        sent = dict[str, str]()
+        spoke = monotonic()
+        while True:
+            began = monotonic()
+            sections = self._sections.render(view)
+            took = monotonic() - began
+            for name, html in sections.items():
+                if sent.get(name) != html:
+                    sent[name] = html
+                    spoke = monotonic()
+                    yield _event(name, html)
+            if monotonic() - spoke > _HEARTBEAT:
+                spoke = monotonic()
+                yield b": alive\n\n"
+            await asyncio.sleep(min(max(INTERVAL, _SHARE * took), _LONGEST))
+
+
+def _event(name: str, html: str) -> bytes:
+    lines = "".join(f"data: {line}\n" for line in html.splitlines())
+    return f"event: {name}\n{lines}\n".encode()
+
 
 _ASSETS = {
     "htmx.min.js": "text/javascript",

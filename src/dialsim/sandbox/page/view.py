@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from urllib.parse import urlencode
 
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox.control_guard import PREFIX
+from dialsim.sandbox.control.guard import PREFIX
 
 PATH = f"{PREFIX}/"
 

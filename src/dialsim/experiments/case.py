@@ -1,0 +1,135 @@
+"""The subject of an experiment: a scenario with a seed, and what its replications came to.
+
+One replication as a task for a worker, which may be another process or another machine.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Thread
+from threading import enumerate as enumerate_threads
+from time import sleep
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dialsim.experiments.prior import Prior, prior_of
+from dialsim.experiments.run_figures import RunFigures, figures_of
+from dialsim.version import __version__
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dialsim.scenario.scenario import Scenario
+
+
+class Subject:
+    """A scenario that is replicated; `finished` are its replications so far, by number."""
+
+    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
+        """`seed` defaults to the scenario's."""
+        self.scenario = scenario
+        self.seed = scenario.seed if seed is None else seed
+        self.digest = scenario.digest
+        self.finished: dict[int, RunFigures] = {}
+
+    @cached_property
+    def prior(self) -> Prior:
+        """What the scenario tells of its runs before any is made."""
+        return prior_of(self.scenario)
+
+    @cached_property
+    def parcel(self) -> NDArray[np.uint8]:
+        """The scenario as bytes; as an array, which workers on this machine share if it is big."""
+        return np.frombuffer(pickle.dumps(self.scenario, protocol=5), dtype=np.uint8)
+
+    def first(self, count: int) -> list[RunFigures]:
+        """The first `count` replications, all of which must be finished, in order."""
+        return [self.finished[replication] for replication in range(count)]
+
+    def rerun(self, replication: int) -> str:
+        """The command that runs one replication alone."""
+        origin = self.scenario.origin
+        words = ["dialsim", "run", origin.name if origin else self.scenario.name]
+        words += ["--seed", str(self.seed), "--replication", str(replication)]
+        for override in origin.overrides if origin else ():
+            words += ["--set", override]
+        return shlex.join(words)
+
+
+_WATCH = "dialsim-master-watch"
+_UNPACKED_AT_MOST = 8
+_unpacked: dict[str, Scenario] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Replication `replication` of `seed` of the scenario in `parcel`; `index` names the task."""
+
+    index: int
+    digest: str
+    parcel: NDArray[np.uint8]
+    seed: int
+    replication: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a task: its figures as text (`RunFigures.to_text`), or the error it raised."""
+
+    index: int
+    figures: str | None
+    failure: str | None
+
+
+def carry_out(
+    index: int,
+    digest: str,
+    parcel: NDArray[np.uint8] | bytes,
+    seed: int,
+    replication: int,
+    version: str,
+    master: int | None,
+) -> Outcome:
+    """Simulate one replication; an error is an outcome too, so that it costs no other its run.
+
+    `version` is the one of the program that wants it: another would give other figures. `master`
+    is the process that has this one as its worker, if that is on the same machine.
+    """
+    from dialsim.results.result import run
+
+    if version != __version__:
+        return Outcome(index, None, f"the worker has dialsim {__version__}, not {version}")
+    _leave_with(master)
+    try:
+        scenario = _scenario(digest, parcel)
+        result = run(scenario, seed=seed, replication=replication)
+        return Outcome(index, figures_of(result).to_text(), None)
+    except Exception as error:
+        return Outcome(index, None, f"{type(error).__name__}: {error}")
+
+
+def _leave_with(master: int | None) -> None:
+    """See to it that this worker ends when its master is killed, and not minutes later."""
+    if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
+        return
+
+    def watch() -> None:
+        while os.getppid() == master:
+            sleep(0.3)
+        os._exit(1)
+
+    Thread(target=watch, name=_WATCH, daemon=True).start()
+
+
+def _scenario(digest: str, parcel: NDArray[np.uint8] | bytes) -> Scenario:
+    """The scenario in a parcel; a worker unpacks it once."""
+    if digest not in _unpacked:
+        if len(_unpacked) >= _UNPACKED_AT_MOST:
+            _unpacked.clear()
+        _unpacked[digest] = pickle.loads(bytes(parcel))
+    return _unpacked[digest]

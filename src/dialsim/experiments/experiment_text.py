@@ -1,0 +1,470 @@
+"""Experiments in words and small tables of text, for the terminal and for notebooks alike.
+
+Experiments printed: the answer first, then tables, in 80 columns or as wide as it takes.
+
+Experiments as HTML, for notebooks: the answer in words, then tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from math import inf, isfinite, isnan
+from typing import IO, TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from dialsim.experiments.goal import Statistic
+from dialsim.experiments.run_figures import INSTANTS, is_share
+from dialsim.experiments.statistics import Interval, quantile_interval
+from dialsim.results.summary_page import table_html
+from dialsim.results.summary_text import WIDTH, FigureTable, rich_table
+from dialsim.results.thai_time import duration_text, minute_text, thai
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.experiments.goal import Evidence, Finding
+    from dialsim.experiments.plan import Plan
+    from dialsim.experiments.replications import Replications
+    from dialsim.experiments.sweep import Sweep
+
+
+_CONFIDENCE = 0.95
+
+_SHOWN = {
+    "people_reached": "people reached",
+    "people_lost": "people lost",
+    "reach_share": "share reached",
+    "attempts": "attempts",
+    "talk_minutes": "talk minutes",
+    "cost": "cost",
+    "slots_in_use_mean": "slots in use",
+    "queue_wait_mean_seconds": "mean wait, seconds",
+    "webhooks_lost": "webhooks lost",
+}
+"""The figures that are printed, with their names there; all others are in the tables."""
+
+
+def replications_headline(runs: Replications) -> str:
+    """How many runs there are, when half of them are done, and by when it is safe to say so."""
+    count = len(runs)
+    said = f"{count} replication{'s' * (count != 1)} of seed {runs.seed}"
+    finish = runs.runs["finish_seconds"].dropna().to_numpy()
+    if not len(finish):
+        return f"{said}: nothing was scheduled."
+    never = sum(value == inf for value in finish)
+    ending = f"; {never} did not finish" if never and count > 1 else ""
+    if count < 2 or (runs.prior.calls and not never):
+        return f"{said}: finished {_finish(finish[0], runs)}{ending}."
+    half, late = (
+        quantile_interval(finish, share, _CONFIDENCE, runs.prior.calls) for share in (0.5, 0.95)
+    )
+    done = f"half of them are done {_finish(half.estimate, runs)}"
+    return f"{said}: {done}{_by_when_nearly_all(late, runs)}{ending}."
+
+
+def _by_when_nearly_all(late: Interval, runs: Replications) -> str:
+    """The upper limit of the 95 % quantile; without one, that its estimate is no more than that."""
+    if isfinite(late.high):
+        return f", and 95 % {_finish(late.high, runs)} (with 95 % confidence)"
+    if not isfinite(late.estimate):
+        return ""
+    more = f" {late.enough} runs or more would bound it" if late.enough else ""
+    return f"; that 95 % are done {_finish(late.estimate, runs)} is only an estimate:{more}"
+
+
+def lost_sentences(runs: Replications) -> list[str]:
+    """How many people were lost, if any were."""
+    lost = runs.runs["people_lost"]
+    count = int((lost > 0).sum())
+    if not count:
+        return []
+    which = "every run" if count == len(runs) else f"{count} of {len(runs)} runs"
+    return [f"Warning: in {which} people are lost, {amount_text('people_lost', lost.mean())} on "
+            f"average: {_LOST_TO}."]  # fmt: skip
+
+
+_LOST_TO = "endDateTime or a cancellation comes before calling is done with them"
+
+
+def precision_sentences(runs: Replications) -> list[str]:
+    """What came of each wanted precision."""
+    said = []
+    for part in runs.precision:
+        wanted = f"the mean of {part.figure} to within {_share(part.wanted)}"
+        if part.met:
+            reached = _share(part.reached)
+            said.append(f"{len(runs)} replications tell {wanted} (reached: {reached}).")
+        elif part.unfinished:
+            said.append(f"Warning: {part.unfinished} runs did not finish, so no number of them "
+                        f"tells {wanted}.")  # fmt: skip
+        else:
+            got = f"reached: {_share(part.reached)}" if isfinite(part.reached) else "far from it"
+            said.append(f"Warning: {len(runs)} replications don't tell {wanted} ({got}).")
+    return said
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def replications_tables(runs: Replications) -> list[FigureTable]:
+    """When each campaign finishes, and its figures; those of all together if there are several."""
+    intervals = runs.intervals()
+    tables = []
+    for name, part in _places(intervals):
+        found = {row["figure"]: row for _, row in part.iterrows()}
+        if found["finish_seconds"]["runs"]:
+            tables.append(_finish_table(name, found["finish_seconds"], runs))
+        rows = [
+            (label, *_estimate_cells(found[figure]))
+            for figure, label in _SHOWN.items()
+            if figure in found and found[figure]["runs"] and found[figure]["p95"]
+        ]
+        columns = ("mean", "95 % interval", "5 %", "half", "95 %")
+        tables.append(FigureTable(name, columns, tuple(rows)))
+    return tables
+
+
+def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The campaigns by the shortest name that is not ambiguous, then all together."""
+    campaigns = intervals[intervals["scope"] == "campaign"]
+    keys = list(campaigns.groupby(["organization", "campaign"], sort=False))
+    names = [campaign for (_, campaign), _ in keys]
+    places: list[tuple[str, pd.DataFrame]] = [
+        (str(campaign) if names.count(campaign) == 1 else f"{organization}/{campaign}", part)
+        for (organization, campaign), part in keys
+    ]
+    if len(places) != 1:
+        places.append(("all", intervals[intervals["scope"] == "run"]))
+    return places
+
+
+def _finish_table(name: str, row: pd.Series, runs: Replications) -> FigureTable:
+    labels = {"p05": "5 % of runs", "p50": "half of the runs", "p95": "95 % of runs",
+              "mean": "on average"}  # fmt: skip
+    rows = tuple(
+        (label, when_text(row[part], runs), *(_limit(row, part, end, runs) for end in _ENDS))
+        for part, label in labels.items()
+    )
+    return FigureTable(f"{name} finishes", ("Thai time", "at least", "at most"), rows)
+
+
+_ENDS = ("low", "high")
+
+
+def _limit(row: pd.Series, part: str, end: str, whose: Replications) -> str:
+    """A limit of an interval; where there is none, from how many runs on there is."""
+    seconds, enough = row[f"{part}_{end}"], _enough(row, part)
+    if isfinite(seconds):
+        return when_text(seconds, whose)
+    return "–" if enough is None else f"from {enough} runs on"
+
+
+def _enough(row: pd.Series, part: str) -> int | None:
+    """About how many runs would give a limit that is missing, where that is known."""
+    from pandas import isna
+
+    enough = row[f"{part}_enough"]
+    return None if isna(enough) else int(enough)
+
+
+def _finish(seconds: float, whose: Replications | Sweep) -> str:
+    return "never" if seconds == inf else f"by {when_text(seconds, whose)} Thai time"
+
+
+def when_text(seconds: float, whose: Replications | Sweep) -> str:
+    """An instant given in seconds from the earliest startAt, in Thai time and without the year."""
+    if isnan(seconds) or whose.origin is None:
+        return "–"
+    if not isfinite(seconds):
+        return "never" if seconds > 0 else "–"
+    return _instant_text(round(whose.origin.timestamp() * 1000 + seconds * 1000))
+
+
+def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
+    figure = str(row["figure"])
+    quantiles = (amount_text(figure, row[part]) for part in ("p05", "p50", "p95"))
+    return (amount_text(figure, row["mean"]), _interval_text(row), *quantiles)
+
+
+def _interval_text(row: pd.Series) -> str:
+    """`12 – 15`; with `, skewed: ~180 runs` behind where these are too few to tell much."""
+    low, high = (
+        amount_text(str(row["figure"]), row[end]) if isfinite(row[end]) else None
+        for end in ("mean_low", "mean_high")
+    )
+    enough = _enough(row, "mean")
+    if low is None:
+        return "–" if enough is None else f"from {enough} runs on"
+    known = f"{low} or more" if high is None else f"{low} – {high}"
+    return known if enough is None else f"{known}, skewed: ~{enough} runs"
+
+
+def amount_text(figure: str, value: float) -> str:
+    """A figure's value, short."""
+    if not isfinite(value):
+        return "–"
+    if is_share(figure):
+        return f"{100 * value:.1f} %"
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
+
+
+def sweep_headline(found: Sweep) -> str:
+    """How many variants and runs there are."""
+    count = len(found.variants)
+    return (
+        f"{count} variant{'s' * (count != 1)}, {found.replications} replications each, "
+        "all with the same chance."
+    )
+
+
+def sweep_tables(
+    found: Sweep, differences: pd.DataFrame | None, baseline: str
+) -> list[FigureTable]:
+    """The variants' figures, and their differences to the baseline with a verdict on each."""
+    intervals = found.intervals()
+    whole = by_variant(intervals[intervals["scope"] == "run"])
+    shown = ["people_reached"]
+    shown += ["people_lost"] if (found.runs["people_lost"] > 0).any() else []
+    shown += ["cost"] if found.scenario.costs else []
+    rows = []
+    for variant in found.variants:
+        finish = whole[variant.name, "finish_seconds"]
+        cells = [when_text(finish[part], found) for part in ("p50", "p95")]
+        cells += [amount_text(figure, whole[variant.name, figure]["mean"]) for figure in shown]
+        rows.append((variant.name, *cells))
+    labels = tuple(_SHOWN[figure] for figure in shown)
+    tables = [FigureTable("Variant", ("half done", "95 % done", *labels), tuple(rows))]
+    if differences is not None and len(differences):
+        names = [variant.name for variant in found.variants if variant.name != baseline]
+        tables.append(_difference_table(differences, baseline, names, shown))
+    return tables
+
+
+def _difference_table(
+    differences: pd.DataFrame, baseline: str, names: Sequence[str], shown: Sequence[str]
+) -> FigureTable:
+    whole = by_variant(differences[differences["scope"] == "run"])
+    figures = ("finish_seconds", *shown)
+    rows = [(name, *(difference_text(whole[name, figure]) for figure in figures)) for name in names]
+    labels = ("finish", *(_SHOWN[figure] for figure in shown))
+    return FigureTable(f"Minus {baseline}", labels, tuple(rows))
+
+
+def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows of a table by variant and figure."""
+    rows = table.to_dict("records")
+    return {(row["variant"], row["figure"]): {str(k): v for k, v in row.items()} for row in rows}
+
+
+def difference_text(row: Mapping[str, Any]) -> str:
+    """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0.
+
+    Without an interval it says what the sign test counts: `earlier in 17 of 40 pairs, real`.
+    """
+    verdict = "real" if row["real"] else "not sure"
+    size = _signed(row["figure"], row["difference"]) if isfinite(row["difference"]) else ""
+    if isfinite(row["low"]):
+        half = (row["high"] - row["low"]) / 2
+        if row["difference"] == half == 0:
+            return "none"
+        return f"{size} ± {_size(row['figure'], half)}, {verdict}"
+    pairs, rose, fell = (int(row[name]) for name in ("pairs", "rose", "fell"))
+    if not pairs:
+        return f"{size}, {verdict}" if size else "–"
+    if not rose and not fell:
+        return f"none in {pairs} pairs"
+    more, less = ("later", "earlier") if _is_instant(row["figure"]) else ("more", "less")
+    way = f"{more if rose >= fell else less} in {max(rose, fell)} of {pairs} pairs"
+    return ", ".join([*([size] if size else []), way, verdict])
+
+
+def _is_instant(column: str) -> bool:
+    return column.removesuffix("_seconds") in INSTANTS
+
+
+def _signed(figure: str, difference: float) -> str:
+    sign = "-" if difference < 0 else "+"
+    return f"{sign}{_size(figure, abs(difference))}"
+
+
+def _size(figure: str, amount: float) -> str:
+    if _is_instant(figure):
+        return duration_text(1000 * round(amount))
+    return amount_text(figure, amount)
+
+
+def plan_headline(answer: Plan) -> str:
+    """The value, or what comes closest."""
+    low, high = answer.between
+    goal = f"the goal {answer.goal}"
+    if answer.value is None:
+        verdict = f"meets {goal}" if answer.ruled_out else f"was found that meets {goal}"
+        return (
+            f"No value of {answer.path} from {low} to {high} {verdict}; "
+            f"{answer.evidence.value} comes closest."
+        )
+    if answer.tied:
+        wish = (
+            f"among the cheapest values from {low} to {high} that meet {goal}: its cost can't be "
+            f"told from that of {_listed(answer.tied)}"
+        )
+    else:
+        wish = f"the {answer.objective} value from {low} to {high} that meets {goal}"
+    found = f"{answer.path} = {answer.value} is {wish}"
+    return f"{found}." if answer.evidence.sure else f"{found}, as far as its runs can tell."
+
+
+def _listed(values: Sequence[object]) -> str:
+    """`3, 4 and 5`; of many the first, and how many more there are."""
+    named = [str(value) for value in values]
+    if len(named) > _MOST_NAMED:
+        named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
+    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+
+
+_MOST_NAMED = 5
+
+
+def plan_sentences(answer: Plan) -> list[str]:
+    """Whom the value reaches, unless the goal asks for that, and whom it loses."""
+    part, said = answer.evidence, []
+    asked = {finding.clause.figure.name for finding in part.findings}
+    reach = any("reach" in name for name in asked)
+    if part.reach_share is not None and not reach:
+        share = amount_text("reach_share", part.reach_share)
+        said.append(f"With {part.value}, {share} of the people are reached on average; the goal "
+                    "does not ask for that.")  # fmt: skip
+    if part.people_lost:
+        lost = amount_text("people_lost", part.people_lost)
+        said.append(f"Warning: with {part.value}, {lost} people are lost on average: {_LOST_TO}.")
+    return said
+
+
+def plan_tables(answer: Plan) -> list[FigureTable]:
+    """The evidence on the answer and on its neighbour, then on all values tried."""
+    first = [("answer" if answer.met else "closest", answer.evidence)]
+    if answer.neighbour is not None:
+        first.append(("neighbour", answer.neighbour))
+    tables = [
+        FigureTable(
+            finding.clause.text,
+            ("value", "meets it", "estimate", "at least", "at most", "runs"),
+            tuple(
+                (
+                    label,
+                    str(part.value),
+                    verdict_text(part.findings[number]),
+                    *_finding_cells(part.findings[number]),
+                    str(part.replications),
+                )
+                for label, part in first
+            ),
+        )
+        for number, finding in enumerate(answer.evidence.findings)
+    ]
+    return [*tables, _tried_table(answer)]
+
+
+def _tried_table(answer: Plan) -> FigureTable:
+    """Every value tried: its verdict, its runs, and what it reaches, loses and costs on average."""
+    columns = {
+        "meets the goal": [verdict_text(part) for part in answer.tried],
+        "runs": [str(part.replications) for part in answer.tried],
+        "reached": _means("reach_share", [part.reach_share for part in answer.tried]),
+        "lost": _means("people_lost", [part.people_lost or None for part in answer.tried]),
+        "cost": _means("cost", [part.cost for part in answer.tried]),
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    values = [str(part.value) for part in answer.tried]
+    return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
+
+
+def _means(figure: str, values: Sequence[float | None]) -> list[str]:
+    return ["" if value is None else amount_text(figure, value) for value in values]
+
+
+def verdict_text(part: Evidence | Finding) -> str:
+    """Whether a goal or a clause is met, and if that is in doubt."""
+    return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
+
+
+def _finding_cells(finding: Finding) -> list[str]:
+    """Estimate and interval, as people read them."""
+    return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
+
+
+def finding_text(finding: Finding, value: float) -> str:
+    """The estimate of a clause, or an end of its interval."""
+    clause = finding.clause
+    if clause.statistic is Statistic.PROBABILITY:
+        return f"{100 * value:.3g} %"
+    if not clause.is_instant:
+        return amount_text(clause.figure.name, value)
+    if not isfinite(value):
+        return "never" if value == finding.estimate and value > 0 else "–"
+    return duration_text(value) if clause.bound.after_start else _instant_text(round(value))
+
+
+def bound_text(finding: Finding) -> str:
+    """The bound of a clause as its estimate is written: `≤ Fri 9 Jan 19:00`."""
+    clause = finding.clause
+    share = clause.statistic is Statistic.PROBABILITY
+    sign = clause.sign.replace("<=", "≤").replace(">=", "≥")
+    return f"{sign} {finding_text(finding, clause.share if share else clause.bound.value)}"
+
+
+def _instant_text(instant: int) -> str:
+    """Thai time to the minute, without the year."""
+    return minute_text(instant).replace(f" {thai(instant).year} ", " ")
+
+
+_WIDEST, _NAMES = 200, 60
+
+
+def print_experiment(
+    title: str, said: Sequence[str], tables: Sequence[FigureTable], file: IO[str] | None = None
+) -> None:
+    """Print sentences and tables to a stream (default: standard output)."""
+    console = Console(file=file, highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        console.width = _WIDEST
+        widths = [console.measure(rich_table(table, _NAMES)).maximum for table in tables]
+        console.width = max([WIDTH, *widths])
+    console.print(Text(title, style="bold"))
+    for sentence in said:
+        console.print(Text(sentence, style="yellow" if sentence.startswith("Warning") else ""))
+    for table in tables:
+        console.print()
+        console.print(rich_table(table, _NAMES))
+
+
+def replications_html(runs: Replications) -> str:
+    """A fragment of HTML without scripts or links."""
+    said = [replications_headline(runs), *lost_sentences(runs)]
+    said += precision_sentences(runs)
+    return _fragment(runs.scenario.name, said, replications_tables(runs))
+
+
+def sweep_html(found: Sweep) -> str:
+    """A fragment of HTML without scripts or links."""
+    base = found.variants[0].name
+    tables = sweep_tables(found, found.differences(base), base)
+    return _fragment(found.scenario.name, [sweep_headline(found)], tables)
+
+
+def plan_html(answer: Plan) -> str:
+    """A fragment of HTML without scripts or links."""
+    warnings = (f"Warning: {text}." for text in answer.warnings)
+    said = [plan_headline(answer), *plan_sentences(answer), *warnings]
+    return _fragment(answer.scenario, said, plan_tables(answer))
+
+
+def _fragment(title: str, said: Sequence[str], tables: Sequence[FigureTable]) -> str:
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in said)
+    shown = "".join(table_html(table) for table in tables)
+    return f"<div><h3>{escape(title)}</h3>{paragraphs}{shown}</div>"

@@ -1,0 +1,478 @@
+"""Amounts: a figure on an axis, in the unit that people read it in.
+
+Curves of a sweep: a figure against what varies, and cost against finish.
+
+The evidence of a plan: what each value tried came to, against the goal's bound.
+
+Progress of many runs: a fan of what share of the people is reached by when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf, isfinite
+from textwrap import shorten, wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.goal import Clause, Statistic
+from dialsim.experiments.run_figures import MARKS, FigureName, RunFigures, read_figure
+from dialsim.experiments.statistics import rank
+from dialsim.experiments.value_range import Kind, read_amount
+from dialsim.results.plots.drawing import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    DAY_MS,
+    GREEN,
+    GRID,
+    TEXT,
+    VERMILION,
+    canvas,
+    days,
+    drawing_size,
+    dress,
+    families,
+    instant_axis,
+    key,
+    note,
+    time_axis,
+)
+from dialsim.results.thai_time import minute_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pandas as pd
+
+    from dialsim.experiments.plan import Plan
+    from dialsim.experiments.replications import Replications
+    from dialsim.experiments.sweep import Sweep
+
+
+_DAY_S = 86_400
+
+
+def drawn(figure: FigureName, values: object, origin: datetime | None) -> NDArray[np.float64]:
+    """Values of a figure as an axis takes them; what is not finite is left out as NaN."""
+    amounts = np.asarray(values, dtype=np.float64)
+    if figure.is_instant and origin is not None:
+        amounts = origin.timestamp() / _DAY_S + amounts / _DAY_S
+    return np.where(np.isfinite(amounts), amounts, np.nan)
+
+
+def amount_axis(axis: Axis, figure: FigureName) -> str:
+    """Make an axis show a figure; returns its label."""
+    name = figure.name.replace("_", " ")
+    if figure.is_instant:
+        instant_axis(axis)
+        return f"{name}, Thai time"
+    axis.set_major_locator(MaxNLocator(nbins=6))
+    if figure.name.endswith("_share") or figure.name.startswith("reach_by_attempt"):
+        axis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
+        return name
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.5g}"))
+    for ending, unit in (("_seconds", "s"), ("_minutes", "min")):
+        if figure.name.endswith(ending):
+            return f"{name.removesuffix(ending.replace('_', ' '))} ({unit})"
+    return name
+
+
+def grid(ax: Axes) -> None:
+    """A light grid in both directions."""
+    ax.grid(color=GRID, linewidth=0.6)
+
+
+_LETTERS = 26
+"""In a line of a name. One that takes more than two lines is cut; tables have it whole."""
+
+
+def estimates_of(found: Sweep, figure: FigureName) -> pd.DataFrame:
+    """The rows of `Sweep.intervals` for one figure, one per variant, in their order."""
+    table = found.intervals()
+    table = table[table["figure"] == figure.column]
+    scope = "campaign" if figure.campaign else "organization" if figure.organization else "run"
+    table = table[table["scope"] == scope]
+    for key_, name in (("organization", figure.organization), ("campaign", figure.campaign)):
+        if name is not None:
+            table = table[table[key_] == name]
+    return table.reset_index(drop=True)
+
+
+def middle_of(figure: FigureName) -> tuple[str, str]:
+    """What stands for all runs of a variant: a column of its estimates, and its name.
+
+    Of finishes the middle one: their mean may be an instant at which nobody calls.
+    """
+    return ("p50", "half of the runs") if figure.name == "finish" else ("mean", "mean")
+
+
+def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> Axes:
+    """A figure's middle against a path's values, with a band from the 5 % to the 95 % quantile.
+
+    With several paths there is a line for each combination of the others. Values that are texts,
+    and named variants, stand below one another, with the figure from left to right.
+    """
+    name = read_figure(figure, found.scenario)
+    if path is not None and path not in found.paths:
+        raise ExperimentError(f"{path} doesn't vary; what does: {', '.join(found.paths)}")
+    table = estimates_of(found, name)
+    along = _crossed_along(found, path, table)
+    ax = canvas(ax)
+    grid(ax)
+    if along is None:
+        _points(ax, found, name, table)
+        said = amount_axis(ax.xaxis, name)
+        return dress_curve(ax, said, said, "")
+    upright = _are_numbers(table[along])
+    _lines(ax, found, name, along, table, upright)
+    said, values = amount_axis(ax.yaxis if upright else ax.xaxis, name), along.rpartition(".")[2]
+    return dress_curve(ax, said, *((values, said) if upright else (said, values)))
+
+
+def names_of(found: Sweep) -> int:
+    """How many names a curve has below one another; 0 where numbers stand along its axis."""
+    table = found.runs
+    along = _crossed_along(found, None, table)
+    if along is None:
+        return len(found.variants)
+    return 0 if _are_numbers(table[along]) else int(table[along].nunique())
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    return all(isinstance(value, int | float) for value in values)
+
+
+def dress_curve(ax: Axes, figure: str, x: str, y: str) -> Axes:
+    """Title, labels and legend of a curve."""
+    dress(ax, figure[0].upper() + figure[1:], x, y)
+    key(ax)
+    return ax
+
+
+def _lines(
+    ax: Axes, found: Sweep, name: FigureName, along: str, table: pd.DataFrame, upright: bool
+) -> None:
+    values = list(dict.fromkeys(table[along]))
+    column, middle = middle_of(name)
+    for color, said, rows in _groups(found, along, table):
+        part = rows.sort_values(along) if upright else rows
+        places = part[along] if upright else [values.index(value) for value in part[along]]
+        amounts, low, high = (
+            drawn(name, part[which], found.origin) for which in (column, "p05", "p95")
+        )
+        label = said or f"{middle}; band: 5–95 % of runs"
+        look: dict[str, Any] = {"color": color, "linewidth": 1.8, "markersize": 4, "label": label}
+        if upright:
+            ax.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
+            ax.plot(places, amounts, "o-", **look)
+        else:
+            ax.fill_betweenx(places, low, high, color=color, alpha=0.2, linewidth=0)
+            ax.plot(amounts, places, "o-", **look)
+    if all(isinstance(value, int) for value in values):
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if not upright:
+        _name_rows(ax, [str(value) for value in values])
+
+
+def _groups(
+    found: Sweep, along: str, table: pd.DataFrame
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """The rows of each combination of the other paths' values: a colour, its words, the rows."""
+    others = [path for path in found.paths if path != along]
+    groups = [*table.groupby(others, sort=False)] if others else [((), table)]
+    for number, (combination, rows) in enumerate(groups):
+        named = zip(others, combination, strict=True)
+        said = ", ".join(f"{path.rpartition('.')[2]} {value}" for path, value in named)
+        yield CYCLE[number % len(CYCLE)], said, rows
+
+
+def _crossed_along(found: Sweep, path: str | None, table: pd.DataFrame) -> str | None:
+    """The path (by default the first) whose values make a line; None for unlike variants."""
+    along = path or (found.paths[0] if found.paths else None)
+    if along is None or table[list(found.paths)].isna().any(axis=None):
+        return None
+    return along if table[along].nunique() > 1 else None
+
+
+def _points(ax: Axes, found: Sweep, name: FigureName, table: pd.DataFrame) -> None:
+    """A point and a bar for each variant, below one another."""
+    column, said = middle_of(name)
+    middle, low, high = (
+        drawn(name, table[which], found.origin) for which in (column, "p05", "p95")
+    )
+    places = np.arange(len(table))
+    ax.hlines(places, low, high, color=BLUE, alpha=0.35, linewidth=7, label="5–95 % of runs")
+    ax.plot(middle, places, "o", color=BLUE, markersize=6, label=said)
+    _name_rows(ax, list(table["variant"]))
+
+
+def _name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Name what stands below one another, the first on top."""
+    said = ["\n".join(wrap(name, _LETTERS, max_lines=2, placeholder=" …")) for name in names]
+    ax.set_yticks(range(len(names)), said)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+
+
+def pareto(cost: Sequence[float], finish: Sequence[float]) -> list[int]:
+    """The variants that no other beats in both, by rising cost."""
+    order = sorted(range(len(cost)), key=lambda k: (cost[k], finish[k]))
+    front: list[int] = []
+    for k in order:
+        if not front or finish[k] < finish[front[-1]]:
+            front.append(k)
+    return [k for k in front if np.isfinite(finish[k])]
+
+
+def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
+    """Mean cost against the middle finish, a point per variant; those that none beats stand out.
+
+    Where the variants are crossed values, those that differ in the first path alone are joined,
+    and each point bears that path's value; otherwise it bears a number, which the legend explains.
+    Raises ExperimentError without costs.
+    """
+    if found.scenario.costs is None:
+        raise ExperimentError("there is no cost to draw: the scenario names no costs")
+    ax = canvas(ax)
+    cost_name, finish_name = (read_figure(f, found.scenario) for f in ("cost", "finish"))
+    table = estimates_of(found, finish_name)
+    x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
+    y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
+    front = pareto(y.tolist(), np.where(np.isnan(x), np.inf, x).tolist())
+    ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label="beaten by none")
+    along = _crossed_along(found, None, table)
+    groups = [(BLUE, "", table)] if along is None else _groups(found, along, table)
+    for color, said, rows in groups:
+        places = list(rows.index)
+        style = "o" if along is None else "o-"
+        label = said or "_"
+        ax.plot(x[places], y[places], style, color=color, linewidth=1, markersize=5, label=label)
+    names = [str(value) for value in table[along]] if along else []
+    for number, variant in enumerate(() if along else table["variant"], 1):
+        names.append(str(number))
+        name = shorten(variant, _LETTERS, placeholder=" …")
+        ax.plot([], [], linestyle="none", label=f"{number}  {name}")
+    grid(ax)
+    ax.margins(0.15)
+    label = amount_axis(ax.xaxis, finish_name)
+    amount_axis(ax.yaxis, cost_name)
+    title = "Cost against finish" + (f", by {along.rpartition('.')[2]}" if along else "")
+    dress(ax, title, label, f"mean cost ({found.scenario.costs.currency})")
+    _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
+    return ax
+
+
+_OFFSETS = [(0, 9), (0, -9), (9, 0), (-9, 0), (8, 8), (-8, 8), (8, -8), (-8, -8), (0, 14), (0, -14),
+            (12, 12), (-12, 12), (12, -12), (-12, -12), (0, 20), (0, -20)]  # fmt: skip
+"""Where a name may stand beside its point, in points, the best place first."""
+
+
+def _name_points(
+    ax: Axes,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    names: Sequence[str],
+    ringed: Sequence[int],
+    size: tuple[float, float],
+) -> None:
+    """Write a name beside each point, where no other name or point is; shared points bear all.
+
+    `size` is that of the drawing, in points.
+    """
+    shared: dict[tuple[float, float], list[str]] = {}
+    for k, name in enumerate(names):
+        if np.isfinite(x[k]):
+            shared.setdefault((float(x[k]), float(y[k])), []).append(name)
+    limits = zip(size, (ax.get_xlim(), ax.get_ylim()), strict=True)
+    to_points = [length / (high - low) for length, (low, high) in limits]
+    points = {place: np.multiply(place, to_points) for place in shared}
+    rings = {(float(x[k]), float(y[k])) for k in ringed}
+    taken = [(at, np.full(2, 7.0 if place in rings else 3.0)) for place, at in points.items()]
+    for place, listed in shared.items():
+        text = ", ".join(listed)
+        half = np.array([2.4 * len(text), 4.5])
+        around = [(points[place] + _beside(offset, half), half) for offset in _OFFSETS]
+        free = [not any(_overlap(box, other) for other in taken) for box in around]
+        best = free.index(True) if any(free) else 0
+        taken.append(around[best])
+        ax.annotate(
+            text,
+            place,
+            xytext=_beside(_OFFSETS[best], half),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            family=list(families()),
+            fontsize=8,
+            color=TEXT,
+        )
+
+
+_Box = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""The middle, and half of width and height, in points."""
+
+
+def _beside(offset: tuple[float, float], half: NDArray[np.float64]) -> tuple[float, float]:
+    """The middle of a name that stands beside its point rather than above or below it."""
+    sideways = float(half[0]) - 4 if offset[0] else 0.0
+    return offset[0] + (sideways if offset[0] > 0 else -sideways), offset[1]
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return bool((abs(one[0] - other[0]) < one[1] + other[1]).all())
+
+
+_HOUR_MS = 3_600_000
+
+
+def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
+    """The estimate of one clause at each value tried, with its interval, and the bound.
+
+    `clause` counts from 0. Raises ExperimentError if the goal has no such clause.
+    """
+    clauses = [finding.clause for finding in answer.evidence.findings]
+    if not 0 <= clause < len(clauses):
+        raise ExperimentError(f"the goal has {len(clauses)} clauses, counted from 0")
+    wanted = clauses[clause]
+    ax = canvas(ax)
+    for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
+        parts = [part for part in answer.tried if part.met is met]
+        if not parts:
+            continue
+        x = [_place(part.value, answer) for part in parts]
+        estimate, low, high = (
+            np.array([_scaled(getattr(p.findings[clause], end), wanted) for p in parts])
+            for end in ("estimate", "low", "high")
+        )
+        ax.vlines(x, low, high, color=color, alpha=0.4, linewidth=5)
+        label = "meets the goal" if met else "misses it"
+        ax.plot(x, estimate, marker, color=color, markersize=6, label=label)
+    bound = wanted.share if wanted.statistic is Statistic.PROBABILITY else wanted.bound.value
+    ax.axhline(_scaled(bound, wanted), color=BLACK, linewidth=1, linestyle="--", label="the bound")
+    grid(ax)
+    said = _amount_axis(ax, wanted)
+    along = answer.path.rpartition(".")[2]
+    kind = read_amount(str(answer.between[0])).kind
+    if kind is Kind.WHOLE:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if kind is Kind.INSTANT:
+        instant_axis(ax.xaxis)
+    unit = " (h)" if kind is Kind.DURATION else ""
+    dress(ax, wanted.asked, f"{along}{unit}", said)
+    key(ax)
+    return ax
+
+
+def _place(value: object, answer: Plan) -> float:
+    """Where a value stands: numbers as they are, durations in hours, instants in days."""
+    ends = {read_amount(str(end)).kind for end in answer.between}
+    amount = read_amount(str(value))
+    if Kind.INSTANT in ends:
+        return float(amount.value) / DAY_MS
+    return float(amount.value) / (_HOUR_MS if Kind.DURATION in ends else 1)
+
+
+def _scaled(value: float, clause: Clause) -> float:
+    """A value of a clause as the axis takes it; NaN where there is none."""
+    if not isfinite(value):
+        return float("nan")
+    if not clause.is_instant:
+        return value
+    return value / (_HOUR_MS if clause.bound.after_start else DAY_MS)
+
+
+def _amount_axis(ax: Axes, clause: Clause) -> str:
+    if clause.statistic is Statistic.PROBABILITY:
+        ax.set_ylim(-0.03, 1.03)
+        ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+        return "probability"
+    if clause.is_instant and clause.bound.after_start:
+        return "hours after the start"
+    return amount_axis(ax.yaxis, clause.figure)
+
+
+_BANDS = ((0.05, 0.95, 0.22, "5–95 % of runs"), (0.25, 0.75, 0.4, "25–75 % of runs"))
+
+
+def fan(runs: tuple[RunFigures, ...], share: float) -> NDArray[np.float64]:
+    """By when a share of the runs had reached 0, 1, … `MARKS`-ths of the people (ms).
+
+    Infinite where fewer runs ever did.
+    """
+    instants = np.full((len(runs), MARKS + 1), inf)
+    for row, run in zip(instants, runs, strict=True):
+        row[0] = inf if run.start is None else run.start
+        row[1 : len(run.reached) + 1] = run.reached
+    ordered: NDArray[np.float64] = np.sort(instants, axis=0)[rank(len(runs), share) - 1]
+    return ordered
+
+
+def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
+    """The share of people reached over time: median, and bands of runs."""
+    ax = canvas(ax)
+    median = fan(runs.figures, 0.5)
+    known = median[np.isfinite(median)]
+    levels = np.arange(MARKS + 1) / MARKS
+    if not len(known):
+        note(ax, "Nothing was scheduled.")
+        return dress(ax, "Progress of all runs", "", "people reached")
+    ends = [*known]
+    for low, high, alpha, label in _BANDS:
+        early, late = (fan(runs.figures, share) for share in (low, high))
+        both = np.isfinite(late)
+        ends += [*late[both]]
+        ax.fill_betweenx(
+            levels[both],
+            days(early[both]),
+            days(late[both]),
+            color=BLUE,
+            alpha=alpha,
+            linewidth=0,
+            label=label,
+        )
+    ax.plot(days(known), levels[: len(known)], color=BLUE, linewidth=2, label="half of the runs")
+    finishes = [run.scopes[0].values["finish"] for run in runs.figures]
+    done = np.array([at for at in finishes if np.isfinite(at)])
+    if len(done):
+        at_top = np.full(len(done), 1.02)
+        ax.plot(days(done), at_top, "|", color=BLACK, markersize=7, label="finishes")
+        ends += [float(done.max())]
+    label = time_axis(ax, int(known[0]), int(max(ends)))
+    ax.set_ylim(0, 1.06)
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+    ax.grid(axis="y", color=GRID, linewidth=0.6)
+    dress(ax, f"Progress of {len(runs)} runs", label, "people reached")
+    key(ax)
+    return ax
+
+
+def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
+    """The share of runs done by each instant; the one by which 95 % are done is marked."""
+    ax = canvas(ax)
+    finishes = np.sort([run.scopes[0].values["finish"] for run in runs.figures])
+    done = finishes[np.isfinite(finishes)]
+    if not len(done):
+        note(ax, "No run finished.")
+        return dress(ax, "When runs are done", "", "share of runs")
+    margin = max((done[-1] - done[0]) * 0.1, 60_000)
+    start, end = done[0] - margin, done[-1] + margin
+    x = np.concatenate([[start], done, [end]])
+    y = np.concatenate([[0], np.arange(1, len(done) + 1), [len(done)]]) / len(finishes)
+    ax.plot(days(x), y, drawstyle="steps-post", color=BLUE, linewidth=2)
+    late = finishes[rank(len(finishes), 0.95) - 1]
+    if np.isfinite(late):
+        label = f"95 % of these runs by {minute_text(int(late))}"
+        ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2, label=label)
+    label = time_axis(ax, int(start), int(end))
+    ax.set_ylim(0, 1.04)
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+    ax.grid(axis="y", color=GRID, linewidth=0.6)
+    dress(ax, "When runs are done", label, "share of runs")
+    key(ax)
+    return ax

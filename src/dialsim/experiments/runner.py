@@ -1,0 +1,207 @@
+"""The crew: worker processes on this machine, or a Dask cluster, behind one way of working.
+
+Both are joblib backends. Results come in any order and are told apart by their index. Where a
+worker is killed, joblib gives the whole round up; what is missing then is handed out again.
+
+The laboratory: replicates subjects with a crew, keeps what is finished, reports progress.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from dialsim.experiments.case import Outcome, Subject, Task, carry_out
+from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
+from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.store import Store
+from dialsim.version import __version__
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+_FRUITLESS_ROUNDS = 3
+"""So many rounds in a row may be lost without a single result before the crew gives up."""
+
+
+class Crew:
+    """Where tasks are carried out.
+
+    `jobs` processes on this machine (None: one per processor; 1: in this process), or the workers
+    of the Dask scheduler at the address `dask`, such as `tcp://10.0.0.1:8786`.
+    """
+
+    def __init__(self, jobs: int | None = None, dask: str | None = None) -> None:
+        if jobs is not None and jobs < 1:
+            raise ExperimentError(f"jobs must be 1 or more, not {jobs}")
+        self._jobs = jobs
+        self._dask = dask
+        self._client: Client | None = None
+
+    def outcomes(self, tasks: Sequence[Task]) -> Generator[Outcome]:
+        """Carry out tasks and yield what comes of them, as it comes.
+
+        Raises WorkersLost if workers keep dying without a result. Leaving early, by an error or
+        Ctrl-C, ends the workers at once.
+        """
+        missing = {task.index: task for task in tasks}
+        fruitless, jobs = 0, 1 if len(tasks) == 1 else self._jobs or -1
+        while missing:
+            before, tasks = len(missing), [*missing.values()]
+            if fruitless:  # one by one, so that a deadly task takes no other with it
+                tasks = [tasks[fruitless % len(tasks)]]
+            try:
+                with self._backend(), closing(self._round(tasks, jobs)) as outcomes:
+                    for outcome in outcomes:
+                        del missing[outcome.index]
+                        yield outcome
+                fruitless = 0
+            except self._lost_worker():
+                fruitless = fruitless + 1 if len(missing) == before else 0
+                if fruitless >= _FRUITLESS_ROUNDS:
+                    raise WorkersLost(_lost(missing)) from None
+            except BaseException:
+                self._dismiss()
+                raise
+
+    def _round(self, tasks: Sequence[Task], jobs: int) -> Generator[Outcome]:
+        from joblib import Parallel, delayed
+
+        # Dask would keep an array on one worker and lose it with that worker; bytes travel along
+        parcels = {t.digest: t.parcel if self._dask is None else t.parcel.tobytes() for t in tasks}
+        master = os.getpid() if self._dask is None else None
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+        calls = (
+            delayed(carry_out)(
+                t.index, t.digest, parcels[t.digest], t.seed, t.replication, __version__, master
+            )
+            for t in tasks
+        )
+        return cast("Generator[Outcome]", parallel(calls))
+
+    def _backend(self) -> AbstractContextManager[Any]:
+        from joblib import parallel_config
+
+        if self._dask is None:
+            return cast("AbstractContextManager[Any]", parallel_config("loky"))
+        if self._client is None:
+            self._client = _client(self._dask)
+        config = parallel_config(
+            "dask", client=self._client, wait_for_workers_timeout=30, retries=2
+        )
+        return cast("AbstractContextManager[Any]", config)
+
+    def _lost_worker(self) -> type[Exception]:
+        """The error by which the backend says that a worker died."""
+        if self._dask is None:
+            from joblib.externals.loky.process_executor import BrokenProcessPool
+
+            return cast("type[Exception]", BrokenProcessPool)
+        from distributed.scheduler import KilledWorker
+
+        return KilledWorker
+
+    def close(self) -> None:
+        """Leave the Dask cluster; processes on this machine wait a while for more work."""
+        if self._client is not None:
+            self._client.close()  # type: ignore[no-untyped-call]
+            self._client = None
+
+    def _dismiss(self) -> None:
+        """End the processes on this machine without waiting for what they are at."""
+        if self._dask is None:
+            from joblib.externals.loky import get_reusable_executor
+
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _client(address: str) -> Client:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ExperimentError(
+            "a Dask cluster needs the packages dask and distributed: pip install '.[dask]'"
+        ) from None
+    try:
+        return Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"there is no Dask scheduler at {address}: {error}") from error
+
+
+def _lost(missing: dict[int, Task]) -> str:
+    task = min(missing.values(), key=lambda task: task.index)
+    return (
+        f"worker processes were killed {_FRUITLESS_ROUNDS} times without a result, perhaps for "
+        f"want of memory; {len(missing)} runs are missing, the first of them replication "
+        f"{task.replication} of seed {task.seed}; fewer jobs need less memory"
+    )
+
+
+Progress = Callable[[int, int], object]
+
+
+class Laboratory:
+    """Runs replications; the same ones whoever carries them out."""
+
+    def __init__(self, crew: Crew, store: Store | None, progress: Progress | None) -> None:
+        """`progress(done, total)` is called whenever a replication is finished."""
+        self._crew = crew
+        self._store = store
+        self._progress = progress
+        self._done = 0
+
+    def replicate(self, subjects: Sequence[Subject], count: int) -> None:
+        """Have the first `count` replications of every subject finished; runs what is missing.
+
+        Raises ReplicationFailed for the first that fails; those finished before are kept.
+        """
+        tasks: list[Task] = []
+        owners: list[Subject] = []
+        for subject in subjects:
+            if self._store is not None:
+                self._store.recall(subject, count)
+            for replication in range(count):
+                if replication not in subject.finished:
+                    owners.append(subject)
+                    tasks.append(_task(len(tasks), subject, replication))
+        total = self._done + len(tasks)
+        with closing(self._crew.outcomes(tasks)) as outcomes:
+            for outcome in outcomes:
+                task, subject = tasks[outcome.index], owners[outcome.index]
+                if outcome.figures is None:
+                    cause, rerun = outcome.failure or "", subject.rerun(task.replication)
+                    raise ReplicationFailed(subject.seed, task.replication, cause, rerun)
+                if self._store is not None:
+                    self._store.keep(subject, task.replication, outcome.figures)
+                subject.finished[task.replication] = RunFigures.from_text(outcome.figures)
+                self._done += 1
+                if self._progress is not None:
+                    self._progress(self._done, total)
+
+
+def _task(index: int, subject: Subject, replication: int) -> Task:
+    return Task(index, subject.digest, subject.parcel, subject.seed, replication)
+
+
+@contextmanager
+def laboratory(
+    jobs: int | None,
+    dask: str | None,
+    store: str | os.PathLike[str] | None,
+    progress: Progress | None,
+) -> Iterator[Laboratory]:
+    """A laboratory for one experiment; `store` is the folder that its store is kept in."""
+    kept = None
+    if store is not None:
+        Path(store).mkdir(parents=True, exist_ok=True)
+        kept = Store(Path(store))
+    with closing(Crew(jobs, dask)) as crew:
+        try:
+            yield Laboratory(crew, kept, progress)
+        finally:
+            if kept is not None:
+                kept.close()

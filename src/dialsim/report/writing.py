@@ -1,0 +1,224 @@
+"""The page of one run, made from its result, and written with it.
+
+The pages of many runs as HTML, with the further runs that they show.
+
+Rebuilding: the page of a folder made anew from what the folder holds.
+"""
+
+from __future__ import annotations
+
+import os
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from dialsim.experiments.plan import plan
+from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.run_figures import figures_of
+from dialsim.experiments.statistics import Precision
+from dialsim.experiments.sweep import sweep
+from dialsim.experiments.variants import Change, Variant, read_span
+from dialsim.interface.errors import DialsimError
+from dialsim.report.effects import asked_of, toward
+from dialsim.report.page import NAME
+from dialsim.report.plan_page import plan_page, setting_text
+from dialsim.report.replications_page import replications_page
+from dialsim.report.run_page import run_page
+from dialsim.report.sweep_page import best_variants, sweep_page
+from dialsim.report.what_if import (
+    AS_IT_IS,
+    FurtherRuns,
+    NotMeasured,
+    Place,
+    Progress,
+    WhatIf,
+    people_called,
+    what_would_help,
+)
+from dialsim.results.folder import read_manifest, read_source
+from dialsim.results.result import Result, run
+from dialsim.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.experiments.plan import Plan
+    from dialsim.experiments.sweep import Sweep
+
+
+def run_report(result: Result, pairs: int | None = None, progress: Progress | None = None) -> str:
+    """The page of a run as HTML.
+
+    What would help is measured by `pairs` runs of each lever (0: not at all; None: as many as a
+    page takes without being asked), but not of a run that its scenario alone would not bring back:
+    one that is not over, or was given commands or campaigns from outside. `progress(done, total)`
+    counts them. Raises DialsimError.
+    """
+    world = result.trace.world
+    further = FurtherRuns(pairs, progress=progress)
+    if not _went_as_written(result):
+        return run_page(result, _NOT_COMPARABLE if pairs != 0 else None).html()
+    places = [Place(AS_IT_IS, [figures_of(result)])]
+    (what_if,) = what_would_help(world.scenario, world.seed, places, further)
+    return run_page(result, what_if).html()
+
+
+_NOT_COMPARABLE = NotMeasured(
+    "This run did not go as its scenario says: it was given commands from outside or is not over, "
+    "so that runs of the scenario can't be compared with it"
+)
+
+
+def _went_as_written(result: Result) -> bool:
+    """Whether a run is over, and nobody gave it a command from outside."""
+    trace = result.trace
+    end = trace.world.scenario.clock.end
+    over = trace.idle if end is None else trace.end == end
+    return over and trace.turn == 0 and not trace.world.has_added_campaigns
+
+
+def write_run(
+    result: Result,
+    folder: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    pairs: int | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write a result with its page; the folder appears when it is complete (`Result.write`)."""
+    page = run_report(result, pairs, progress)
+    return result.write(folder, force=force, also=lambda draft: put(page, draft))
+
+
+def put(page: str, folder: Path) -> Path:
+    """Write a page into a folder in one step; returns its path."""
+    draft = folder / f".{NAME}"
+    draft.write_text(page, encoding="utf-8")
+    return draft.replace(folder / NAME)
+
+
+_NONE_OF_ITS_OWN = FurtherRuns()
+
+
+def replications_report(runs: Replications, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
+    """The page of replications; replication 0 is run again for its pictures."""
+    places = [Place(AS_IT_IS, runs.figures)]
+    called = people_called(runs.figures)
+    (what_if,) = what_would_help(runs.scenario, runs.seed, places, further, called)
+    first = run(runs.scenario, seed=runs.seed, replication=0)
+    return replications_page(runs, first, what_if).html()
+
+
+def sweep_report(
+    found: Sweep,
+    compared: pd.DataFrame,
+    baseline: str,
+    seed: int | None,
+    further: FurtherRuns = _NONE_OF_ITS_OWN,
+) -> str:
+    """The page of a sweep; `compared` are its differences to the variant `baseline`.
+
+    `seed` is what the sweep was given, None for that of each variant. What would help is measured
+    for the baseline, and for the variant that the page names first.
+    """
+    named = dict.fromkeys([baseline, *[*best_variants(found, compared).values()][:1]])
+    runs = {variant.name: (variant, figures)
+            for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
+    places = [Place(*runs[name]) for name in named]
+    called = sum(people_called(figures) for figures in found.figures)
+    measured = what_would_help(found.scenario, seed, places, further, called)
+    helped = dict(zip(named, measured, strict=True))
+    used = found.scenario.seed if seed is None else seed
+    return sweep_page(found, compared, baseline, used, helped).html()
+
+
+def plan_report(
+    answer: Plan, scenario: Scenario, seed: int | None, further: FurtherRuns = _NONE_OF_ITS_OWN
+) -> str:
+    """The page of a plan for a scenario, which is run once with the value that it found.
+
+    `seed` is as in `sweep_report`. What else would help is measured there, too.
+    """
+    value = Variant(setting_text(answer), (Change(answer.path, str(answer.evidence.value)),))
+    places = [Place(value, answer.evidence.runs, asked_of(answer)[0])]
+    called = sum(people_called(part.runs) for part in answer.tried)
+    (what_if,) = what_would_help(scenario, seed, places, further, called)
+    helped = toward(answer, what_if) if isinstance(what_if, WhatIf) else what_if
+    return plan_page(answer, run(value.of(scenario), seed=seed), helped).html()
+
+
+def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = None) -> Path:
+    """Make the page of a result's folder anew, and return its path.
+
+    A run is simulated again from the scenario in the folder; many runs come from its store, as
+    they are, and so do those that measured what would help. `pairs` and `progress` are as in
+    `run_report`, but many runs have as many pairs as they were made with. Raises DialsimError if
+    the folder is no finished result, its scenario was changed, or the run comes to another summary.
+    """
+    said = read_manifest(folder)
+    if "experiment" not in said:
+        return put(_run(folder, said, pairs, progress), folder)
+    if not said["finished"]:
+        raise DialsimError(f"{folder} is not finished; the command that made it goes on with it")
+    found = orjson.loads((folder / "summary.json").read_bytes())
+    kept = said["arguments"].pop("what_if", None)
+    further = FurtherRuns(kept if pairs is None else pairs, store=folder, progress=progress)
+    if said["experiment"] == "replications":
+        page = _replications(folder, said, found, further)
+    elif said["experiment"] == "sweep":
+        page = _sweep(folder, said, found, further)
+    else:
+        page = _plan(folder, said, further)
+    return put(page, folder)
+
+
+def _run(folder: Path, said: dict[str, Any], pairs: int | None, progress: Progress | None) -> str:
+    result = run(read_source(folder), seed=said["seed"], replication=said["replication"])
+    if result.summary.to_json() != (folder / "summary.json").read_bytes():
+        raise DialsimError(
+            f"{folder} can't be brought back: its scenario comes to other figures now than with "
+            f"dialsim {said['dialsim']} and the libraries of then"
+        )
+    return run_report(result, pairs, progress)
+
+
+def _replications(
+    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
+) -> str:
+    scenario, seed = read_source(folder), said["seed"]
+    runs = replicate(scenario, found["replications"], seed=seed, store=folder)
+    reached = [
+        Precision(**part | {"reached": nan if part["reached"] is None else part["reached"]})
+        for part in found["precision"]
+    ]
+    return replications_report(Replications(scenario, seed, runs.figures, reached), further)
+
+
+def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns) -> str:
+    variants = [
+        Variant(part["variant"], tuple(Change(*text.split("=", 1)) for text in part["changes"]))
+        for part in found["variants"]
+    ]
+    scenario = read_source(folder)
+    seed = _given_seed(scenario, said)
+    swept = sweep(scenario, variants, found["replications"], seed=seed, store=folder)
+    compared = swept.differences(
+        found["baseline"], paired=said["arguments"]["paired"], adjust=found["adjustment"]
+    )
+    return sweep_report(swept, compared, found["baseline"], seed, further)
+
+
+def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:
+    scenario, arguments = read_source(folder), dict(said["arguments"])
+    path, span = read_span(arguments.pop("vary"))
+    goal = arguments.pop("goal")
+    seed = _given_seed(scenario, said)
+    answer = plan(scenario, path, span, goal, seed=seed, store=folder, **arguments)
+    return plan_report(answer, scenario, seed, further)
+
+
+def _given_seed(scenario: Scenario, said: dict[str, Any]) -> int | None:
+    """The seed, but None where it is the scenario's: then a variant may have another."""
+    return None if said["seed"] == scenario.seed else int(said["seed"])

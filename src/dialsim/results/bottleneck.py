@@ -1,0 +1,281 @@
+"""What held a campaign back: one sentence derived from the run, and the figure that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.results.people import PeopleCount
+from dialsim.results.thai_time import duration_text
+from dialsim.results.time_use import TimeUse
+from dialsim.results.timeline import CampaignLife
+from dialsim.scenario.service import EngineSettings
+
+
+class Reason(StrEnum):
+    """What can hold a campaign back."""
+
+    SLOTS = "slots"
+    WINDOWS = "windows"
+    QUEUE = "queue"
+    RETRY_INTERVAL = "retry_interval"
+    PACING = "pacing"
+    PAUSES = "pauses"
+    ATTEMPTS = "attempts"
+    NOTHING = "nothing"
+    NOT_SCHEDULED = "not_scheduled"
+
+
+_OF_TIME = (
+    Reason.SLOTS,
+    Reason.WINDOWS,
+    Reason.QUEUE,
+    Reason.RETRY_INTERVAL,
+    Reason.PACING,
+    Reason.PAUSES,
+)
+_PAIR = (Reason.SLOTS, Reason.PACING)
+
+_MUCH = 0.25
+"""A cause that took this share of the time, or more, is named even if another took more."""
+_USED_UP = 0.75
+"""Slots and pace of which as much is used bind together: more of one alone saves a quarter at most.
+
+The one that is not lifted needs as much of that time for itself.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """The reason, its sentence, and its figure.
+
+    `share` is the share of the campaign's time that the reason took (`TimeUse`), or, for
+    `attempts`, of its people who were not reached in all their attempts; None where there is no
+    such figure. `also` are causes to be named with the reason: they took much of the time as well,
+    or the reason's time could not be won without them. `campaign` is the campaign it is about,
+    `Organization/Name`.
+    """
+
+    campaign: str
+    reason: Reason
+    sentence: str
+    share: float | None
+    also: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What bounded a campaign: its organization's limit over its time, and the engine's pace."""
+
+    least_limit: int
+    most_limit: int
+    last_limit: int
+    mostly_others: bool
+    engine: EngineSettings
+
+    def slots_text(self, noun: str = "") -> str:
+        """The busy slots as the subject of a sentence, with their number or its range."""
+        whose = ", mostly with calls of other campaigns," if self.mostly_others else ""
+        if self.least_limit == self.most_limit == 1:
+            return f"the only {noun or 'one'} was busy{whose}"
+        some = "" if self.least_limit == self.most_limit else f"{self.least_limit} to "
+        return f"all {some}{self.most_limit}{noun and f' {noun}s'} were busy{whose}"
+
+
+def held_back(
+    life: CampaignLife,
+    use: TimeUse,
+    people: PeopleCount,
+    exhausted: Mapping[CallStatus, int],
+    setting: Setting,
+) -> HeldBack:
+    """Name what took the largest share of a campaign's time, and what else must be named with it.
+
+    Where that is the calls themselves, `attempts` are named if they are what most people not
+    reached ran out of, else `nothing`. A stalled campaign is held back by what stalls it.
+    `exhausted` counts the attempts of the people who ran out of them, by how they ended.
+    """
+    if life.request is None:
+        sentence = "Nothing was dialled: the campaign was never scheduled."
+        return HeldBack(life.full_name, Reason.NOT_SCHEDULED, sentence, None)
+    if life.stalled:
+        reason, text = _stall(life, setting)
+        return HeldBack(life.full_name, reason, f"{text}{_rest(people, exhausted, life)}.", None)
+    if not use.total and people.people > people.reached + people.exhausted:
+        sentence = f"Nothing was dialled: {_early_end(life)} before calling began."
+        return HeldBack(life.full_name, Reason.NOTHING, sentence, None)
+    reason = max(_OF_TIME, key=use.share)
+    if use.share("calls") < use.share(reason):
+        also = _named_with(reason, use)
+        sentence = _sentence(reason, also, life, use, setting) + _rest(people, exhausted, life)
+        return HeldBack(life.full_name, reason, f"{sentence}.", use.share(reason), also)
+    if 2 * people.exhausted > people.people - people.reached:
+        sentence = f"Attempts: {_ran_out(people, exhausted, life)}."
+        share = people.exhausted / people.people
+        return HeldBack(life.full_name, Reason.ATTEMPTS, sentence, share)
+    sentence = f"Nothing: whoever was due was called at once{_rest(people, exhausted, life)}."
+    return HeldBack(life.full_name, Reason.NOTHING, sentence, None)
+
+
+def _named_with(reason: Reason, use: TimeUse) -> tuple[Reason, ...]:
+    """The causes to be named with the one that took most of the time."""
+    named = {reason, *(cause for cause in _OF_TIME if use.share(cause) >= _MUCH)}
+    backlog, full = 2 * use.backlog > use.windows, 2 * (use.slots + use.pacing) > use.calling
+    if reason is Reason.WINDOWS and backlog and full:
+        # people would not have waited through closed hours if the open ones had sufficed
+        named.add(max(_PAIR, key=use.share))
+    if not named.isdisjoint(_PAIR) and _bind_together(use):
+        named.update(_PAIR)
+    return tuple(cause for cause in _OF_TIME if cause in named - {reason})
+
+
+def _bind_together(use: TimeUse) -> bool:
+    """Whether neither more slots alone nor a faster pace alone would have won much time."""
+    return min(use.slots_used, use.pace_used) >= _USED_UP
+
+
+def percent(share: float) -> str:
+    """A share as people read it: `97 %`; `<1 %` and `>99 %` where rounding would lie."""
+    if 0 < share < 0.01:
+        return "<1 %"
+    if 0.99 < share < 1:
+        return ">99 %"
+    return f"{100 * share:.0f} %"
+
+
+_NAMES = {
+    Reason.SLOTS: "slots",
+    Reason.WINDOWS: "calling windows",
+    Reason.QUEUE: "queue",
+    Reason.RETRY_INTERVAL: "retry interval",
+    Reason.PACING: "pacing",
+    Reason.PAUSES: "pauses",
+}
+
+
+def _sentence(
+    reason: Reason, also: tuple[Reason, ...], life: CampaignLife, use: TimeUse, setting: Setting
+) -> str:
+    """`Slots: …`, `Calling windows and slots: …; …`: what each cause took of the time."""
+    causes = [reason, *also]
+    together = set(_PAIR).issubset(causes) and _bind_together(use)
+    if together:
+        causes = [cause for cause in causes if cause not in _PAIR]
+    clauses = [_leading(cause, life, use, setting) for cause in causes[:1]]
+    clauses += [_further(cause, life, use, setting) for cause in causes[1:]]
+    if together:
+        causes += _PAIR
+        clauses.append(_pair(use, setting))
+    *names, last = (_NAMES[cause] for cause in causes)
+    head = f"{', '.join(names)} and {last}" if names else last
+    return f"{head[0].upper()}{head[1:]}: {'; '.join(clauses)}"
+
+
+def _leading(reason: Reason, life: CampaignLife, use: TimeUse, setting: Setting) -> str:
+    """What the cause took that is named first."""
+    figure = percent(use.share(reason))
+    unlimited = ", which has no limit" if setting.engine.queue_limit == "unlimited" else ""
+    clauses = {
+        Reason.SLOTS: f"{setting.slots_text()} for {figure} of the time, and people waited",
+        Reason.WINDOWS: f"they were closed for {figure} of the time, and people waited",
+        Reason.QUEUE: f"calls timed out in it{unlimited}, and {figure} of the time went by until "
+        f"they were due again, {_interval(life)} later",
+        Reason.RETRY_INTERVAL: f"{figure} of the time went by until the {_interval(life)} before a "
+        "retry was over",
+        Reason.PACING: f"for {figure} of the time people waited and a slot was free, but "
+        f"{_pace(use, setting.engine)}",
+        Reason.PAUSES: f"people waited for {duration_text(use.pauses)} while it was paused, "
+        f"{figure} of the time",
+    }
+    return clauses[reason]
+
+
+def _further(reason: Reason, life: CampaignLife, use: TimeUse, setting: Setting) -> str:
+    """What a cause took that is named after another."""
+    figure = percent(use.share(reason))
+    clauses = {
+        Reason.SLOTS: f"for {figure} {setting.slots_text('slot')}",
+        Reason.WINDOWS: f"for {figure} windows were closed",
+        Reason.QUEUE: f"{figure} went by until calls that timed out in the queue were due again, "
+        f"{_interval(life)} later",
+        Reason.RETRY_INTERVAL: f"{figure} went by until the {_interval(life)} before a retry was "
+        "over",
+        Reason.PACING: f"for {figure} a slot was free, but {_pace(use, setting.engine)}",
+        Reason.PAUSES: f"for {figure} it was paused",
+    }
+    return clauses[reason]
+
+
+def _pair(use: TimeUse, setting: Setting) -> str:
+    """What slots and pacing took that bind together: more of the one alone wins little."""
+    return (
+        f"while people waited, {percent(use.slots_used)} of the slots were busy and "
+        f"{percent(use.pace_used)} of the {setting.engine.calls_per_second:g} dials a second that "
+        "callsPerSecond allows were made, so more of one alone saves little"
+    )
+
+
+def _interval(life: CampaignLife) -> str:
+    return duration_text(life.request.retry_interval) if life.request else "time"
+
+
+def _ran_out(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignLife) -> str:
+    """Whom no attempt reached, and why, where it isn't that they didn't answer."""
+    share = percent(people.exhausted / people.people)
+    allowed = life.request.max_attempts if life.request else 0
+    attempts = "the 1 attempt" if allowed == 1 else f"the {allowed} attempts"
+    made = sum(exhausted.values())
+    if made and exhausted.get(CallStatus.NO_ANSWER, 0) == made:
+        return f"{share} of the people did not answer in {attempts} they got"
+    said = f"{share} of the people were not reached in {attempts} they got"
+    for status, what in ((CallStatus.FAILED, "failed"), (CallStatus.BUSY, "were busy")):
+        count = exhausted.get(status, 0)
+        if 2 * count > made:
+            how_many = "all" if count == made else "most"
+            return f"{said}, as {how_many} of these calls {what}"
+    return said
+
+
+def _pace(use: TimeUse, engine: EngineSettings) -> str:
+    rate, interval = engine.calls_per_second, engine.release_interval
+    if rate is not None and (not interval or 2 * use.pacing_in_queue > use.pacing):
+        return f"callsPerSecond allows {rate:g} dials a second"
+    return f"calls are released only every {duration_text(interval)}"
+
+
+def _stall(life: CampaignLife, setting: Setting) -> tuple[Reason, str]:
+    """What keeps a campaign's calls from ever being dialled (T5)."""
+    if life.status is CampaignStatus.PAUSED:
+        return Reason.PAUSES, "Pauses: it was paused and never resumed"
+    if setting.last_limit == 0:
+        return Reason.SLOTS, "Slots: maxConcurrentCalls is 0 to the end"
+    return Reason.PACING, "Pacing: no instant of release ever falls into a calling window"
+
+
+def _early_end(life: CampaignLife) -> str:
+    """What ended a campaign of which no time passed."""
+    ends = {
+        CampaignStatus.CANCELLED: "the campaign was cancelled",
+        CampaignStatus.EXPIRED: "endDateTime came",
+    }
+    return ends.get(life.status, "clock.end came")
+
+
+def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignLife) -> str:
+    """Who was left, and why; empty where nobody is worth a word."""
+    left = people.stalled or people.pending
+    if left:
+        return f"; {_people(left)} still to be called"
+    if people.expired:
+        return f"; endDateTime came before {_people(people.expired)} could be reached"
+    if people.cancelled:
+        return f"; it was cancelled before {_people(people.cancelled)} could be reached"
+    if 2 * people.exhausted > people.people:
+        return f"; {_ran_out(people, exhausted, life)}"
+    return ""
+
+
+def _people(count: int) -> str:
+    return "1 person" if count == 1 else f"{count:,} people"

@@ -1,0 +1,292 @@
+"""The manifest: which dialsim, which scenario, which seed made an output folder.
+
+The source of a result: the scenario's text, kept in the folder so that it can be run again.
+
+The output folder: written beside its place, and moved there in one step when complete.
+
+At every instant, a kill included, the place holds what it held before or the complete new folder.
+What a killed run leaves is a hidden sibling, `.DIR.dialsim-…`, which the next run that writes to
+the same place removes.
+
+Writing a result to disk: tables as parquet, webhooks as lines, the rest as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from dialsim.interface.errors import DialsimError
+from dialsim.scenario.loading import loads
+from dialsim.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.engine.trace import Trace
+    from dialsim.results.result import Result
+    from dialsim.scenario.scenario import Scenario
+
+
+LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
+
+MANIFEST = "manifest.json"
+
+
+def source_entries(scenario: Scenario) -> dict[str, object]:
+    """What must be known beside a scenario's text to load it again; nothing without a text."""
+    origin = scenario.origin
+    if origin is None:
+        return {}
+    return {"overrides": origin.overrides, "scenario_folder": str(origin.folder.absolute())}
+
+
+def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
+    """The bytes of `manifest.json`: the only file of a result that two equal runs differ in.
+
+    `wall_seconds` is the time that the simulation took on the clock on the wall.
+    """
+    import orjson
+
+    world = trace.world
+    content = {
+        "dialsim": __version__,
+        "scenario": world.scenario.name,
+        "scenario_sha256": world.scenario.digest,
+        **source_entries(world.scenario),
+        "seed": world.seed,
+        "replication": world.replication,
+        "engine": "simpy",
+        "wall_seconds": wall_seconds,
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+SOURCE = "scenario.yaml"
+
+
+def write_source(scenario: Scenario, folder: Path) -> None:
+    """Write the text that a scenario was loaded from; nothing for one that was made by hand."""
+    if scenario.origin is not None:
+        (folder / SOURCE).write_text(scenario.origin.text, encoding="utf-8")
+
+
+def read_source(folder: Path) -> Scenario:
+    """Load the scenario of a result again, with its overrides; its CSVs stay where they were.
+
+    Raises DialsimError if the folder is no result, has no source, or a CSV is no longer the same.
+    """
+    said = read_manifest(folder)
+    file = folder / SOURCE
+    if not file.is_file() or "overrides" not in said:
+        raise DialsimError(f"{folder} has no {SOURCE}, so what it shows can't be run again")
+    scenario = loads(
+        file.read_text(encoding="utf-8"),
+        name=str(file),
+        folder=said["scenario_folder"],
+        overrides=said["overrides"],
+    )
+    if scenario.digest != said["scenario_sha256"]:
+        raise DialsimError(
+            f"{folder} was made from another scenario: {SOURCE} or a file that it names in "
+            f"{said['scenario_folder']} was changed since"
+        )
+    return scenario
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a result says of itself. Raises DialsimError if the folder is no result of dialsim."""
+    import orjson
+
+    try:
+        said = orjson.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise DialsimError(f"{folder} is not a result of dialsim: it has no {MANIFEST}") from None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise DialsimError(f"{folder / MANIFEST} can't be read: {error}") from None
+    if not isinstance(said, dict) or "scenario_sha256" not in said:
+        raise DialsimError(f"{folder / MANIFEST} is not a manifest of dialsim")
+    return said
+
+
+class OutputError(DialsimError):
+    """The output folder cannot be written."""
+
+
+class ExistingOutput(OutputError):
+    """The output folder is there already, and may not be replaced."""
+
+
+def check_place(folder: Path, force: bool) -> None:
+    """Raise ExistingOutput if something stands at `folder` that may not be replaced.
+
+    Without `force` that is anything at all; with it, anything but a result of dialsim (a folder
+    with a manifest) or an empty folder. Raises OutputError if no folder can be made there.
+    """
+    folder = Path(os.path.abspath(folder))
+    above = next(parent for parent in folder.parents if os.path.lexists(parent))
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        what = "not a folder" if not above.is_dir() else "not writable"
+        raise OutputError(f"{folder} cannot be written: {above} is {what}")
+    if not os.path.lexists(folder):
+        return
+    if not force:
+        raise ExistingOutput(f"{folder} exists already; choose another folder, or use --force")
+    if folder.is_symlink() or not folder.is_dir():
+        raise ExistingOutput(f"{folder} is not a folder; it is left alone, --force or not")
+    if any(folder.iterdir()) and not (folder / MANIFEST).is_file():
+        raise ExistingOutput(
+            f"{folder} has no {MANIFEST}, so it is not a result of dialsim; "
+            "it is left alone, --force or not"
+        )
+
+
+@contextmanager
+def replacing(folder: Path, force: bool = False) -> Iterator[Path]:
+    """A new folder to write into, which takes the place of `folder` when the block is left.
+
+    If the block raises, or is interrupted, the new folder is removed and `folder` is untouched.
+    Raises ExistingOutput and OutputError as `check_place`, and OutputError for what the system
+    refuses, a full disk say.
+    """
+    folder = Path(os.path.abspath(folder))
+    check_place(folder, force)
+    draft = folder.parent / f"{_prefix(folder)}{token_hex(6)}"
+    lock = None
+    try:
+        draft.mkdir(parents=True)
+        lock = _lock(draft)
+        yield draft
+        _sync(draft)
+        check_place(folder, force)
+        _move(draft, folder)
+        _sync_entry(folder.parent)
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+    _remove_leftovers(folder)
+
+
+def _prefix(folder: Path) -> str:
+    return f".{folder.name}.dialsim-"
+
+
+def _move(draft: Path, folder: Path) -> None:
+    """Put the draft in its place; what stood there is then at `draft`, or gone."""
+    if not os.path.lexists(folder):
+        os.rename(draft, folder)
+    elif not _exchange(draft, folder):
+        # without an atomic exchange, a kill between the two lines leaves no folder at the place
+        aside = draft.with_name(f"{draft.name}-old")
+        os.rename(folder, aside)
+        os.rename(draft, folder)
+        shutil.rmtree(aside)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two folders in one step (Linux renameat2); False where that cannot be done."""
+    if sys.platform != "linux":
+        return False
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is None:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def _sync(folder: Path) -> None:
+    """Have the folder and all its files on the disk before it is moved."""
+    for path in sorted(folder.rglob("*")):
+        _sync_entry(path)
+    _sync_entry(folder)
+
+
+def _sync_entry(path: Path) -> None:
+    entry = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(entry)
+    finally:
+        os.close(entry)
+
+
+def _lock(draft: Path) -> int | None:
+    """Hold a draft as one that somebody is writing; None if somebody else does."""
+    entry = os.open(draft, os.O_RDONLY)
+    try:
+        fcntl.flock(entry, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(entry)
+        return None
+    return entry
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the drafts of runs that were killed: those that nobody holds."""
+    for draft in folder.parent.glob(f"{_prefix(folder)}*"):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            lock = _lock(draft)
+            if lock is not None:
+                shutil.rmtree(draft, ignore_errors=True)
+                os.close(lock)
+
+
+TABLES = ("calls", "transitions", "recipients", "campaigns")
+
+
+def write_result(
+    result: Result,
+    folder: str | os.PathLike[str],
+    force: bool = False,
+    also: Callable[[Path], object] | None = None,
+) -> Path:
+    """Write all files of a result; the folder is there when all of them are, or not at all.
+
+    `also` is called with the folder while it is in the making, to write more files there. Same
+    result, same bytes, under the same versions of dialsim and its libraries; the manifest alone
+    differs. Raises ExistingOutput if the folder exists, unless `force` replaces the result in it.
+    """
+    place = Path(folder)
+    with replacing(place, force) as draft:
+        for name in TABLES:
+            _write_table(getattr(result, name), draft / f"{name}.parquet")
+        with (draft / "webhooks.jsonl").open("wb") as file:
+            result.write_webhooks(file)
+        (draft / "summary.json").write_bytes(result.summary.to_json())
+        write_source(result.trace.world.scenario, draft)
+        if also is not None:
+            also(draft)
+        content = manifest_json(result.trace, result.wall_seconds)
+        (draft / MANIFEST).write_bytes(content)
+    return place
+
+
+def _write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write one table; texts that are all different are not worth a dictionary."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    encoded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    pq.write_table(table, path, compression="zstd", use_dictionary=encoded)

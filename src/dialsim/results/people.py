@@ -1,0 +1,136 @@
+"""What became of each recipient: every one is in exactly one state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import CALL_STATUSES, NEVER, TIMES_OUT, Ledger
+from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.results.timeline import CampaignLife
+
+
+class PersonState(StrEnum):
+    """A recipient's state at the end of the run.
+
+    - reached: a call was answered (R3);
+    - exhausted: all attempts were made, none was answered;
+    - expired: endDateTime came first (C7);
+    - cancelled: the campaign was cancelled or deleted first (C6, C8);
+    - stalled: still to be called, but nothing could ever happen again (T5);
+    - pending: still to be called, or in a call, when clock.end cut the run;
+    - unscheduled: the campaign was never scheduled;
+    - removed: dropped by the request as a duplicate (D3). Tables and figures leave these out.
+    """
+
+    REACHED = "reached"
+    EXHAUSTED = "exhausted"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    STALLED = "stalled"
+    PENDING = "pending"
+    UNSCHEDULED = "unscheduled"
+    REMOVED = "removed"
+
+
+PERSON_STATES = tuple(PersonState)
+
+_NOT_ENDED = [CALL_STATUSES.index(status) for status in ("SCHEDULED", "QUEUED", "INITIATED")]
+_EXPIRED = CALL_STATUSES.index(CallStatus.EXPIRED)
+_CANCELLED = CALL_STATUSES.index(CallStatus.CANCELLED)
+
+
+def person_states(ledger: Ledger, life: CampaignLife, end: int) -> NDArray[np.int8]:
+    """The state of each recipient of a campaign, as an index into `PERSON_STATES`.
+
+    `end` is the last instant of the run.
+    """
+    if life.request is None:
+        never_to_be = life.status is CampaignStatus.CANCELLED
+        state = PersonState.CANCELLED if never_to_be else PersonState.UNSCHEDULED
+        return _coded({PersonState.REACHED: ledger.past_reached}, state)
+    status = ledger.of_newest(ledger.status, -1)
+    timed_out = ledger.of_newest(TIMES_OUT[ledger.last_kind], False)
+    answered = ledger.per_person(ledger.started_at != NEVER) > 0
+    idle = PersonState.STALLED if life.stalled else PersonState.PENDING
+    # whoever is left had a call that ended, perhaps before the run, and was to be called again
+    rules = {
+        PersonState.REMOVED: np.isin(np.arange(ledger.people), life.removed),
+        PersonState.REACHED: answered | ledger.past_reached,
+        PersonState.EXHAUSTED: ledger.attempts >= life.request.max_attempts,
+        PersonState.EXPIRED: status == _EXPIRED,
+        PersonState.CANCELLED: (status == _CANCELLED) & ~timed_out,
+        idle: np.isin(status, _NOT_ENDED),
+    }
+    return _coded(rules, _not_retried(life, end) or idle)
+
+
+def _coded(
+    rules: Mapping[PersonState, NDArray[np.bool_]], otherwise: PersonState
+) -> NDArray[np.int8]:
+    """The first state whose rule holds, of each recipient."""
+    codes = [np.int8(PERSON_STATES.index(state)) for state in rules]
+    default = np.int8(PERSON_STATES.index(otherwise))
+    return np.select([*rules.values()], codes, default=default)
+
+
+LOST = [PERSON_STATES.index(state) for state in (PersonState.EXPIRED, PersonState.CANCELLED)]
+"""The states of people who were lost: the campaign ended before calling was done with them."""
+
+
+def finish_of(life: CampaignLife, ledger: Ledger, states: NDArray[np.int8]) -> int | None:
+    """The instant (ms) at which everybody of a campaign was settled by calling, None if not all.
+
+    That is the instant of COMPLETED (C3). A campaign that lost people has none, whatever its
+    status: by C7 one of them may be lost although the campaign is COMPLETED. One that lost nobody
+    may be CANCELLED or EXPIRED before its last call ends (C6, C7); then that end counts.
+    """
+    under_way = np.isin(ledger.status, _NOT_ENDED).any()
+    if life.request is None or life.final_at is None or under_way or np.isin(states, LOST).any():
+        return None
+    return max(life.final_at, int(ledger.ended_at.max(initial=NEVER)))
+
+
+def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Which recipients are on the list, not removed as duplicates (D3)."""
+    on_list: NDArray[np.bool_] = states != PERSON_STATES.index(PersonState.REMOVED)
+    return on_list
+
+
+def _not_retried(life: CampaignLife, end: int) -> PersonState | None:
+    """What kept retries that were still allowed from being made; None if nothing has so far."""
+    if life.status is CampaignStatus.CANCELLED:
+        return PersonState.CANCELLED
+    until = life.request.end_date_time if life.request else None
+    return PersonState.EXPIRED if until is not None and until <= end else None
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleCount:
+    """How many people are in each state; `people` is all of them but the removed."""
+
+    people: int
+    reached: int
+    exhausted: int
+    expired: int
+    cancelled: int
+    stalled: int
+    pending: int
+    unscheduled: int
+    removed: int
+
+    @classmethod
+    def of(cls, states: NDArray[np.int8]) -> PeopleCount:
+        """Count the recipients of a campaign by state."""
+        counts = np.bincount(states, minlength=len(PERSON_STATES))
+        return cls(int(np.count_nonzero(listed(states))), *map(int, counts))
+
+    @classmethod
+    def total(cls, parts: Iterable[PeopleCount]) -> PeopleCount:
+        """The people of several campaigns together."""
+        counts = [astuple(part) for part in parts] or [astuple(cls.of(np.empty(0, np.int8)))]
+        return cls(*map(sum, zip(*counts, strict=True)))

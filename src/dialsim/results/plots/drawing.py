@@ -1,0 +1,494 @@
+"""Ink: the colours and fonts of all pictures.
+
+The colours are those of Okabe and Ito (Color Universal Design, 2008), which people with any common
+kind of colour blindness can tell apart. The fonts are Noto Sans for Latin and Thai letters, which
+come along (see `fonts/OFL.txt`); what neither has is taken from matplotlib's own DejaVu Sans.
+
+Grain: how finely time is cut where a picture could not show every event.
+
+The time axis of all pictures: Thai time (UTC+7 all year, T2), whatever the locale.
+
+A picture: an Axes with a figure of its own, which notebooks show as SVG.
+
+Scope: which campaigns a picture is about, and the time that it covers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import as_file, files
+from io import BytesIO
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.dates import AutoDateLocator, num2date
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import Ledger
+from dialsim.interface.errors import DialsimError
+from dialsim.results.run_view import Reading
+from dialsim.results.thai_time import THAI, date_text, thai
+from dialsim.results.time_use import SlotUse, StepFunction
+from dialsim.results.timeline import CampaignLife, Position, Spans, union
+
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+GREY = "#8A8A8A"
+
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK)
+"""For things without a colour of their own, in this order."""
+
+PAPER = "#FFFFFF"
+TEXT = "#333333"
+GRID = "#D9D9D9"
+OPEN = "#EAF2F8"
+"""The shade of open calling windows."""
+
+OUTAGE = "#F7DDD0"
+EMPTY = "#F4F4F4"
+"""The cells of a map that hold nothing."""
+
+ON_LIGHT, ON_DARK = "#1A1A1A", "#F7F7F7"
+"""For letters on the colours of `MAP`, which are the same on dark paper."""
+
+ON_DARK_PAPER = {
+    PAPER: "#1A2027",
+    BLACK: "#E6EBF0",
+    ORANGE: "#E8A820",
+    SKY: "#A6D8F5",
+    GREEN: "#2FBF94",
+    BLUE: "#3D97D3",
+    VERMILION: "#F0722B",
+    PURPLE: "#D993BB",
+    GREY: "#98A2AB",
+    TEXT: "#C9D3DC",
+    GRID: "#3A4550",
+    OPEN: "#243444",
+    OUTAGE: "#55301E",
+    EMPTY: "#232B34",
+}
+"""What each ink is where the paper is dark: as far from it, and from each other, as on white."""
+
+MAP = "cividis"
+"""For amounts on a surface (Nuñez, Anderton and Renslow, PLOS ONE 13(7), 2018)."""
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """The font families of every text, after making them known to matplotlib."""
+    from matplotlib.font_manager import fontManager
+
+    names = []
+    for file in ("NotoSans-Latin.ttf", "NotoSansThai-Regular.ttf"):
+        with as_file(files("dialsim.results.plots") / "fonts" / file) as path:
+            fontManager.addfont(path)
+        names.append(fontManager.ttflist[-1].name)
+    return (*names, "DejaVu Sans")
+
+
+_SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
+_WIDTHS = (
+    *(count * _SECOND for count in (1, 5, 10, 30)),
+    *(count * _MINUTE for count in (1, 2, 5, 10, 30)),
+    *(count * _HOUR for count in (1, 2, 6, 12, 24)),
+)
+"""Widths that divide an hour or a day, so that edges fall on the hours at which windows open."""
+
+MOST_POINTS = 600
+_BINS = 300
+
+
+def edges(start: int, end: int, most: int = _BINS) -> NDArray[np.int64]:
+    """Edges (ms) of about at most that many equal pieces from `start` to `end`, both covered."""
+    width = next((width for width in _WIDTHS if (end - start) <= width * most), _WIDTHS[-1])
+    first, last = start // width, -(-max(end, start + 1) // width)
+    return np.arange(first, last + 1, dtype=np.int64) * width
+
+
+def steps(
+    function: StepFunction, start: int, end: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+    """A step function from `start` to `end`, to be drawn with steps after each instant.
+
+    Instants (ms), values, and the width in ms of the pieces over which the values are means; 0
+    where every change is there as it was. The last value is that at `end`.
+    """
+    inside = (function.at > start) & (function.at < end)
+    if np.count_nonzero(inside) <= MOST_POINTS:
+        at = np.concatenate([[start], function.at[inside], [end]])
+        return at, function(at).astype(np.float64), 0
+    cut = edges(start, end)
+    means = function.means(cut)
+    return cut, np.append(means, means[-1]), int(cut[1] - cut[0])
+
+
+def thinned(count: int) -> NDArray[np.int64]:
+    """Which of so many points to draw: all, or `MOST_POINTS` spread evenly, the last included."""
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, MOST_POINTS).round().astype(np.int64))
+
+
+DAY_MS = 86_400_000
+_CYCLE = 146_097  # days of 400 years, after which dates and days of the week are the same again
+
+
+def days(at: NDArray[np.integer] | NDArray[np.floating] | float) -> NDArray[np.float64]:
+    """Instants in ms as matplotlib counts time: days since 1970, UTC."""
+    return np.asarray(at, dtype=np.float64) / DAY_MS
+
+
+class ThaiDates(AutoDateLocator):
+    """Round instants of Thai time, found 400 years earlier.
+
+    matplotlib looks beyond both ends of an axis, and Python's dates end with the year 9999.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(tz=THAI, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+
+    def __call__(self) -> Sequence[float]:
+        """The ticks of the axis as it is shown."""
+        assert self.axis is not None
+        low, high = self.axis.get_view_interval()
+        return self.tick_values(low, high)
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        """The ticks between two instants, which are as `days` has them."""
+        ends = [num2date(value - _CYCLE, tz=THAI) for value in sorted((vmin, vmax))]  # type: ignore[no-untyped-call]
+        return [value + _CYCLE for value in super().tick_values(*ends)]  # type: ignore[no-untyped-call]
+
+
+class ThaiTicks(Formatter):
+    """Times of day, with the date below the first of each day; dates alone where days are far."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
+        """The text of one instant, as the cursor shows it."""
+        ms = round(x * DAY_MS)
+        return f"{date_text(ms)} {thai(ms):%H:%M}"
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The texts of all ticks of an axis."""
+        instants = [round(value * DAY_MS / 1000) * 1000 for value in values]
+        texts, day = [], ""
+        by_day = all(thai(ms).hour == thai(ms).minute == thai(ms).second == 0 for ms in instants)
+        seconds = any(thai(ms).second for ms in instants)
+        for ms in instants:
+            weekday, number, month, _ = date_text(ms).split()
+            if by_day:
+                texts.append(f"{weekday}\n{number} {month}")
+                continue
+            time = f"{thai(ms):%H:%M:%S}" if seconds else f"{thai(ms):%H:%M}"
+            date = f"{weekday} {number} {month}"
+            texts.append(time if date == day else f"{time}\n{date}")
+            day = date
+        return texts
+
+
+class ThaiInstants(Formatter):
+    """Date and time below each other, on every tick."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
+        """The text of one instant."""
+        ms = round(x * DAY_MS / 60_000) * 60_000
+        weekday, day, month, _ = date_text(ms).split()
+        return f"{weekday} {day} {month}\n{thai(ms):%H:%M}"
+
+
+def instant_axis(axis: Axis) -> None:
+    """Make an axis that is not the one of time, such as y, show instants of Thai time."""
+    axis.set_major_locator(ThaiDates())
+    axis.set_major_formatter(ThaiInstants())
+
+
+def time_axis(ax: Axes, start: int, end: int) -> str:
+    """Make x the Thai time from `start` to `end` (ms); returns the label that it is to bear."""
+    margin = max((end - start) // 50, 1000)
+    ax.set_xlim(float(days(start - margin)), float(days(end + margin)))
+    ax.xaxis.set_major_locator(ThaiDates())
+    ax.xaxis.set_major_formatter(ThaiTicks())
+    years = sorted({thai(start).year, thai(end).year})
+    return f"Thai time, {'–'.join(map(str, years))}"
+
+
+def shade(ax: Axes, spans: Spans, label: str = "window open", color: str = OPEN) -> None:
+    """Shade spans of time from the bottom to the top of a drawing."""
+    if not len(spans):
+        return
+    ax.broken_barh(
+        [(float(days(since)), float(days(until - since))) for since, until in spans],
+        (0, 1),
+        transform=ax.get_xaxis_transform(),
+        facecolor=color,
+        edgecolor="none",
+        zorder=0,
+        label=label,
+    )
+
+
+SIZE = (6.4, 3.6)
+"""Width and height in inches of a picture that is given no Axes."""
+
+
+class Picture(Axes):
+    """Axes that are the whole of a figure; a notebook shows them as they are."""
+
+    def _repr_svg_(self) -> str:
+        figure = self.get_figure(root=True)
+        assert figure is not None
+        return svg(figure)
+
+
+def canvas(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
+    """The Axes to draw on: the given one, or that of a new figure of that size in inches."""
+    if ax is not None:
+        return ax
+    figure = Figure(figsize=size, layout="constrained")
+    return figure.add_subplot(axes_class=Picture)
+
+
+_TITLE, _KEY = 11, 8.5
+"""Sizes of letters, in points."""
+_BESIDE = 0.7 * 72
+"""About what the numbers and the name of the vertical axis take of a picture's width, in points."""
+_TICK = 16
+"""What a tick and the margins take beside its label, in points."""
+_ABOVE_AND_BELOW = 1.0 * 72
+"""About what the title, and the numbers and the name of the horizontal axis, take of its height."""
+_HANDLE, _COLUMN = 2.0, 1.2
+"""What a legend adds to a label, and to a column but the last, in letters of its size."""
+_ROW = 15.8
+"""How high a row of a legend is, in points."""
+
+
+def _room(ax: Axes) -> float:
+    """How wide title and legend may be, in points; names on the vertical axis leave them less."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    places = ax.get_gridspec()
+    columns = 1 if places is None else places.ncols
+    named = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
+    names = [label.get_text() for label in ax.get_yticklabels()] if named else []
+    lines = [line for name in names for line in name.split("\n")]
+    beside = max([_BESIDE, *(_width(line, _KEY) + _TICK for line in lines)])
+    return float(figure.get_figwidth()) * 72 / columns - beside
+
+
+def _width(text: str, size: float) -> float:
+    """The width of a text, in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(family=list(families()), size=size)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width)
+
+
+def _wrapped(text: str, room: float) -> str:
+    """A title in as many lines as it takes; what has no spaces, such as Thai, is cut anywhere."""
+    lines = [""]
+    for word in re.split(r"(?<= )", text):
+        if lines[-1] and _width(f"{lines[-1]}{word}".rstrip(), _TITLE) > room:
+            lines.append("")
+        lines[-1] += word
+        while _width(lines[-1].rstrip(), _TITLE) > room:
+            fits = max(k for k in range(1, len(word)) if _width(lines[-1][:k], _TITLE) <= room)
+            lines[-1:] = [lines[-1][:fits], lines[-1][fits:]]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def dress(ax: Axes, title: str, x: str, y: str) -> Axes:
+    """Give a finished drawing its title, labels, fonts and a quiet frame; returns it."""
+    fonts = list(families())
+    said = _wrapped(title, _room(ax))
+    ax.set_title(said, family=fonts, fontsize=_TITLE, color=TEXT, loc="left")
+    ax.set_xlabel(x, family=fonts, fontsize=9, color=TEXT)
+    ax.set_ylabel(y, family=fonts, fontsize=9, color=TEXT)
+    ax.tick_params(labelfontfamily=fonts, labelsize=8.5, labelcolor=TEXT, color=GRID)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(GRID)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def key(ax: Axes) -> int:
+    """A legend of all that has a label, in rows between the title and the drawing.
+
+    The rows are as long as the picture is wide, and no longer: nothing is cut off. Returns how many
+    there are.
+    """
+    from matplotlib.font_manager import FontProperties
+
+    handles, labels = ax.get_legend_handles_labels()
+    if not handles:
+        return 0
+    widths = [_width(label, _KEY) + _HANDLE * _KEY for label in labels]
+    columns = next(count for count in range(len(widths), 0, -1) if _fits(widths, count, _room(ax)))
+    # matplotlib fills column after column, people read row after row
+    order = [k for column in range(columns) for k in range(column, len(labels), columns)]
+    handles, labels = [handles[k] for k in order], [labels[k] for k in order]
+    ax.legend(
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1.0),
+        ncols=columns,
+        prop=FontProperties(family=list(families()), size=_KEY),
+        labelcolor=TEXT,
+        frameon=False,
+        borderpad=0.2,
+        borderaxespad=0,
+        handlelength=1.2,
+        handletextpad=0.5,
+        columnspacing=_COLUMN,
+    )
+    rows = -(-len(handles) // columns)
+    ax.set_title(
+        ax.get_title("left"),
+        loc="left",
+        pad=6 + _ROW * rows,
+        family=list(families()),
+        fontsize=_TITLE,
+    )
+    return rows
+
+
+def drawing_size(ax: Axes, rows: int) -> tuple[float, float]:
+    """About the size in points of what is drawn, below a title and a legend of so many rows.
+
+    The layout itself is only made when the picture is.
+    """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return _room(ax), float(figure.get_figheight()) * 72 - _ABOVE_AND_BELOW - _ROW * rows
+
+
+def _fits(widths: Sequence[float], columns: int, room: float) -> bool:
+    """Whether labels of these widths, row by row in so many columns, are no wider than the room."""
+    widest = (max(widths[column::columns]) for column in range(columns))
+    return columns == 1 or sum(widest) + (columns - 1) * _COLUMN * _KEY <= room
+
+
+def note(ax: Axes, text: str) -> None:
+    """Say in the middle of a drawing why there is nothing to see."""
+    ax.text(
+        0.5,
+        0.5,
+        text,
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        family=list(families()),
+        fontsize=10,
+        color=TEXT,
+    )
+
+
+def count_axis(ax: Axes) -> None:
+    """A vertical axis of whole numbers from 0, with thousands set apart and a light grid."""
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.grid(axis="y", color=GRID, linewidth=0.6)
+
+
+def share_axis(ax: Axes) -> None:
+    """A vertical axis of shares from 0 to at most 1, in percent, with a light grid."""
+    ax.set_ylim(0, 1)
+    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
+    ax.grid(axis="y", color=GRID, linewidth=0.6)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an SVG document: letters as outlines, no date, the same bytes every time."""
+    buffer = BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "dialsim", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue().decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Campaigns of a run, and the words that name them in a title (empty for the whole run).
+
+    `start` and `end` (ms) reach from the first startAt to the last finish, or the end of the run.
+    """
+
+    reading: Reading
+    lives: tuple[CampaignLife, ...]
+    name: str
+
+    @classmethod
+    def of_campaign(cls, reading: Reading, campaign: str | None) -> Scope:
+        """One campaign by its name, or the whole run. Raises DialsimError if there is no such."""
+        if campaign is None:
+            return cls(reading, tuple(reading.lives.values()), "")
+        life = reading.find(campaign)
+        return cls(reading, (life,), life.name)
+
+    @classmethod
+    def of_organization(cls, reading: Reading, organization: str | None) -> Scope:
+        """One organization by its name, or the whole run. Raises DialsimError if not there."""
+        if organization is None:
+            return cls(reading, tuple(reading.lives.values()), "")
+        lives = tuple(life for life in reading.lives.values() if life.organization == organization)
+        known = [block.name for block in reading.world.organizations]
+        if organization not in known:
+            names = ", ".join(known)
+            raise DialsimError(f"there is no organization {organization}; there are: {names}")
+        return cls(reading, lives, organization)
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        """Where the campaigns stand in the scenario."""
+        return tuple(life.position for life in self.lives)
+
+    @property
+    def ledgers(self) -> list[Ledger]:
+        """The calls of each campaign."""
+        return [self.reading.ledgers[position] for position in self.positions]
+
+    @property
+    def start(self) -> int:
+        """The first startAt; the start of the clock where nothing was scheduled."""
+        starts = [life.start for life in self.lives if life.start is not None]
+        return min(starts, default=self.reading.world.scenario.clock.start)
+
+    @property
+    def end(self) -> int:
+        """The last finish, or the end of the run for a campaign that is not final."""
+        ends = [life.end for life in self.lives if life.start is not None]
+        return max([self.start + 1000, *ends])
+
+    @property
+    def open(self) -> Spans:
+        """The time in which at least one of the campaigns had an open window."""
+        return union(life.open for life in self.lives)
+
+    def slots(self) -> SlotUse:
+        """The slots of the organizations, all together."""
+        uses = [self.reading.slots[o] for o in dict.fromkeys(o for o, _ in self.positions)]
+        return SlotUse(
+            busy=StepFunction.total(use.busy for use in uses),
+            queued=StepFunction.total(use.queued for use in uses),
+            allowed=StepFunction.total(use.allowed for use in uses),
+            paced=StepFunction.total(use.paced for use in uses),
+        )
+
+    def title(self, text: str) -> str:
+        """A title, with the name of the campaign or organization where there is one."""
+        return f"{text}: {self.name}" if self.name else text

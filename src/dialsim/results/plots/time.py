@@ -1,0 +1,254 @@
+"""Slots in use over time, against the limit, with the open calling windows shaded.
+
+Progress: how many people are reached, and how many are done with, up to the finish.
+
+The queue: how many calls wait in it, and for how long.
+
+Webhook deliveries: what became of the results, by when they were sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from dialsim.results.figures import Fate, fates, queue_waits
+from dialsim.results.plots.drawing import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    OUTAGE,
+    SKY,
+    TEXT,
+    VERMILION,
+    Scope,
+    canvas,
+    count_axis,
+    days,
+    dress,
+    edges,
+    families,
+    key,
+    note,
+    shade,
+    steps,
+    thinned,
+    time_axis,
+)
+from dialsim.results.summary import Progress
+from dialsim.results.thai_time import duration_text, minute_text
+from dialsim.results.timeline import Spans
+
+
+def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
+    """Calls under way (means of short times where there are many), and maxConcurrentCalls."""
+    ax = canvas(ax)
+    slots = scope.slots()
+    shade(ax, scope.open)
+    at, busy, width = steps(slots.busy, scope.start, scope.end)
+    label = f"slots in use (mean of {duration_text(width)})" if width else "slots in use"
+    ax.fill_between(days(at), busy, step="post", color=SKY, alpha=0.45, linewidth=0)
+    ax.plot(days(at), busy, drawstyle="steps-post", color=BLUE, linewidth=1.2, label=label)
+    at, allowed, _ = steps(slots.allowed, scope.start, scope.end)
+    ax.plot(
+        days(at), allowed, drawstyle="steps-post", color=VERMILION, linewidth=1.6, label="limit"
+    )
+    time = time_axis(ax, scope.start, scope.end)
+    count_axis(ax)
+    ax.set_ylim(0, max(float(allowed.max()), float(busy.max()), 1) * 1.08)
+    dress(ax, scope.title("Slots in use"), time, "slots")
+    key(ax)
+    return ax
+
+
+def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
+    """People reached and done with over time, of all that are on the lists."""
+    progress = Progress.of(scope.reading, scope.lives)
+    ax = canvas(ax)
+    shade(ax, scope.open)
+    ax.axhline(progress.people, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="all people")
+    _curve(ax, progress.done, scope, SKY, "done with")
+    _curve(ax, progress.reached, scope, BLUE, "reached")
+    _finish(ax, scope, progress)
+    label = time_axis(ax, scope.start, scope.end)
+    count_axis(ax)
+    ax.set_ylim(0, max(progress.people, 1) * 1.12)
+    dress(ax, scope.title("Progress"), label, "people")
+    key(ax)
+    return ax
+
+
+def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str) -> None:
+    """A count that goes up by one at each instant."""
+    shown = thinned(len(at))
+    x = np.concatenate([[scope.start], at[shown], [scope.end]])
+    y = np.concatenate([[0], shown + 1, [len(at)]])
+    ax.plot(days(x), y, drawstyle="steps-post", color=color, linewidth=2, label=label)
+
+
+def _finish(ax: Axes, scope: Scope, progress: Progress) -> None:
+    """Mark the finish of the last campaign, if all of them have one."""
+    finishes = [
+        scope.reading.finishes[life.position] for life in scope.lives if life.request is not None
+    ]
+    if not finishes or None in finishes:
+        return
+    finish = max(at for at in finishes if at is not None)
+    ax.plot([float(days(finish))], [len(progress.done)], "o", color=BLACK, markersize=5)
+    ax.annotate(
+        f"finish {minute_text(finish)}",
+        (float(days(finish)), progress.people),
+        xytext=(0, 5),
+        textcoords="offset points",
+        ha="right",
+        family=list(families()),
+        fontsize=8.5,
+        color=BLACK,
+    )
+
+
+_QUEUE_PIECES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWaits:
+    """Waits in the queue by when they ended: `at` are the middles of pieces of time (ms).
+
+    `median_s` and `p95_s` are in seconds; pieces in which no wait ended are left out.
+    """
+
+    at: NDArray[np.int64]
+    median_s: NDArray[np.float64]
+    p95_s: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, scope: Scope) -> QueueWaits:
+        """Those of the campaigns in a scope; as in the summary, broken-off waits don't count."""
+        parts = [queue_waits(ledger) for ledger in scope.ledgers]
+        at = np.concatenate([np.empty(0, np.int64), *(left for left, _ in parts)])
+        waits = np.concatenate([np.empty(0, np.int64), *(wait for _, wait in parts)])
+        cut = edges(scope.start, scope.end, _QUEUE_PIECES)
+        order = np.argsort(at, kind="stable")
+        groups = np.split(waits[order], np.searchsorted(at[order], cut[1:-1]))
+        filled = [k for k, group in enumerate(groups) if len(group)]
+        both = np.array([np.quantile(groups[k], (0.5, 0.95)) / 1000 for k in filled])
+        median, p95 = both.reshape(-1, 2).T
+        return cls((cut[:-1] + np.diff(cut) // 2)[filled], median, p95)
+
+
+def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
+    """The queue's length as an area, and on the right the wait of those who left it."""
+    ax = canvas(ax)
+    shade(ax, scope.open)
+    at, length, _ = steps(scope.slots().queued, scope.start, scope.end)
+    ax.fill_between(
+        days(at), length, step="post", color=ORANGE, alpha=0.55, linewidth=0, label="queue length"
+    )
+    right = _draw_waits(ax, QueueWaits.of(scope))
+    time = time_axis(ax, scope.start, scope.end)
+    count_axis(ax)
+    ax.set_ylim(0, max(float(length.max()), 1) * 1.15)
+    dress(ax, scope.title("The queue"), time, "calls in the queue")
+    right.tick_params(labelfontfamily=list(families()), labelsize=8.5, labelcolor=BLUE)
+    key(ax)
+    return ax
+
+
+def _draw_waits(ax: Axes, waits: QueueWaits) -> Axes:
+    """Median and 95th percentile on an axis of their own, in minutes where they are long."""
+    right = ax.twinx()
+    longest = float(waits.p95_s.max(initial=1.0))
+    unit, seconds = ("min", 60) if longest > 180 else ("s", 1)
+    gaps = np.flatnonzero(np.diff(waits.at) > 2 * np.diff(waits.at).min(initial=10**12)) + 1
+    x = np.insert(days(waits.at), gaps, np.nan)  # a line doesn't cross the night
+    for values, style, name in ((waits.median_s, "-", "median"), (waits.p95_s, ":", "95 %")):
+        y = np.insert(values / seconds, gaps, np.nan)
+        right.plot(x, y, style, color=BLUE, linewidth=1.6)
+        ax.plot([], [], style, color=BLUE, linewidth=1.6, label=f"wait, {name}")
+    right.set_ylim(0, longest / seconds * 1.15)
+    right.yaxis.set_major_locator(MaxNLocator(nbins=6))
+    right.set_ylabel(f"wait in the queue ({unit})", family=list(families()), fontsize=9, color=BLUE)
+    for spine in right.spines.values():
+        spine.set_visible(False)
+    right.tick_params(color=TEXT, length=0)
+    return right
+
+
+_LOOKS = {
+    Fate.AT_FIRST_TRY: ("at first try", GREEN),
+    Fate.AFTER_RETRIES: ("after retries", ORANGE),
+    Fate.LOST: ("lost", VERMILION),
+    Fate.PENDING: ("pending", SKY),
+    Fate.WITHOUT_URL: ("no URL: kept, not sent", GREY),
+}
+_DELIVERY_PIECES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """Counts of results: `count[fate, k]` were first sent between `edges[k]` and `edges[k + 1]`.
+
+    `edges` are instants in ms; a result without a URL stands where it would have been sent.
+    """
+
+    edges: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, scope: Scope) -> Deliveries:
+        """Those of the campaigns in a scope."""
+        streams = [scope.reading.streams[position] for position in scope.positions]
+        sent = [stream.notices.sent_at for stream in streams]
+        last = max([scope.end, *(int(at.max()) for at in sent if len(at))])
+        cut = edges(scope.start, last + 1, _DELIVERY_PIECES)
+        count = np.zeros((len(Fate), len(cut) - 1), dtype=np.int64)
+        for stream, at in zip(streams, sent, strict=True):
+            # a campaign cancelled before the first startAt may have something to tell of
+            piece = np.clip(np.searchsorted(cut, at, side="right") - 1, 0, None)
+            np.add.at(count, (fates(stream), piece), 1)
+        return cls(cut, count)
+
+
+def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
+    """Stacked bars of results by the time of their first POST; outages of the receiver shaded."""
+    ax = canvas(ax)
+    deliveries = Deliveries.of(scope)
+    cut, width = deliveries.edges, int(deliveries.edges[1] - deliveries.edges[0])
+    for organization in dict.fromkeys(o for o, _ in scope.positions):
+        shade(ax, _outages(scope, organization), "outage of the receiver", OUTAGE)
+    bottom = np.zeros(len(cut) - 1)
+    for fate, (label, color) in _LOOKS.items():
+        count = deliveries.count[fate]
+        if count.any():
+            ax.bar(
+                days(cut[:-1]),
+                count,
+                float(days(width)) * 0.9,
+                bottom,
+                align="edge",
+                color=color,
+                label=label,
+            )
+            bottom = bottom + count
+    time = time_axis(ax, scope.start, int(cut[-1]))
+    count_axis(ax)
+    if not deliveries.count.any():
+        note(ax, "There was no result to tell of.")
+    dress(ax, scope.title("Results to the webhook"), time, f"results per {duration_text(width)}")
+    key(ax)
+    return ax
+
+
+def _outages(scope: Scope, organization: int) -> Spans:
+    """Those of the simulated receiver, where there is one (W5)."""
+    if scope.reading.trace.posts is not None:
+        return np.empty((0, 2), np.int64)
+    webhook = scope.reading.world.organizations[organization].settings.webhook
+    outages = webhook.receiver.outages if webhook is not None else ()
+    return np.array([(outage.from_, outage.to) for outage in outages], np.int64).reshape(-1, 2)

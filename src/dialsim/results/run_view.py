@@ -1,0 +1,228 @@
+"""The catalogs of a run: the names that the tables' dictionary-encoded columns refer to.
+
+A trace read once: the ledgers, lives and names that tables, figures and stories share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import IN_QUEUE, SLOTS, Ledger, read_ledger
+from dialsim.engine.dialler import dial_gap
+from dialsim.engine.trace import Trace
+from dialsim.engine.world import CampaignBlock, World
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.payload import UNKNOWN
+from dialsim.results.people import finish_of, person_states
+from dialsim.results.time_use import SlotUse, StepFunction, TimeUse, counted, limit, paced, time_use
+from dialsim.results.timeline import CampaignLife, Position, read_lives
+from dialsim.scenario.agent import Agent
+from dialsim.webhooks.analysis import Analyses, Analyst, conversations, talked
+from dialsim.webhooks.messages import horizon, with_analyses
+from dialsim.webhooks.stream import CampaignStream, Stream, Verdicts, funnel_steps, verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Distinct names of a world, in the order in which the scenario first has them.
+
+    Two organizations may have campaigns of one name; in the tables they share one entry.
+    """
+
+    organizations: tuple[str, ...]
+    campaigns: tuple[str, ...]
+    segments: tuple[str, ...]
+    funnel_steps: tuple[str, ...]
+
+    @classmethod
+    def of(cls, world: World) -> Catalog:
+        """The names of all organizations, campaigns, segments and funnel steps."""
+        blocks = [campaign for block in world.organizations for campaign in block.campaigns]
+        segments = (segment for block in blocks for segment in block.people.segments)
+        return cls(
+            organizations=tuple(block.name for block in world.organizations),
+            campaigns=tuple(dict.fromkeys(block.name for block in blocks)),
+            segments=tuple(dict.fromkeys(segments)),
+            funnel_steps=tuple(
+                dict.fromkeys([*(s for block in blocks for s in _funnel(block.agent)), UNKNOWN])
+            ),
+        )
+
+    def campaign_codes(self, world: World) -> list[list[int]]:
+        """By position of organization and of campaign: the code of the campaign's name."""
+        return [
+            [self.campaigns.index(campaign.name) for campaign in block.campaigns]
+            for block in world.organizations
+        ]
+
+    def segment_codes(self, world: World, ledger: Ledger) -> NDArray[np.int16]:
+        """The code of each recipient's segment in a campaign; -1 for none."""
+        people = world.organizations[ledger.organization].campaigns[ledger.campaign].people
+        if people.segment is None:
+            return np.full(ledger.people, -1, dtype=np.int16)
+        codes = [self.segments.index(segment) for segment in people.segments]
+        coded: NDArray[np.int16] = np.array([*codes, -1], dtype=np.int16)[people.segment]
+        return coded
+
+    def funnel_codes(self, agent: Agent, verdicts: Verdicts) -> NDArray[np.int16]:
+        """The code of the funnel's value in the newest result of each call; -1 for none."""
+        steps = _funnel(agent)
+        codes = [self.funnel_steps.index(step) for step in (UNKNOWN, *steps)]
+        return np.array([*codes, -1], dtype=np.int16)[funnel_steps(verdicts, bool(steps))]
+
+
+def _funnel(agent: Agent) -> tuple[str, ...]:
+    """The steps of an agent's funnel, in order; empty where it defines none."""
+    funnel = agent.analysis.funnel if agent.analysis is not None else None
+    return tuple(step.step for step in funnel or ())
+
+
+class Reading:
+    """What a finished trace says, campaign by campaign in the order of the scenario.
+
+    Everything is read when first asked for, and kept.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.world = trace.world
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The names of the run."""
+        return Catalog.of(self.world)
+
+    @cached_property
+    def lives(self) -> dict[Position, CampaignLife]:
+        """The life of every campaign."""
+        return read_lives(self.trace)
+
+    @cached_property
+    def ledgers(self) -> dict[Position, Ledger]:
+        """The calls of every campaign, with what their analyses changed (A4)."""
+        return {
+            position: with_analyses(ledger, self.analyses[position], self._until)
+            for position, ledger in self._dialled.items()
+        }
+
+    @cached_property
+    def analyses(self) -> dict[Position, Analyses]:
+        """The first analysis of every conversation of every campaign."""
+        return {
+            position: Analyst(self.world, self.block(position)).first(
+                conversations(ledger, talked(ledger))
+            )
+            for position, ledger in self._dialled.items()
+        }
+
+    @cached_property
+    def streams(self) -> dict[Position, CampaignStream]:
+        """What every campaign sends to the webhook."""
+        return {
+            position: CampaignStream(self.trace, ledger, self.analyses[position])
+            for position, ledger in self.ledgers.items()
+        }
+
+    @cached_property
+    def verdicts(self) -> dict[Position, Verdicts]:
+        """What the analysis of every call has come to at the end."""
+        return {
+            position: verdicts(stream, self._until) for position, stream in self.streams.items()
+        }
+
+    @cached_property
+    def stream(self) -> Stream:
+        """What the whole run sends, in the order sent."""
+        return Stream([*self.streams.values()])
+
+    @cached_property
+    def _until(self) -> int:
+        return horizon(self.trace)
+
+    @cached_property
+    def _dialled(self) -> dict[Position, Ledger]:
+        """The calls of every campaign, as the engine left them."""
+        return {position: read_ledger(self.trace, *position) for position in self.lives}
+
+    @cached_property
+    def states(self) -> dict[Position, NDArray[np.int8]]:
+        """The state of every recipient, indexes into `PERSON_STATES`."""
+        return {
+            position: person_states(self.ledgers[position], life, self.trace.end)
+            for position, life in self.lives.items()
+        }
+
+    @cached_property
+    def finishes(self) -> dict[Position, int | None]:
+        """When everybody of every campaign was settled by calling (`finish_of`)."""
+        return {
+            position: finish_of(life, self.ledgers[position], self.states[position])
+            for position, life in self.lives.items()
+        }
+
+    @property
+    def unfinished(self) -> list[CampaignLife]:
+        """The campaigns that were scheduled and have no finish."""
+        return [
+            life
+            for position, life in self.lives.items()
+            if life.request is not None and self.finishes[position] is None
+        ]
+
+    @cached_property
+    def busy(self) -> dict[Position, StepFunction]:
+        """How many calls of every campaign are under way, over time."""
+        return {position: counted([ledger], SLOTS) for position, ledger in self.ledgers.items()}
+
+    @cached_property
+    def slots(self) -> list[SlotUse]:
+        """The slots of every organization, over time."""
+        return [self._slots(block.position) for block in self.world.organizations]
+
+    @cached_property
+    def time_uses(self) -> dict[Position, TimeUse]:
+        """Where the time of every campaign went."""
+        return {
+            position: time_use(
+                self.ledgers[position], life, self.states[position], self.slots[position[0]]
+            )
+            for position, life in self.lives.items()
+        }
+
+    def _slots(self, organization: int) -> SlotUse:
+        own = [position for position in self.lives if position[0] == organization]
+        return SlotUse(
+            busy=StepFunction.total(self.busy[position] for position in own),
+            queued=counted((self.ledgers[position] for position in own), IN_QUEUE),
+            allowed=limit(self.trace, organization),
+            paced=paced(
+                [self.ledgers[position].rows for position in own],
+                dial_gap(self.world.scenario.engine.calls_per_second),
+            ),
+        )
+
+    def block(self, position: Position) -> CampaignBlock:
+        """A campaign of the world."""
+        return self.world.organizations[position[0]].campaigns[position[1]]
+
+    def find(self, campaign: str | None) -> CampaignLife:
+        """The campaign of that name, `Organization/Name` where the name alone is ambiguous.
+
+        None means the only campaign of the run. Raises DialsimError if it is not exactly one.
+        """
+        known = [life.full_name for life in self.lives.values()]
+        found = [
+            life
+            for life in self.lives.values()
+            if campaign is None or campaign in (life.name, life.full_name)
+        ]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise DialsimError(f"there is no campaign {campaign}; there are: {', '.join(known)}")
+        which = "say which campaign" if campaign is None else f"campaign {campaign} is ambiguous"
+        raise DialsimError(f"{which}: {', '.join(life.full_name for life in found)}")

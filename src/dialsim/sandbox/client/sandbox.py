@@ -1,0 +1,323 @@
+"""The sandbox from Python: the service on a port of this machine, for as long as it is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+import orjson
+
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import format_instant
+from dialsim.results.result import Result
+from dialsim.sandbox.addresses import with_webhook_url
+from dialsim.sandbox.dependencies import require_extra
+from dialsim.sandbox.records import CampaignRecord, WebhookRecord, find
+from dialsim.scenario.loading import is_text, load, loads, with_overrides
+from dialsim.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.client.clock import RemoteClock
+    from dialsim.sandbox.client.faults import RemoteFaults
+    from dialsim.sandbox.restart import Session
+
+
+Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
+"""A scenario, its file, its text, or its content as a mapping."""
+
+_CAMPAIGNS = "/_dialsim/campaigns"
+_PEOPLE = "/_dialsim/people"
+_WEBHOOKS = "/_dialsim/webhooks"
+
+
+class Sandbox:
+    """The service's interface, really served over HTTP by a thread of this process.
+
+    ```python
+    with dialsim.Sandbox("scenarios/first-campaign.yaml") as sandbox:
+        client = MyClient(sandbox.url, sandbox.api_key)
+        sandbox.clock.advance(hours=3)
+    ```
+
+    Without `with`, in a notebook say, there are `start` and `stop`. Commands are those of
+    `Simulation`, under the same names: campaigns are named `January`, or `Acme/January` where the
+    name alone is ambiguous, and `Refused` is raised with the service's text where a rule forbids
+    the command. Threads may share a sandbox; in an event loop that must go on meanwhile, call what
+    waits by `asyncio.to_thread`.
+    """
+
+    def __init__(
+        self,
+        scenario: Source,
+        overrides: str | Sequence[str] = (),
+        *,
+        seed: int | None = None,
+        port: int = 0,
+        webhook_url: str | None = None,
+    ) -> None:
+        """`overrides` are texts `PATH=VALUE`, as for `load`; `seed` defaults to the scenario's.
+
+        Port 0 takes a free one. With a `webhook_url` the results of all organizations go there,
+        whatever the scenario says. Raises ScenarioError as `load` does, DialsimError where packages
+        are missing.
+        """
+        require_extra("Sandbox")
+        self._scenario = _read(scenario, overrides)
+        if webhook_url is not None:
+            self._scenario = with_webhook_url(self._scenario, webhook_url)
+        self._seed = seed
+        self._port = port
+        self._session: Session | None = None
+        self._over = False
+
+    # -- from start to stop -----------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Serve from now on, with the clock at clock.start; `with` does this by itself.
+
+        Raises DialsimError if the port can't be had, or the sandbox has been started before.
+        """
+        from dialsim.sandbox.restart import Session
+
+        if self._session is not None or self._over:
+            raise DialsimError("a sandbox is started once: make another one")
+        self._session = Session(self._scenario, self._seed, self._port)
+        return self
+
+    def stop(self) -> None:
+        """Break off whatever is under way and give port and thread back; more than once is fine.
+
+        Raises DialsimError if a fault of dialsim's own was answered with 500 meanwhile.
+        """
+        self._over = True
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop()
+        except DialsimError as fault:
+            if error is None:
+                raise
+            error.add_note(str(fault))  # what failed in the block is not to be hidden
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where it is served: `http://127.0.0.1:PORT`."""
+        return self._running.url
+
+    @property
+    def api_key(self) -> str:
+        """The API key of the only organization; of several, `api_keys` has each."""
+        return self._running.api_keys[self._organization(None)]
+
+    @property
+    def api_keys(self) -> Mapping[str, str]:
+        """The API key of every organization, by its name."""
+        return self._running.api_keys
+
+    @property
+    def clock(self) -> RemoteClock:
+        """The virtual clock: `clock.now`, `clock.advance(hours=3)`, `clock.run(speed=600)`."""
+        return self._running.clock
+
+    @property
+    def faults(self) -> RemoteFaults:
+        """What goes wrong on purpose: `faults.strike_webhooks("timeout", 3)`, `faults.clear()`."""
+        return self._running.faults
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        """What is left of the scripts of `script`, by number, written as there."""
+        return {left["tel"]: left["script"] for left in self._ask("GET", _PEOPLE)}
+
+    @property
+    def campaigns(self) -> list[CampaignRecord]:
+        """Every campaign as it stands, deleted ones too, in the order of the scenario."""
+        return [CampaignRecord.read(state) for state in self._ask("GET", _CAMPAIGNS)]
+
+    def campaign(self, name: str) -> CampaignRecord:
+        """A campaign as it stands; raises DialsimError if the name is not exactly one's."""
+        return find(self.campaigns, name)
+
+    @property
+    def webhooks(self) -> list[WebhookRecord]:
+        """Every POST made so far and every payload kept, in the order in which they left."""
+        rows: list[WebhookRecord] = []
+        page = last = 1
+        while page <= last:
+            shown = self._ask("GET", f"{_WEBHOOKS}?page={page}")
+            rows += map(WebhookRecord.read, shown["webhooks"])
+            page, last = page + 1, shown["totalPages"]
+        return rows
+
+    def result(self) -> Result:
+        """The result of the run so far; what happens later doesn't change it.
+
+        Its webhooks are the POSTs that were really made, and the payloads that were kept.
+        """
+        return Result(self._running.snapshot())
+
+    def export(self, file: str | os.PathLike[str], *, api_keys: bool = False) -> Path:
+        """Save the run so far as a new zip file: the folder of `dialsim run --out` (`result`).
+
+        API keys that the scenario gives are masked in it unless `api_keys`. Raises DialsimError
+        where the file is there already or can't be written.
+        """
+        place = Path(file)
+        draft = place.with_name(f".{place.name}.part")
+        if place.exists():
+            raise DialsimError(f"{place} is there already: name another file, or remove it")
+        query = "?apiKeys=true" if api_keys else ""
+        packed = self._running.client.download(f"/_dialsim/export{query}")
+        try:
+            draft.write_bytes(packed)
+            draft.replace(place)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise DialsimError(f"{place} can't be written: {error.strerror}") from None
+        return place
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def add_campaign(
+        self,
+        campaign: Mapping[str, object],
+        organization: str | None = None,
+        *,
+        csv: bytes | str | None = None,
+    ) -> str:
+        """Add a campaign behind those of an organization; returns its id (C11).
+
+        `campaign` is a block as in a scenario file; `csv`, the content of a CSV, may take the place
+        of its `recipients`. Without `schedule` it is a DRAFT.
+        """
+        block = {"organization": self._organization(organization), **campaign}
+        if csv is None:
+            added = self._ask("POST", _CAMPAIGNS, block)
+        else:
+            content = csv.encode() if isinstance(csv, str) else csv
+            query = {key: _in_query(value) for key, value in block.items()}
+            added = self._running.client.upload(_CAMPAIGNS, content, query)
+        return str(added["id"])
+
+    def schedule(self, campaign: str, body: Mapping[str, object]) -> None:
+        """Start a campaign with the body of a schedule request, as a client would (C1, C9)."""
+        self._request(campaign, "schedule", body)
+
+    def pause(self, campaign: str) -> None:
+        """Pause a campaign, as a client would (C4)."""
+        self._request(campaign, "pause")
+
+    def resume(self, campaign: str) -> None:
+        """Resume a campaign (C5)."""
+        self._ask("POST", f"{_CAMPAIGNS}/{self.campaign(campaign).id}/resume")
+
+    def cancel(self, campaign: str) -> None:
+        """Cancel a campaign (C6)."""
+        self._ask("POST", f"{_CAMPAIGNS}/{self.campaign(campaign).id}/cancel")
+
+    def delete(self, campaign: str) -> None:
+        """Delete a campaign (C8)."""
+        self._ask("DELETE", f"{_CAMPAIGNS}/{self.campaign(campaign).id}")
+
+    def reanalyze_call(self, call: str) -> None:
+        """Analyze a delivered call again, named by its id (A5)."""
+        self._ask("POST", f"/_dialsim/calls/{call}/reanalyze")
+
+    def resend_webhook(self, n: int) -> WebhookRecord:
+        """Send a webhook again, by its place in the list (`webhooks[…].n`); what came of it."""
+        return WebhookRecord.read(self._ask("POST", f"{_WEBHOOKS}/{n}/resend"))
+
+    def set_concurrency(self, value: int, organization: str | None = None) -> None:
+        """Set maxConcurrentCalls of an organization; the only one need not be named."""
+        self._change(organization, {"maxConcurrentCalls": value})
+
+    def set_calling_allowed(self, allowed: bool, organization: str | None = None) -> None:
+        """Allow or forbid an organization to start campaigns (403 at the schedule request)."""
+        self._change(organization, {"callingAllowed": allowed})
+
+    def set_webhook_url(self, url: str | None, organization: str | None = None) -> None:
+        """Change the URL that an organization's results are sent to from the next one on (W6)."""
+        self._change(organization, {"webhookUrl": url})
+
+    def regenerate_api_key(self, organization: str | None = None) -> str:
+        """Give an organization a new API key and return it; the old one is wrong at once."""
+        return str(self._change(organization, {"regenerateApiKey": True})["apiKey"])
+
+    def script(self, tel: str, script: str | None) -> None:
+        """Have the next calls to a number, by whomever, do what a script says, step by step (P6).
+
+        It takes the place of what is left of an earlier one, None of all.
+        """
+        self._ask("POST", _PEOPLE, {"tel": tel, "script": script})
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        if self._session is None:
+            state = "stopped" if self._over else "not started"
+        else:
+            state = f"at {self._session.url}, {format_instant(self._session.at)}"
+        return f"<dialsim.Sandbox {self._scenario.name!r} {state}>"
+
+    @property
+    def _running(self) -> Session:
+        if self._session is None:
+            state = "was stopped" if self._over else "is not started: use it in a `with` block"
+            raise DialsimError(f"the sandbox {state}")
+        return self._session
+
+    def _ask(self, method: str, path: str, body: object = None) -> Any:
+        return self._running.client.ask(method, path, body)
+
+    def _request(self, name: str, action: str, body: object = None) -> None:
+        """A request of the interface for a campaign, with its organization's key."""
+        campaign = self.campaign(name)
+        key = self._running.api_keys[campaign.organization]
+        path = f"/api/campaign/{campaign.id}/{action}"
+        self._running.client.ask("POST", path, body, api_key=key)
+
+    def _change(self, organization: str | None, changes: dict[str, object]) -> Any:
+        path = f"/_dialsim/organizations/{quote(self._organization(organization), safe='')}"
+        return self._ask("PATCH", path, changes)
+
+    def _organization(self, name: str | None) -> str:
+        names = [*self._running.api_keys]
+        if name is None and len(names) == 1:
+            return names[0]
+        if name is None:
+            raise DialsimError(f"name the organization: {', '.join(names)}")
+        if name not in names:
+            raise DialsimError(f"no organization {name!r}; there are: {', '.join(names)}")
+        return name
+
+
+def _in_query(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _read(source: Source, overrides: str | Sequence[str]) -> Scenario:
+    match source:
+        case Scenario():
+            return with_overrides(source, overrides) if overrides else source
+        case Mapping():
+            return loads(orjson.dumps(source).decode(), name="<mapping>", overrides=overrides)
+        case str() if is_text(source):
+            return loads(source, overrides=overrides)
+    return load(source, overrides)

@@ -1,0 +1,291 @@
+"""Supervision: requests are broken off when the sandbox stops, and faults of ours are noted.
+
+The clock of the sandbox: it stands still until it is moved, or runs at a speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import CancelledError
+from contextlib import suppress
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dialsim.interface.errors import Refused
+from dialsim.interface.instants import LAST_INSTANT, format_instant
+from dialsim.sandbox.commands import SetSpeed
+from dialsim.sandbox.http.answers import failure
+from dialsim.sandbox.journal import NotKept
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.core import Exchange
+
+
+class Supervision:
+    """The application, watched: `faults` are those of ours, which were answered with 500.
+
+    Once `stopping` is set, requests that are cancelled or still come in are answered with 503, and
+    answers that are under way, such as streams, end where they are.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.stopping = False
+        self.faults: list[Exception] = []
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            if scope["type"] != "http" or not self.stopping:
+                await self._app(scope, receive, noted)
+                return
+        except CancelledError:
+            if not self.stopping:
+                raise
+        except Exception as fault:
+            self.faults.append(fault)
+            raise
+        if begun:
+            with suppress(Exception):  # of an answer that announced its length
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            refused = Refused(503, "STOPPED", ["The sandbox was stopped"])
+            await failure(refused)(scope, receive, send)
+
+
+LONGEST_TO_IDLE = 366 * 86_400_000
+"""The most virtual time (ms) that waiting for idleness takes: it never runs for ever."""
+MOST_SPEED = 1_000_000
+"""A running clock goes at most so many times as fast as real time."""
+
+_TICK = 0.02  # seconds between two moves of a running clock
+_LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for longer doesn't jump
+
+
+class VirtualClock:
+    """Moves an exchange; requests are answered in between, at instants that are worked off.
+
+    While POSTs are under way it stands still. One advance at a time: another one meanwhile is
+    refused with 409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. An advance
+    returns whether it came to its end, rather than being ended by `stop`. `speed` is how many times
+    as fast as real time it runs; None while it doesn't.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.speed: float | None = None
+        self.advance: _Advance | None = None
+        self._exchange = exchange
+        self._runner: asyncio.Task[None] | None = None
+
+    @property
+    def advancing(self) -> bool:
+        """Whether it is being moved by hand."""
+        return self.advance is not None
+
+    # -- moved by hand ----------------------------------------------------------------------------
+
+    async def advance_to(self, instant: int) -> bool:
+        """Move to an instant (ms), inclusive; 400 for one in the past or after clock.end."""
+        self._check(instant)
+        with _Advance(self) as advance:
+            await self._go_to(instant)
+        return not advance.stopped
+
+    async def advance_by(self, span: int) -> bool:
+        """Move on by a span (ms)."""
+        return await self.advance_to(self._exchange.at + span)
+
+    async def advance_to_next_event(self) -> bool:
+        """Move to where a call, a campaign or a limit changes next, a POST or a payload is due.
+
+        Where nothing happens any more the clock ends up where it is idle.
+        """
+        exchange, last = self._exchange, self._last()
+        with _Advance(self) as advance:
+            await self._settle()
+            before = exchange.happened()
+            while exchange.happened() == before:
+                ahead = exchange.next_event_at()
+                if ahead is None or ahead > last:
+                    self._refuse_if_busy_still(last)
+                    break
+                exchange.move_to(ahead)
+                await asyncio.sleep(0)
+                await self._settle()
+        return not advance.stopped
+
+    async def advance_to_idle(self) -> bool:
+        """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""
+        exchange, last = self._exchange, self._last()
+        with _Advance(self) as advance:
+            await self._work_off(last)
+            while (ahead := exchange.next_event_at()) is not None and ahead <= last:
+                exchange.move_to(ahead)
+                await self._work_off(last)
+            self._refuse_if_busy_still(last)
+        return not advance.stopped
+
+    # -- running by itself ------------------------------------------------------------------------
+
+    def run(self, speed: float) -> None:
+        """Run from now on, `speed` times as fast as real time, until `stop` or clock.end."""
+        if self.advancing:
+            raise _busy()
+        self._require_no_fault()
+        self._exchange.carry_out(SetSpeed(speed=speed))
+        self.go_on()
+
+    def stop(self) -> None:
+        """Stand still from now on, and end an advance here; POSTs that are under way go on."""
+        self._require_no_fault()
+        if self.advance is not None:
+            self.advance.stop()
+        if self.speed is not None:
+            self._exchange.carry_out(SetSpeed(speed=None))
+        self.close()
+
+    def go_on(self) -> None:
+        """Run if there is a speed to run at."""
+        if self.speed is not None and (self._runner is None or self._runner.done()):
+            self._runner = asyncio.create_task(self._run())
+
+    def close(self) -> None:
+        """Don't move by itself any more."""
+        self._require_no_fault()
+        if self._runner is not None:
+            self._runner.cancel()
+        self._runner = None
+
+    async def _run(self) -> None:
+        exchange, last = self._exchange, self._end()
+        before, owed = monotonic(), 0.0
+        try:
+            while self.speed is not None and exchange.at < last:
+                await asyncio.sleep(_TICK)
+                now = monotonic()
+                owed += min(now - before, _LONGEST_TICK) * 1000 * self.speed
+                waited = await self._run_to(min(exchange.at + int(owed), last))
+                owed -= int(owed)
+                before = monotonic() if waited else now
+        finally:
+            if self._runner is asyncio.current_task():
+                self.speed = None
+
+    async def _run_to(self, instant: int) -> bool:
+        """Move to an instant, or not as far; whether POSTs or the journal had to be waited for."""
+        try:
+            return await self._go_to(instant)
+        except NotKept:
+            await self._exchange.kept()
+            return True
+
+    def _require_no_fault(self) -> None:
+        """Raise the fault of ours that ended a run, if any did."""
+        runner = self._runner
+        if runner is not None and runner.done():
+            self._runner = None
+            runner.result()
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    async def _go_to(self, instant: int) -> bool:
+        """Move to an instant; whether POSTs had to be waited for."""
+        waited = await self._work_off(instant)
+        self._exchange.move_to(instant)
+        return waited
+
+    async def _work_off(self, last: int) -> bool:
+        """Carry out all events up to an instant, and let others have their turn now and then."""
+        waited = await self._settle()
+        while self._exchange.work_on(last):
+            await asyncio.sleep(0)
+            waited |= await self._settle()
+        return waited
+
+    async def _settle(self) -> bool:
+        """Wait until no POST is under way; whether any was."""
+        self._exchange.catch_up()
+        waiting = self._exchange.courier.busy
+        await self._exchange.courier.settled()
+        return waiting
+
+    def _end(self) -> int:
+        end = self._exchange.simulation.end
+        return LAST_INSTANT if end is None else end
+
+    def _last(self) -> int:
+        return min(self._exchange.at + LONGEST_TO_IDLE, self._end())
+
+    def _check(self, instant: int) -> None:
+        now, end = self._exchange.at, self._exchange.simulation.end
+        if instant < now:
+            text = f"to must not be before now, {format_instant(now)}"
+        elif end is not None and instant > end:
+            text = f"to must not be after clock.end, {format_instant(end)}"
+        elif instant > LAST_INSTANT:
+            text = "to must not be after the year 9999"
+        else:
+            return
+        raise Refused(400, "VALIDATION_FAILED", [text])
+
+    def _refuse_if_busy_still(self, last: int) -> None:
+        ahead = self._exchange.next_event_at()
+        if last != self._exchange.simulation.end and ahead is not None:
+            text = f"After a year there is still something to happen, at {format_instant(ahead)}"
+            raise Refused(409, "NOT_IDLE", [text])
+
+
+class _Advance:
+    """Holds the clock while it is advanced, by the task that begins it."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.stopped = False
+        self._clock = clock
+
+    def __enter__(self) -> _Advance:
+        if self._clock.advancing:
+            raise _busy()
+        if self._clock.speed is not None:
+            text = "The clock runs by itself; set its mode to manual first"
+            raise Refused(409, "CLOCK_RUNNING", [text])
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._clock.advance = self
+        return self
+
+    def stop(self) -> None:
+        """Have it end where the clock stands, also while it waits for POSTs.
+
+        Whoever calls this has his turn between two instants: nothing is left half done. The clock
+        may be moved again at once.
+        """
+        self.stopped = True
+        self._clock.advance = None
+        self._task.cancel()
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> bool:
+        """Whether what ended it was `stop` alone, which is no failure (see `asyncio.timeout`)."""
+        if self._clock.advance is self:
+            self._clock.advance = None
+        stops = self.stopped and isinstance(error, asyncio.CancelledError)
+        return stops and self._task.uncancel() == 0
+
+
+def _busy() -> Refused:
+    return Refused(409, "CLOCK_BUSY", ["The clock is being moved already"])

@@ -1,0 +1,137 @@
+"""The clock over HTTP: where it stands, and how it is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import InstantText, WireModel, given
+from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
+from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.control.routes import MOST_BYTES, route
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.answers import Combined, bare, read_json, read_shape
+from dialsim.scenario.fields import Number
+from dialsim.scenario.units import Duration, Instant
+
+
+class ClockState(WireModel):
+    """The clock as it stands."""
+
+    now: InstantText = Field(description="The instant up to which everything has happened.")
+    mode: Literal["manual", "running"]
+    speed: float | None = Field(description="Times as fast as real time; null unless it runs.")
+    next_event_at: InstantText | None = Field(description="null when nothing is left to happen.")
+    status: Literal["ready", "advancing"]
+    held_by_journal: str | None = Field(
+        description="Why the clock stands still, whatever its mode: what has happened can't be "
+        "written to the journal. null as a rule."
+    )
+
+    @classmethod
+    def of(cls, exchange: Exchange) -> ClockState:
+        """The state of the clock of a sandbox."""
+        clock, ahead = exchange.clock, exchange.next_event_at()
+        return cls(
+            now=format_instant(exchange.at),
+            mode="manual" if clock.speed is None else "running",
+            speed=clock.speed,
+            next_event_at=None if ahead is None else format_instant(ahead),
+            status="ready" if clock.speed is None and not clock.advancing else "advancing",
+            held_by_journal=None if exchange.journal is None else exchange.journal.error,
+        )
+
+
+class AdvancedClock(ClockState):
+    """The clock after an advance."""
+
+    stopped: bool = Field(
+        description="Whether PUT /_dialsim/clock ended the advance on the way; now says how far it "
+        "came."
+    )
+
+
+class Move(Combined):
+    """How the clock is to be moved: one of `to`, `by` and `until`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [given("to"), given("by"), given("until")]}
+    )
+
+    to: Instant | None = Field(default=None, examples=["2026-01-05T04:00:00Z"])
+    by: Duration | None = Field(default=None, examples=["2h"])
+    until: Literal["nextEvent", "idle"] | None = None
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """There is exactly one way to go."""
+        if sum(given.get(way) is not None for way in ("to", "by", "until")) != 1:
+            yield "one of to, by and until must be given"
+
+    async def carry_out(self, clock: VirtualClock) -> bool:
+        """Move the clock; returns when everything up to there has happened.
+
+        That is, unless it is stopped on the way: returns whether it came there.
+        """
+        if self.to is not None:
+            return await clock.advance_to(self.to)
+        if self.by is not None:
+            return await clock.advance_by(self.by)
+        if self.until == "nextEvent":
+            return await clock.advance_to_next_event()
+        return await clock.advance_to_idle()
+
+
+class Mode(Combined):
+    """How the clock goes: moved by hand, or by itself at a speed."""
+
+    mode: Literal["manual", "running"]
+    speed: Annotated[Number, Field(gt=0, le=MOST_SPEED)] | None = Field(
+        default=None, description="Times as fast as real time; 1 if left out.", examples=[600]
+    )
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """What stands still has no speed."""
+        if given.get("mode") == "manual" and given.get("speed") is not None:
+            yield "speed must be left out where mode is manual"
+
+    def carry_out(self, clock: VirtualClock) -> None:
+        """Have the clock go so from now on."""
+        if self.mode == "running":
+            clock.run(1 if self.speed is None else self.speed)
+        else:
+            clock.stop()
+
+
+class ClockEndpoints:
+    """Reads and moves the clock, and sets how it goes."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._clock = exchange.clock
+
+    def routes(self) -> list[BaseRoute]:
+        """The routes."""
+        return [
+            route(f"{PREFIX}/clock", body=["put"], get=self._show, put=self._set),
+            route(f"{PREFIX}/clock/advance", body=["post"], post=self._advance),
+        ]
+
+    async def _show(self, _request: Request) -> Response:
+        return bare(ClockState.of(self._exchange))
+
+    async def _set(self, request: Request) -> Response:
+        read_shape(Mode, await read_json(request, MOST_BYTES)).carry_out(self._clock)
+        return await self._show(request)
+
+    async def _advance(self, request: Request) -> Response:
+        move = read_shape(Move, await read_json(request, MOST_BYTES))
+        arrived = await move.carry_out(self._clock)
+        return bare(AdvancedClock(**dict(ClockState.of(self._exchange)), stopped=not arrived))

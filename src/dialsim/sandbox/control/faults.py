@@ -1,0 +1,108 @@
+"""Faults over HTTP: asked for, listed with what became of them, and cleared."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from dialsim.interface.errors import Refused
+from dialsim.interface.model import WireModel
+from dialsim.sandbox.commands import ClearFaults, InjectFault
+from dialsim.sandbox.control.campaigns import organization_of
+from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.control.routes import MOST_BYTES, route
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.faults import FaultOrder, InjectedFault
+from dialsim.sandbox.http.answers import bare, invalid, read_json, read_shape
+
+_MOST_DIGITS = 9
+
+
+class FaultState(WireModel):
+    """A fault, and what became of it so far."""
+
+    id: int
+    asked: FaultOrder
+    met: int = Field(description="How many it could have struck.")
+    struck: int
+    left: int = Field(description="How many it is still to strike.")
+
+    @classmethod
+    def of(cls, fault: InjectedFault) -> FaultState:
+        """The state of a fault."""
+        return cls(
+            id=fault.number,
+            asked=fault.order,
+            met=fault.met,
+            struck=fault.struck,
+            left=fault.left,
+        )
+
+
+def read_fault(body: object, exchange: Exchange) -> InjectFault:
+    """What is asked for, whom it strikes being known; raises Refused where that makes no sense."""
+    order = read_shape(FaultOrder, body)
+    unknown: list[str] = []
+    organization = campaign = owner = None
+    if order.organization is not None:
+        try:
+            organization = organization_of(order.organization, exchange).block.position
+        except Refused as refused:
+            unknown += refused.errors
+    if order.campaign is not None:
+        try:
+            owner, desk = exchange.campaign(order.campaign)
+            campaign = desk.place["campaign"]
+        except Refused:
+            unknown.append(f'campaign "{order.campaign}" is not the id of one')
+    if unknown:
+        raise invalid(*unknown)
+    if owner is not None and organization not in (None, owner.block.position):
+        raise invalid(f"campaign is one of {owner.block.name}, not of {order.organization}")
+    if owner is not None:
+        organization = owner.block.position
+    return InjectFault(order=order, organization=organization, campaign=campaign)
+
+
+def find_fault(request: Request, exchange: Exchange) -> InjectedFault:
+    """The fault whose id stands in the path; 404 if there is none."""
+    number = request.path_params["id"]
+    known = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
+    return exchange.faults.find(int(number) if known else 0)
+
+
+class FaultEndpoints:
+    """Takes orders for faults, lists and clears them."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def routes(self) -> list[BaseRoute]:
+        """The routes."""
+        faults = f"{PREFIX}/faults"
+        return [
+            route(faults, body=["post"], get=self._list, post=self._add, delete=self._clear_all),
+            route(f"{faults}/{{id}}", get=self._show, delete=self._clear),
+        ]
+
+    async def _list(self, _request: Request) -> Response:
+        return bare([FaultState.of(fault) for fault in self._exchange.faults])
+
+    async def _add(self, request: Request) -> Response:
+        self._exchange.carry_out(read_fault(await read_json(request, MOST_BYTES), self._exchange))
+        return bare(FaultState.of(self._exchange.faults.newest()), 201)
+
+    async def _show(self, request: Request) -> Response:
+        return bare(FaultState.of(find_fault(request, self._exchange)))
+
+    async def _clear(self, request: Request) -> Response:
+        fault = find_fault(request, self._exchange)
+        self._exchange.carry_out(ClearFaults(number=fault.number))
+        return bare(FaultState.of(fault))
+
+    async def _clear_all(self, _request: Request) -> Response:
+        cleared = [FaultState.of(fault) for fault in self._exchange.faults]
+        self._exchange.carry_out(ClearFaults())
+        return bare(cleared)

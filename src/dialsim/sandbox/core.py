@@ -1,0 +1,295 @@
+"""The exchange: all that a sandbox keeps, and the one way in which it changes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+
+from pydantic import TypeAdapter
+
+from dialsim.engine.post_log import Post
+from dialsim.interface.errors import Refused
+from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.clock import VirtualClock
+from dialsim.sandbox.commands import Command, CountFaults
+from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
+from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, NotKept
+from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
+from dialsim.sandbox.outbox import Outbox, Parcel
+from dialsim.sandbox.sender import Courier
+from dialsim.sandbox.webhooks import WebhookTable
+from dialsim.scenario.scenario import Scenario
+
+POST: TypeAdapter[Post] = TypeAdapter(Post)
+"""Writes and reads what the journal keeps of a POST."""
+
+_PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
+_NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
+
+
+class Exchange:
+    """A scenario that is served: its simulation, its organizations' accounts and keys, its clock.
+
+    Whatever changes it is a command, and goes through `carry_out`, or the clock, which goes through
+    `work_on` and `move_to`. What that brings about in an instant is done when they return (T4), but
+    for the POSTs, which have left then and are under way with the `courier`.
+
+    With a journal nothing happens that isn't kept. A command is kept before it is carried out. What
+    can't be known before, a step of the clock and what came of a POST, is kept before anything
+    follows from it: where the journal can't be written, the clock stands still, no POST leaves, and
+    commands raise `NotKept`, until it can.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
+        """`seed` defaults to the scenario's."""
+        self.simulation = Running(scenario, seed)
+        world = self.simulation.log.world
+        self.accounts = [Account(self.simulation, block) for block in world.organizations]
+        self._regenerated = [0] * len(self.accounts)
+        self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
+        self.faults = InjectedFaults(world.seed)
+        self.journal: Journal | None = None
+        self._leaving: list[Parcel] = []  # with the next step that is kept
+        self._settling: asyncio.Task[None] | None = None
+        self.outbox = Outbox(self.simulation, self.accounts)
+        self.webhooks = WebhookTable(self.simulation, self.outbox)
+        self.courier = Courier(scenario.service.name, self._came_back)
+        self.clock = VirtualClock(self)
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is served."""
+        return self.simulation.log.world.scenario
+
+    def carry_out(self, command: Command) -> None:
+        """Carry out a command, and what it brings about in this instant (T4).
+
+        Raises `Refused` where a rule forbids it, `NotKept` where the journal can't be written; then
+        nothing has changed. What was carried out is in the journal, if there is one.
+        """
+        if self.journal is not None:
+            try:
+                self.journal.keep(_entry_of(command, self.at))
+            except JournalError as error:
+                raise NotKept(error) from None
+        try:
+            self.repeat(command)
+        except BaseException:
+            if self.journal is not None:
+                self.journal.take_back()
+                self._see_to(self.journal)
+            raise
+        if command.concerns_calling:
+            self._collect()
+        self._let_leave()
+
+    def repeat(self, command: Command) -> None:
+        """Carry out a command without keeping it, and without sending what is due: as it was."""
+        if command.concerns_calling:
+            self.simulation.carry_out(lambda: command.carry_out(self))
+        else:
+            command.carry_out(self)
+
+    def open(self) -> None:
+        """Go on, in an event loop: send what is due, and run the clock if it was running."""
+        self._collect()
+        self._let_leave()
+        self.clock.go_on()
+
+    async def close(self) -> None:
+        """Stand still, and break off POSTs that are under way."""
+        if self._settling is not None:
+            self._settling.cancel()
+        try:
+            self.clock.close()
+        finally:
+            await self.courier.close()
+
+    # -- time -------------------------------------------------------------------------------------
+
+    @property
+    def at(self) -> int:
+        """The instant (ms) up to which, itself included, everything has happened."""
+        return self.simulation.at
+
+    def next_event_at(self) -> int | None:
+        """The next instant (ms) at which anything is due; None where nothing is left to happen."""
+        self.outbox.look_ahead()
+        return self._ahead()
+
+    def happened(self) -> int:
+        """A number that grows when a call, a campaign or a limit changes, or a result is due."""
+        return self.simulation.log.size() + self.outbox.happened
+
+    def work_on(self, last: int) -> bool:
+        """Work on for a moment, not past an instant (ms) and not past where POSTs leave.
+
+        Returns whether that may not have been all there is up to there. Raises `NotKept` where the
+        journal can't be written; the clock has then come so far that no POST has left since.
+        """
+        self._require_journal()
+        turn_ends = monotonic() + _PATIENCE
+        while (ahead := self._ahead()) is not None and ahead <= last:
+            stretch = min(self.outbox.stretch(ahead), last)
+            if stretch > ahead == self.simulation.next_instant():
+                self.simulation.work_off(stretch)
+            else:
+                self.simulation.move_to(ahead)
+            self._collect()
+            if self._leaving or self.courier.busy or monotonic() > turn_ends:
+                self._stepped()
+                return True
+        self._stepped()
+        return False
+
+    def move_to(self, instant: int) -> None:
+        """Move to an instant (ms) before which nothing is due; raises `NotKept` as `work_on`."""
+        self._require_journal()
+        self.simulation.move_to(instant)
+        self._collect()
+        self._stepped()
+
+    def _ahead(self) -> int | None:
+        """The next instant at which the engine has work, or something known of is due."""
+        event, due = self.simulation.next_instant(), self.outbox.next_due()
+        return event if due is None else due if event is None else min(event, due)
+
+    # -- what is sent and kept --------------------------------------------------------------------
+
+    def face(self, encounter: Encounter) -> InjectedFault | None:
+        """Count an encounter of a request with faults; returns the one that strikes, if any does.
+
+        None does where that can't be kept.
+        """
+        met, struck = encounter
+        if met:
+            number = None if struck is None else struck.number
+            try:
+                self.carry_out(CountFaults(met=met, struck=number))
+            except NotKept:
+                return None
+        return struck
+
+    def _collect(self) -> None:
+        """Have the POSTs ready that leave now (T4 step 9); they meet the faults in that order."""
+        parcels = self.outbox.collect()
+        for parcel in parcels:
+            post = self.outbox.log.row(parcel.row)
+            met, struck = self.faults.for_post(post)
+            if met:
+                number = None if struck is None else struck.number
+                count = CountFaults(met=met, struck=number, post=which_post(post))
+                self.repeat(count)
+                self._note(_entry_of(count, self.at))
+            parcel.fault = self.faults.fate(post)
+        self._leaving += parcels
+
+    def _let_leave(self) -> None:
+        """Have POSTs leave that are ready, if all that led to them is kept."""
+        if self.journal is None or self.journal.error is None:
+            leaving, self._leaving = self._leaving, []
+            self.courier.take(leaving)
+
+    def _came_back(self, parcel: Parcel, response: int) -> None:
+        """A POST has come to its end."""
+        self.outbox.came_back(parcel, response)
+        post = self.outbox.log.row(parcel.row)
+        self.faults.ended(post)
+        self._note(Entry(post.at, Kind.POSTS, POST.dump_json(post)))
+
+    def _stepped(self) -> None:
+        """The clock has come to where it stands now, and others may look."""
+        self._note(self.step())
+        self._require_journal()
+        self._let_leave()
+
+    # -- the journal ------------------------------------------------------------------------------
+
+    def step(self) -> Entry:
+        """What tells that the clock has come to where it stands now."""
+        return Entry(self.at, Kind.STEP, b"%d" % self.simulation.log.size())
+
+    def _note(self, entry: Entry) -> None:
+        """Keep what has happened, now or as soon as the journal can be written."""
+        if self.journal is not None:
+            self.journal.note(entry)
+            self._see_to(self.journal)
+
+    def _see_to(self, journal: Journal) -> None:
+        """Have what the journal is owed written as soon as it can be."""
+        if journal.error is not None and (self._settling is None or self._settling.done()):
+            self._settling = asyncio.create_task(self._settle(journal))
+
+    async def _settle(self, journal: Journal) -> None:
+        """Try again and again to write what the journal is owed, and have the POSTs leave then."""
+        while journal.error is not None:
+            await asyncio.sleep(_NEXT_TRY)
+            with suppress(JournalError):
+                journal.settle()
+        self._let_leave()
+
+    def catch_up(self) -> None:
+        """Keep what isn't kept yet, and have the POSTs leave that had to wait; may raise `NotKept`.
+
+        It comes before the clock moves: they leave at the instant at which they were due.
+        """
+        self._require_journal()
+        self._let_leave()
+
+    async def kept(self) -> None:
+        """Wait until all that has happened is kept."""
+        if self._settling is not None:
+            await asyncio.wait([self._settling])
+
+    def _require_journal(self) -> None:
+        """Raise `NotKept` unless all that has happened is kept."""
+        if self.journal is not None:
+            try:
+                self.journal.settle()
+            except JournalError as error:
+                raise NotKept(error) from None
+
+    # -- organizations and campaigns --------------------------------------------------------------
+
+    def api_key(self, organization: int) -> str:
+        """The key of an organization, by position."""
+        world = self.simulation.log.world
+        block, times = world.organizations[organization], self._regenerated[organization]
+        first = block.settings.api_key or derived_key(world.seed, block.name)
+        return regenerated_key(world.seed, block.name, first, times) if times else first
+
+    def regenerate_key(self, organization: int) -> None:
+        """Give an organization a new key; the old one is wrong at once (interface, section 5)."""
+        self._regenerated[organization] += 1
+        self.keys.replace(organization, self.api_key(organization))
+
+    def organization(self, named: str) -> Account:
+        """An organization by its id or its name; 404 if there is none."""
+        for account in self.accounts:
+            if account.identifier.lower() == named.lower():
+                return account
+        for account in self.accounts:
+            if account.block.name == named:
+                return account
+        raise Refused(404, "ORGANIZATION_NOT_FOUND", ["Organization not found"])
+
+    def campaign(self, identifier: str) -> tuple[Account, CampaignDesk]:
+        """The campaign of any organization, also one that was deleted; 404 if there is none."""
+        for account in self.accounts:
+            for desk in account.desks:
+                if desk.identifier.lower() == identifier.lower():
+                    return account, desk
+        raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
+
+    def call(self, identifier: str) -> tuple[CampaignDesk, int]:
+        """The campaign and position of a call of any organization; 404 if there is none."""
+        for account in self.accounts:
+            if (found := account.call(identifier)) is not None:
+                return found
+        raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
+
+
+def _entry_of(command: Command, at: int) -> Entry:
+    return Entry(at, Kind.COMMAND, command.model_dump_json().encode())

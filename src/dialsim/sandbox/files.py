@@ -1,0 +1,196 @@
+"""Recordings: short sounds that stand for what was said in calls; their form is ours.
+
+Transcripts: what agent and customer may have said in calls; form and words are ours.
+
+Files of calls: recordings and transcripts, behind links that expire in virtual time (6.4).
+"""
+
+from __future__ import annotations
+
+import hmac
+import io
+import re
+import wave
+from typing import Literal
+
+import numpy as np
+import orjson
+
+from dialsim.engine.calls import NEVER
+from dialsim.interface.errors import Refused
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import UuidText, WireModel, is_uuid
+from dialsim.interface.payload import FileKind, signature
+from dialsim.sandbox.calls import NONE, CallEntry
+from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.core import Exchange
+from dialsim.webhooks.analysis import Flaw
+from dialsim.webhooks.visible_state import AUDIO, PERSONAL_DATA
+
+LONGEST_MS = 5_000
+"""No recording is longer, however long the conversation was."""
+
+RATE = 8_000  # samples per second, as on the telephone
+_LOUDNESS = 6_000
+_SHORTEST_PERIOD, _PITCHES = 16, 32  # in samples: tones from 170 to 500 Hz
+
+
+def recording(call_id: str, talk_ms: int, silent: bool) -> bytes:
+    """A call's recording: WAV, mono, 16 bits, 8 kHz.
+
+    It is as long as the conversation was, up to `LONGEST_MS`: one tone, which differs from call to
+    call, or silence where nobody spoke.
+    """
+    count = min(talk_ms, LONGEST_MS) * RATE // 1_000
+    samples = np.zeros(count, dtype="<i2") if silent else _tone(call_id, count)
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(RATE)
+        sound.writeframes(samples.tobytes())
+    return file.getvalue()
+
+
+def _tone(call_id: str, count: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
+    """A triangle wave, in whole numbers: the same bytes everywhere."""
+    period = _SHORTEST_PERIOD + int(call_id[:8], 16) % _PITCHES
+    ramp = np.arange(count, dtype=np.int64) % period * 2
+    wave_form = np.abs(ramp - period) * 2 - period
+    return (wave_form * _LOUDNESS // period).astype("<i2")
+
+
+_TURN_MS = 6_000
+_MOST_TURNS = 40
+_GREETING = "สวัสดี{end} ติดต่อจากระบบโทรอัตโนมัติ ขอเวลาสักครู่นะ{ask}"
+_FAREWELL = "ขอบคุณสำหรับเวลา{end} สวัสดี{end}"
+_AGENT = ("รับทราบ{end} ขอยืนยันข้อมูลอีกครั้งนะ{ask}", "สะดวกให้ข้อมูลเพิ่มเติมไหม{ask}")
+_CUSTOMER = ("ได้ครับ", "สะดวกครับ", "ขอคิดดูก่อนครับ")
+
+
+class Turn(WireModel):
+    """What one of the two said; times are ms from the answer."""
+
+    speaker: Literal["agent", "customer"]
+    start_ms: int
+    end_ms: int
+    text: str
+
+
+class Transcript(WireModel):
+    """A conversation as text; no turns where nobody spoke."""
+
+    call_id: UuidText
+    session_id: str
+    language: Literal["th"] = "th"
+    duration_ms: int
+    turns: list[Turn]
+
+
+def turns(talk_ms: int, male: bool) -> list[Turn]:
+    """Turns that fill a conversation, the agent's first; `male` is the agent's voice."""
+    end, ask = ("ครับ", "ครับ") if male else ("ค่ะ", "คะ")
+    count = min(max(1, talk_ms // _TURN_MS), _MOST_TURNS)
+    bounds = [talk_ms * number // count for number in range(count + 1)]
+    return [
+        Turn(
+            speaker="customer" if number % 2 else "agent",
+            start_ms=bounds[number],
+            end_ms=bounds[number + 1],
+            text=_text(number, count).format(end=end, ask=ask),
+        )
+        for number in range(count)
+    ]
+
+
+def _text(number: int, count: int) -> str:
+    if number == 0:
+        return _GREETING
+    if number % 2:
+        return _CUSTOMER[number // 2 % len(_CUSTOMER)]
+    return _FAREWELL if number >= count - 2 else _AGENT[number // 2 % len(_AGENT)]
+
+
+_EXPIRES = re.compile(r"[0-9]{10}")
+_REMOVED_BY: dict[FileKind, int] = {"recordings": AUDIO, "transcripts": PERSONAL_DATA}
+
+
+class CallFiles:
+    """The files of all calls of an exchange, made when they are asked for, always the same.
+
+    Methods take a call's id and what stands in the link, and raise Refused: 404 where there is no
+    such file, 403 where the link was not made by this service, 410 where it has expired or the
+    file was removed by retention (D1, D2) or with its campaign (C8).
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def recording(self, identifier: str, expires: str, signed: str) -> bytes:
+        """A call's recording as WAV."""
+        desk, call = self._find("recordings", identifier, expires, signed)
+        entry = desk.entry(call)
+        return recording(_name(desk, call), _talk_ms(entry), desk.flaw(call) is Flaw.SILENT)
+
+    def transcript(self, identifier: str, expires: str, signed: str) -> bytes:
+        """A call's transcript as JSON."""
+        desk, call = self._find("transcripts", identifier, expires, signed)
+        entry, said = desk.entry(call), desk.flaw(call) is not Flaw.SILENT
+        shown = Transcript(
+            call_id=_name(desk, call),
+            session_id=desk.session_ids(np.array([call]))[0].decode(),
+            duration_ms=_talk_ms(entry),
+            turns=turns(_talk_ms(entry), self._is_male(entry)) if said else [],
+        )
+        return orjson.dumps(shown.model_dump(mode="json", by_alias=True))
+
+    def _find(
+        self, kind: FileKind, identifier: str, expires: str, signed: str
+    ) -> tuple[CampaignDesk, int]:
+        """The call whose file a link leads to."""
+        desk, call = self._call(identifier)
+        world, at = self._exchange.simulation.log.world, self._exchange.simulation.at
+        known = _EXPIRES.fullmatch(expires) is not None
+        if not known or not hmac.compare_digest(
+            signature(kind, _name(desk, call), int(expires), world.seed).encode(), signed.encode()
+        ):
+            raise Refused(403, "INVALID_SIGNATURE", ["The link's signature is wrong"])
+        if at >= int(expires) * 1_000:
+            text = f"The link expired at {format_instant(int(expires) * 1_000)}"
+            raise Refused(410, "LINK_EXPIRED", [text])
+        if desk.expired(call, at) & _REMOVED_BY[kind]:
+            raise Refused(410, "FILE_REMOVED", [f"The {kind[:-1]} was removed"])
+        return desk, call
+
+    def _call(self, identifier: str) -> tuple[CampaignDesk, int]:
+        """A call that has something to be heard and read."""
+        missing = Refused(404, "FILE_NOT_FOUND", ["File not found"])
+        if not is_uuid(identifier):
+            raise missing
+        try:
+            desk, call = self._exchange.call(identifier)
+        except Refused:
+            raise missing from None
+        desk.catch_up()
+        entry = desk.entry(call)
+        if NEVER in (entry.started_at, entry.ended_at) or desk.flaw(call) is Flaw.NOT_RECORDED:
+            raise missing
+        return desk, call
+
+    def _is_male(self, entry: CallEntry) -> bool:
+        """Whether the agent spoke with a male voice; one that is not known is female."""
+        world = self._exchange.simulation.log.world
+        key = None if entry.voice == NONE else world.voice_keys[entry.voice]
+        return any(
+            voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices
+        )
+
+
+def _name(desk: CampaignDesk, call: int) -> str:
+    """The call's id as links have it."""
+    name: str = desk.call_ids(np.array([call]))[0].decode()
+    return name
+
+
+def _talk_ms(entry: CallEntry) -> int:
+    return entry.ended_at - entry.started_at

@@ -1,0 +1,227 @@
+"""Envelopes: how successes and errors look on the wire (interface, section 2.1).
+
+Bodies of requests: how much is read, what counts as JSON, and what is refused by name.
+
+Shapes: what a request of the control plane carries, read and checked, all of it at once.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Mapping, Sequence
+from email.message import Message
+from typing import Self, TypeVar
+
+import orjson
+from pydantic import ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dialsim.interface.errors import Refused
+from dialsim.interface.model import WireModel
+
+MEDIA_TYPE = "application/json"
+
+
+def success(message: str, *data: bytes) -> bytes:
+    """The success envelope around parts of JSON."""
+    head = b'{"success":true,"message":%b,"data":' % orjson.dumps(message)
+    return b"".join((head, *data, b"}"))
+
+
+def bare(shown: WireModel | Sequence[WireModel], status: int = 200) -> Response:
+    """A success of the control plane: what is shown, without an envelope."""
+    content = [_plain(one) for one in shown] if isinstance(shown, Sequence) else _plain(shown)
+    return Response(orjson.dumps(content), status, media_type=MEDIA_TYPE)
+
+
+def _plain(shown: WireModel) -> dict[str, object]:
+    return shown.model_dump(mode="json", by_alias=True)
+
+
+def failure(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    """An error in the error envelope."""
+    body = orjson.dumps(
+        {
+            "success": False,
+            "statusCode": refused.status,
+            "code": refused.code,
+            "message": refused.message,
+            "errors": refused.errors,
+        }
+    )
+    return Response(body, refused.status, headers, MEDIA_TYPE)
+
+
+MOST_BYTES = 1_048_576
+"""The most that a request under /api may carry."""
+JSON = "application/json"
+
+Answer = tuple[int, str]
+"""The status and the code of a refusal."""
+UNSUPPORTED: Answer = (415, "UNSUPPORTED_MEDIA_TYPE")
+
+_READ = ("utf-8", "ascii")  # charsets, as codecs names them: the second is part of the first
+_NOTHING = (b"", b"{}")
+
+
+async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:
+    """The whole body; 413 as soon as it is known to be longer than `most` bytes."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:18]) > most:
+        raise _too_large(most)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise _too_large(most)
+    return bytes(body)
+
+
+async def read_json(
+    request: Request, most: int = MOST_BYTES, unsupported: Answer = UNSUPPORTED
+) -> object:
+    """The decoded body; none at all is an empty object.
+
+    One that is not said to be JSON is refused as `unsupported` says. NaN and infinities are no
+    JSON, and neither is anything but UTF-8.
+    """
+    body = await read_bytes(request, most)
+    if not body:
+        return {}
+    require_media_type(request, JSON, unsupported=unsupported)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Refused(400, "VALIDATION_FAILED", ["body must be valid JSON"]) from None
+
+
+def require_media_type(request: Request, *known: str, unsupported: Answer = UNSUPPORTED) -> str:
+    """The type of the body, one of those known; any other is refused, and named.
+
+    So that no body is taken for what its sender doesn't say it is, nothing is guessed: a type is
+    needed, text is UTF-8, and nothing is packed.
+    """
+    header, types = request.headers.get("content-type", ""), " or ".join(known)
+    said = Message()
+    said["content-type"] = header
+    kind, charset = said.get_content_type(), said.get_content_charset("utf-8")
+    packed = request.headers.get("content-encoding", "identity")
+    if not header.strip():
+        wrong = f"Content-Type must be {types}, but there is none"
+    elif kind not in known:
+        wrong = f'Content-Type must be {types}, not "{header}"'
+    elif not _is_read(charset):
+        wrong = f'charset must be utf-8, not "{charset}"'
+    elif packed.lower() != "identity":
+        wrong = f'Content-Encoding must be left out, not "{packed}"'
+    else:
+        return kind
+    raise Refused(*unsupported, [wrong])
+
+
+async def refuse_body(request: Request) -> None:
+    """Refuse a body that nobody asks for; an empty object is as good as none."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if not any(nothing.startswith(body) for nothing in _NOTHING):
+            break
+    if body not in _NOTHING:
+        raise Refused(400, "VALIDATION_FAILED", ["body must be left out"])
+
+
+def _is_read(charset: str) -> bool:
+    try:
+        return codecs.lookup(charset).name in _READ
+    except (LookupError, ValueError):
+        return False
+
+
+def _too_large(most: int) -> Refused:
+    text = f"The request body must not be larger than {most} bytes"
+    return Refused(413, "PAYLOAD_TOO_LARGE", [text])
+
+
+Shape = TypeVar("Shape", bound=WireModel)
+
+_CONFLICT = "conflict"
+_KINDS = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "bool_type": "must be a boolean value",
+    "greater_than_equal": "must not be less than {ge}",
+    "less_than_equal": "must not be greater than {le}",
+    "greater_than": "must be greater than {gt:g}",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+}
+
+
+class Combined(WireModel):
+    """A shape whose properties must fit together, besides each being right in itself."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """What is wrong with properties that are given together, or with none being given.
+
+        `given` is what was sent, by the names on the wire, and not checked yet.
+        """
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for says in self.conflicts(self.model_dump(by_alias=True, exclude_unset=True)):
+            raise PydanticCustomError(_CONFLICT, "{says}", {"says": says})
+        return self
+
+
+def read_shape(shape: type[Shape], body: object) -> Shape:
+    """A decoded body, or parameters of a query, as a shape.
+
+    Raises Refused with all that is wrong with it: unknown properties first, as everywhere (C10),
+    then each of the others, then what doesn't fit together.
+    """
+    if not isinstance(body, Mapping):
+        raise invalid("body must be an object")
+    try:
+        return shape.model_validate(body, by_alias=True, by_name=False)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+    unknown = [fault for fault in found if fault["type"] == "extra_forbidden"]
+    known = [fault for fault in found if fault["type"] not in ("extra_forbidden", _CONFLICT)]
+    raise invalid(
+        *(f"property {_path(fault)} should not exist" for fault in unknown),
+        *(f"{_path(fault)} {_says(fault)}".strip() for fault in known),
+        *(shape.conflicts(body) if issubclass(shape, Combined) else ()),
+    )
+
+
+def query_of(request: Request) -> dict[str, str]:
+    """The parameters of a query; one that is sent twice counts as one with a comma in it."""
+    query = request.query_params
+    return {name: ",".join(query.getlist(name)) for name in query}
+
+
+def refuse_query(request: Request) -> None:
+    """Refuse parameters of a query that nobody asks for, in the words for unknown properties."""
+    if request.query_params:
+        raise invalid(*(f"property {name} should not exist" for name in request.query_params))
+
+
+def invalid(*texts: str) -> Refused:
+    """A request that makes no sense: 400 with what is wrong with it."""
+    return Refused(400, "VALIDATION_FAILED", texts)
+
+
+def _path(fault: ErrorDetails) -> str:
+    return ".".join(map(str, fault["loc"]))
+
+
+def _says(fault: ErrorDetails) -> str:
+    context = fault.get("ctx", {})
+    if fault["type"] in ("literal_error", "enum"):
+        return f"must be {context['expected'].replace(chr(39), '')}"
+    says: str = context.get("says") or _KINDS.get(fault["type"], fault["msg"])
+    return says.format_map(context)

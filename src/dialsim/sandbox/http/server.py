@@ -1,0 +1,442 @@
+"""Connections: how long a client may take, how much it may say, and how many there may be.
+
+The server: the application on a port of this machine.
+
+The server in a thread of this process, with its own event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import formatdate
+from threading import Event, Lock, Thread
+from types import FrameType
+from typing import Any, TypeVar
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dialsim.interface.errors import DialsimError, Refused
+from dialsim.sandbox.clock import Supervision
+from dialsim.sandbox.control.guard import ControlToken, is_control
+from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.http.answers import failure
+from dialsim.sandbox.http.application import application
+
+_CLOSE = {"Connection": "close"}
+_NO_HTTP = Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long (s) a client may take over a request's head, its body, and its answer.
+
+    `idle` is how long a connection is kept without being asked anything, `pause` the longest wait
+    for the next piece of a body, `linger` the longest time for which a body goes on when it has
+    been answered already, `answer` the longest time in which a client takes nothing of what it is
+    sent.
+    """
+
+    idle: int = 75
+    head: float = 10
+    pause: float = 10
+    body: float = 300
+    linger: float = 10
+    answer: float = 30
+
+    @property
+    def tick(self) -> float:
+        """How often a connection is looked at."""
+        return min(self.head, self.pause, self.body, self.linger, self.answer) / 4
+
+
+class Connection(H11Protocol):
+    """One client's connection. Whoever is too slow is dropped without an answer.
+
+    A head that is too long gets 431, what is no HTTP 400. Of connections beyond `most` at a time
+    only requests to the control plane are answered, all others get 503: were they taken by clients
+    that wait for slow answers, nobody could end the fault. Those beyond twice as many are not
+    listened to at all.
+    """
+
+    patience = Patience()
+    most = 256
+    most_headers = 100
+    most_head_bytes = 16_384
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.timeout_keep_alive = self.patience.idle
+        self._application = self.app
+        self.app = self._serve
+        self._watch: asyncio.TimerHandle | None = None
+        self._begun = self._heard = self._answered = self._taken = self.loop.time()
+        self._untaken = 0
+        self._is_one_too_many = False
+
+    # -- what the transport tells -----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Listen to a new client, if there are not far too many."""
+        assert isinstance(transport, asyncio.Transport)
+        super().connection_made(transport)
+        self._is_one_too_many = len(self.connections) > self.most
+        if len(self.connections) > 2 * self.most:
+            transport.abort()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a client that is gone."""
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what a client says."""
+        self._heard = self.loop.time()
+        if self.timeout_keep_alive_task is not None and self.conn.their_state is h11.IDLE:
+            self._begun = self._heard  # the first word of a further request
+        super().data_received(data)
+
+    def resume_writing(self) -> None:
+        """Go on sending to a client that takes it."""
+        self._taken = self.loop.time()
+        super().resume_writing()
+
+    # -- slow clients -----------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Look at the client now and then, and drop it when it is overdue."""
+        if self._is_overdue(self.loop.time()):
+            self.transport.abort()
+        else:
+            self._watch = self.loop.call_later(self.patience.tick, self._look)
+
+    def _is_overdue(self, now: float) -> bool:
+        patience, they = self.patience, self.conn.their_state
+        if self._takes_nothing(now):
+            return True
+        if they is h11.IDLE:  # between requests it is keep-alive that runs out
+            return self.timeout_keep_alive_task is None and now - self._begun > patience.head
+        if they is not h11.SEND_BODY or self.flow.read_paused:
+            return False
+        if self.cycle.response_complete and now - self._answered > patience.linger:
+            return True
+        return now - self._heard > patience.pause or now - self._begun > patience.body
+
+    def _takes_nothing(self, now: float) -> bool:
+        untaken = self.transport.get_write_buffer_size()
+        if untaken == 0 or untaken < self._untaken:
+            self._taken = now
+        self._untaken = untaken
+        return now - self._taken > self.patience.answer
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request."""
+        self._answered = self.loop.time()
+        super().on_response_complete()
+
+    # -- refusals ---------------------------------------------------------------------------------
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, unless it is refused for its head or for want of room."""
+
+        async def dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [_date(), *message["headers"]]
+            await send(message)
+
+        refused = self._refusal(scope)
+        if refused is None:
+            await self._application(scope, receive, dated)
+        else:
+            await failure(refused, _CLOSE)(scope, receive, dated)
+
+    def _refusal(self, scope: Scope) -> Refused | None:
+        self._is_one_too_many &= len(self.connections) > self.most
+        if self._is_one_too_many and not is_control(scope["path"]):
+            text = f"There are more than {self.most} connections"
+            return Refused(503, "TOO_MANY_CONNECTIONS", [text])
+        if self._is_too_long(scope):
+            return _too_long(self.most_headers, self.most_head_bytes)
+        return _NO_HTTP if _is_ambiguous(scope) else None
+
+    def _is_too_long(self, scope: Scope) -> bool:
+        headers = scope["headers"]
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        size += sum(len(name) + len(value) for name, value in headers)
+        return len(headers) > self.most_headers or size > self.most_head_bytes
+
+    def send_400_response(self, _msg: str) -> None:
+        """Answer what is no HTTP, or has too long a head, in the error envelope, and hang up."""
+        error = sys.exception()
+        too_long = isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431
+        refused = _too_long(self.most_headers, self.most_head_bytes) if too_long else _NO_HTTP
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # whatever is under way is not answered any more
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._send(refused)
+        self.transport.close()
+
+    def _send(self, refused: Refused) -> None:
+        response = failure(refused, _CLOSE)
+        headers = [_date(), *response.raw_headers]
+        head = h11.Response(status_code=response.status_code, headers=headers)
+        for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+
+
+def _is_ambiguous(scope: Scope) -> bool:
+    """Whether a body's length is said so that a proxy in front may understand another request.
+
+    That is one with `Content-Length` beside `Transfer-Encoding`, or chunked in HTTP/1.0 (RFC 9112,
+    section 6.1).
+    """
+    names = {name for name, _ in scope["headers"]}
+    if b"transfer-encoding" not in names:
+        return False
+    return b"content-length" in names or scope["http_version"] == "1.0"
+
+
+def _date() -> tuple[bytes, bytes]:
+    """The header that says when an answer was made, in real time (RFC 9110, section 6.6.1)."""
+    return b"date", formatdate(usegmt=True).encode()
+
+
+def _too_long(headers: int, size: int) -> Refused:
+    text = f"A request's head must not have more than {headers} headers or {size} bytes"
+    return Refused(431, "HEADERS_TOO_LARGE", [text])
+
+
+BACKLOG = 2_048
+GRACE_SECONDS = 1
+"""What a client has for taking its last answer."""
+_MOMENT = 0.01  # seconds in which an accepted socket has become a connection
+
+
+def serve(exchange: Exchange, listener: socket.socket, token: ControlToken | None = None) -> None:
+    """Serve on a listening socket until interrupted or terminated, and print where.
+
+    The journal is closed then; raises JournalError where it can't be told all that has happened.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what Ctrl-C does
+    try:
+        with suppress(KeyboardInterrupt):  # the usual way to stop it
+            print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
+            Server(application(exchange, token)).run(sockets=[listener])
+    finally:
+        if exchange.journal is not None:
+            exchange.journal.close()
+
+
+class Server(uvicorn.Server):
+    """A server that breaks off what is under way when it is to stop; others wait for its end.
+
+    `faults` are those of ours so far, each answered with 500. `settings` are further ones of
+    uvicorn.
+    """
+
+    def __init__(self, app: ASGIApp, **settings: Any) -> None:
+        self._supervision = Supervision(app)
+        config = configuration(
+            self._supervision, timeout_graceful_shutdown=GRACE_SECONDS, **settings
+        )
+        super().__init__(config)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it winds up."""
+        return self._supervision.stopping
+
+    @property
+    def faults(self) -> list[Exception]:
+        """Exceptions that were not foreseen."""
+        return self._supervision.faults
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        self._loop = asyncio.get_running_loop()
+        self._leaving = asyncio.Event()
+        await super().startup(sockets)
+
+    async def main_loop(self) -> None:
+        """Wait until it is to stop: uvicorn itself looks every tenth of a second."""
+        await self.on_tick(0)
+        if not self.should_exit:
+            await self._leaving.wait()
+        # asyncio loses sockets that are accepted just before their server is closed
+        for server in self.servers:
+            for listener in server.sockets:
+                self._loop.remove_reader(listener)
+        await asyncio.sleep(_MOMENT)
+
+    def wind_up(self) -> None:
+        """Stop serving, from another thread or a signal handler."""
+        self._loop.call_soon_threadsafe(self._wind_up)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop because of a signal; a second one of them waits for nothing."""
+        if self.started:
+            self.wind_up()
+        super().handle_exit(sig, frame)
+
+    def _wind_up(self) -> None:
+        self._supervision.stopping = True
+        self.should_exit = True
+        self._leaving.set()
+        for task in tuple(self.server_state.tasks):
+            task.cancel()
+
+
+def configuration(
+    app: ASGIApp, connection: type[Connection] = Connection, **more: Any
+) -> uvicorn.Config:
+    """How the application is served; `more` are further settings of uvicorn."""
+    return uvicorn.Config(
+        app,
+        http=connection,
+        ws="none",
+        log_level="warning",
+        access_log=False,  # what is asked for is no secret, but who asks is
+        server_header=False,
+        date_header=False,  # uvicorn's is made by its ticks, of which `Server` has none
+        proxy_headers=False,  # who asks, by what address, makes no difference
+        **more,
+    )
+
+
+def listening(host: str, port: int, token: ControlToken | None = None) -> socket.socket:
+    """A socket that listens on an address of this machine: from now on clients may connect.
+
+    Port 0 takes a free one. Raises DialsimError where other machines reach the address and there
+    is no control token, or the port can't be had.
+    """
+    if host == "localhost":
+        host = "127.0.0.1"
+    try:
+        local = ipaddress.ip_address(host)
+    except ValueError:
+        raise DialsimError(f"--host {host}: give an IP address such as 127.0.0.1") from None
+    if token is None and not local.is_loopback:
+        raise DialsimError(
+            f"--host {host}: other machines reach this address, so it needs a control token: set "
+            "DIALSIM_CONTROL_TOKEN (or --control-token), or listen on 127.0.0.1 or ::1"
+        )
+    family = socket.AF_INET6 if local.version == 6 else socket.AF_INET
+    # naming the protocol has asyncio switch off waiting for more to send (Nagle), 40 ms a request
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        says = error.strerror if isinstance(error, OSError) else "ports end at 65535"
+        raise DialsimError(f"port {port} of {host} can't be had: {says}") from None
+    return listener
+
+
+def address(listener: socket.socket) -> str:
+    """The URL at which a socket is reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+T = TypeVar("T")
+
+
+class ServerThread:
+    """Serves an exchange on a listening socket, from `start` to `stop`; both come once.
+
+    `failure` is what ended the server other than `stop`, if anything did.
+    """
+
+    def __init__(self, exchange: Exchange, listener: socket.socket) -> None:
+        self.failure: BaseException | None = None
+        self._listener = listener
+        self._up = Event()
+        self._server = _Server(application(exchange), self._up)
+        port = listener.getsockname()[1]
+        self._thread = Thread(target=self._serve, name=f"dialsim-sandbox-{port}", daemon=True)
+        self._stopping = Lock()  # who holds it finds the loop going on
+
+    @property
+    def faults(self) -> list[Exception]:
+        """The faults of ours so far, each answered with 500."""
+        return self._server.faults
+
+    @property
+    def alive(self) -> bool:
+        """Whether it serves."""
+        return self._thread.is_alive() and not self._server.stopping
+
+    def start(self) -> None:
+        """Serve from now on; raises DialsimError if that fails."""
+        self._thread.start()
+        self._up.wait()
+        if not self._server.started:
+            raise DialsimError(f"the sandbox can't start: {self.failure!r}") from self.failure
+
+    def stop(self) -> None:
+        """Break off whatever is under way, close all connections, and end the thread."""
+        with self._stopping:
+            if self.alive:
+                self._server.wind_up()
+        self._thread.join()
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """What `question` returns in the server's thread, where nothing moves meanwhile."""
+        answer: Future[T] = Future()
+
+        def reply() -> None:
+            try:
+                answer.set_result(question())
+            except BaseException as error:  # raised where it was asked
+                answer.set_exception(error)
+
+        with self._stopping:
+            if not self.alive:
+                raise DialsimError("the sandbox was stopped")
+            self._loop.call_soon_threadsafe(reply)
+            while not wait([answer], timeout=GRACE_SECONDS).done:
+                if not self._thread.is_alive():
+                    raise DialsimError(f"the sandbox ended by itself: {self.failure!r}")
+            return answer.result()
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._serve_until_stopped())
+        except BaseException as error:  # told to whoever uses the sandbox
+            self.failure = error
+        finally:
+            self._listener.close()
+            self._up.set()
+
+    async def _serve_until_stopped(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self._server.serve(sockets=[self._listener])
+        for connection in tuple(self._server.server_state.connections):
+            connection.transport.abort()  # its client didn't take the answer in time
+
+
+class _Server(Server):
+    """Says when it is up, and leaves the logging of the process alone."""
+
+    def __init__(self, app: ASGIApp, up: Event) -> None:
+        super().__init__(app, log_config=None)
+        self._up = up
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._up.set()

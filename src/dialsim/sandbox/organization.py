@@ -1,0 +1,208 @@
+"""API keys: one per organization, in the form that the interface describes (section 5).
+
+Changes of an organization's settings, as an operator asks for them.
+
+An account: all that one organization's API key can see and control.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+from pydantic import ConfigDict, Field
+
+from dialsim.engine.dialler import Dialler
+from dialsim.engine.identity import agent_id, organization_id
+from dialsim.engine.world import OrganizationBlock
+from dialsim.interface.model import given
+from dialsim.interface.payload import agent_part
+from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.http.answers import Combined
+from dialsim.sandbox.id_index import IdIndex
+from dialsim.sandbox.live_engine import Running
+from dialsim.scenario.fields import Limit, Switch, Url
+
+PREFIX = "sim_"
+LENGTH = 32
+
+
+def derived_key(seed: int, organization: str) -> str:
+    """The key of an organization that fixes none: its prefix, an underscore and 32 characters."""
+    return PREFIX + sha256(f"API key of {organization}, seed {seed}".encode()).hexdigest()[:LENGTH]
+
+
+def regenerated_key(seed: int, organization: str, first: str, times: int) -> str:
+    """The key of an organization after it was regenerated some times; the prefix of the first."""
+    text = f"API key of {organization}, seed {seed}, regenerated {times} times"
+    return first[:-LENGTH] + sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+class KeyRing:
+    """Who a key belongs to. Keys themselves are not kept, only what they hash to."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        """`keys` are those of the organizations, in the order of the scenario."""
+        self._digests = [_digest(key.encode()) for key in keys]
+
+    def replace(self, organization: int, key: str) -> None:
+        """Give an organization, by position, another key; its old one is unknown from now on."""
+        self._digests[organization] = _digest(key.encode())
+
+    def owner(self, key: bytes) -> int | None:
+        """The position of the organization whose key it is; None for an unknown key.
+
+        Takes as long for a key that is nearly right as for any other, and for the last
+        organization as for the first.
+        """
+        digest, owner = _digest(key), None
+        for position, known in enumerate(self._digests):
+            if hmac.compare_digest(digest, known):
+                owner = position
+        return owner
+
+
+def _digest(key: bytes) -> bytes:
+    return sha256(key).digest()
+
+
+class OrganizationChanges(Combined):
+    """What is to be changed; what is left out stays, and null is no value but for the URL."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                given("maxConcurrentCalls"),
+                given("callingAllowed"),
+                given("regenerateApiKey"),
+                {"required": ["webhookUrl"]},
+            ]
+        }
+    )
+
+    max_concurrent_calls: Limit | None = Field(
+        default=None, description="A lower limit hangs up nobody.", examples=[20]
+    )
+    calling_allowed: Switch | None = Field(
+        default=None, description="Whether campaigns may be started."
+    )
+    webhook_url: Url | None = Field(
+        default=None,
+        description="Where results are sent from the next one on; null: nowhere.",
+        examples=["http://127.0.0.1:9000/hook"],
+    )
+    regenerate_api_key: Switch | None = Field(
+        default=None, description="true makes a new key; the old one is wrong at once."
+    )
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """Something is to be changed; null is a value of the URL alone."""
+        known = [field.alias or "" for field in cls.model_fields.values()]
+        if "webhookUrl" not in given and all(given.get(name) is None for name in known):
+            yield f"at least one of {', '.join(known)} must be given"
+
+    def make(self, dialler: Dialler) -> None:
+        """Make the changes that the engine knows of; none of them can fail."""
+        if self.max_concurrent_calls is not None:
+            dialler.set_limit(self.max_concurrent_calls)
+        if self.calling_allowed is not None:
+            dialler.set_calling_allowed(self.calling_allowed)
+        if "webhook_url" in self.model_fields_set:
+            dialler.set_webhook_url(self.webhook_url)
+
+
+_CAMPAIGN_SHIFT = 32  # a place is a campaign's position and a recipient or call of it
+
+
+class Account:
+    """One organization's agents, campaigns, recipients and calls, found by their ids."""
+
+    def __init__(self, simulation: Running, block: OrganizationBlock) -> None:
+        self.block = block
+        seed = simulation.log.world.seed
+        self.identifier = block.settings.id or organization_id(seed, block.position)
+        self._desks: list[CampaignDesk] = []
+        self._simulation = simulation
+        self._by_campaign_id: dict[str, CampaignDesk] = {}
+        self._recipients = IdIndex()
+        self._recipients_listed = 0
+        self._calls = IdIndex()
+        self._calls_listed: list[int] = []
+
+    @property
+    def desks(self) -> list[CampaignDesk]:
+        """The desks of all campaigns there are by now, in the order of the scenario."""
+        self._open_desks()
+        return self._desks
+
+    def _open_desks(self) -> None:
+        for position in range(len(self._desks), len(self.block.campaigns)):
+            campaign = self._simulation.campaign(self.block.position, position)
+            desk = CampaignDesk(self._simulation.log, campaign)
+            self._desks.append(desk)
+            self._calls_listed.append(0)
+            self._by_campaign_id[desk.identifier.lower()] = desk
+
+    @cached_property
+    def agents(self) -> bytes:
+        """The agents as a JSON array, newest first (interface, section 4.1)."""
+        seed, organization = self._simulation.log.world.seed, self.block.position
+        parts = [
+            agent_part(
+                agent.id or agent_id(seed, organization, position), agent.name, agent.params_schema
+            )
+            for position, agent in enumerate(self.block.settings.agents)
+        ]
+        return b"[%b]" % b",".join(reversed(parts))  # F4: the last in the file first
+
+    def campaign(self, identifier: str) -> CampaignDesk | None:
+        """The campaign of an id; None if there is none, or it was deleted (C8)."""
+        self._open_desks()
+        desk = self._by_campaign_id.get(identifier.lower())
+        return None if desk is None or desk.campaign.deleted else desk
+
+    def recipient(self, identifier: str) -> tuple[CampaignDesk, int] | None:
+        """The campaign and number of a recipient; None for one not listed any more (C8, D3)."""
+        found = self.uploaded(identifier)
+        if found is None or found[0].campaign.deleted or not found[0].is_listed(found[1]):
+            return None
+        return found
+
+    def uploaded(self, identifier: str) -> tuple[CampaignDesk, int] | None:
+        """The campaign and number of whoever was uploaded at any time."""
+        self._list_recipients()
+        place = self._recipients.find(identifier)
+        return None if place is None else self._at(place)
+
+    def call(self, identifier: str) -> tuple[CampaignDesk, int] | None:
+        """The campaign and position of a call, of a deleted campaign too (C8)."""
+        place = self._calls.find(identifier)
+        if place is None:
+            self._list_calls()
+            place = self._calls.find(identifier)
+        return None if place is None else self._at(place)
+
+    def _at(self, place: int) -> tuple[CampaignDesk, int]:
+        campaign, number = divmod(place, 1 << _CAMPAIGN_SHIFT)
+        return self._desks[campaign], number
+
+    def _list_recipients(self) -> None:
+        """Index the recipients of campaigns that have come since the last time."""
+        for position in range(self._recipients_listed, len(self.desks)):
+            desk = self._desks[position]
+            everybody = np.arange(desk.campaign.block.people.count, dtype=np.int64)
+            places = everybody | position << _CAMPAIGN_SHIFT
+            self._recipients.add(desk.recipient_ids(everybody), places)
+        self._recipients_listed = len(self.desks)
+
+    def _list_calls(self) -> None:
+        """Index the calls that have been created since the last time."""
+        for position, desk in enumerate(self.desks):
+            desk.catch_up()
+            new = np.arange(self._calls_listed[position], desk.calls, dtype=np.int64)
+            self._calls.add(desk.call_ids(new), new | position << _CAMPAIGN_SHIFT)
+            self._calls_listed[position] = desk.calls

@@ -1,0 +1,106 @@
+"""Campaigns as the control plane lists them, for Python.
+
+Webhooks as the control plane lists them, for Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from dialsim.engine.clock import instant_as_datetime
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import parse_instant
+from dialsim.interface.status import CampaignStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignRecord:
+    """A campaign as it stood when it was asked for; the interface itself hides `deleted` ones."""
+
+    id: str
+    organization: str
+    name: str
+    agent: str
+    status: CampaignStatus
+    deleted: bool
+    created_at: datetime
+    total_recipients: int
+
+    @classmethod
+    def read(cls, state: dict[str, Any]) -> Self:
+        """Read the state of a campaign as it is on the wire."""
+        return cls(
+            id=state["id"],
+            organization=state["organization"],
+            name=state["name"],
+            agent=state["agent"],
+            status=CampaignStatus(state["status"]),
+            deleted=state["deleted"],
+            created_at=instant_as_datetime(parse_instant(state["createdAt"])),
+            total_recipients=state["totalRecipients"],
+        )
+
+    @property
+    def full_name(self) -> str:
+        """The name with the organization's: `Acme/January`."""
+        return f"{self.organization}/{self.name}"
+
+
+def find(campaigns: Sequence[CampaignRecord], name: str) -> CampaignRecord:
+    """The campaign of a name or full name; raises DialsimError unless it is exactly one."""
+    found = [one for one in campaigns if one.full_name == name]
+    found = found or [one for one in campaigns if one.name == name]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(one.full_name for one in found or campaigns)
+    if found:
+        raise DialsimError(f"more than one campaign {name!r}; say which: {known}")
+    raise DialsimError(f"no campaign {name!r}; there are: {known}")
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRecord:
+    """A POST that was made, or a payload that was kept for want of a URL (W6).
+
+    `n` is its place in the list of all, from 1. `response` is an HTTP status, or "timeout",
+    "refused" or "broken"; None while there is none. `attempt` and `url` are None where the payload
+    was kept, `result` is 0 for the first result of a call, and `body` is decoded.
+    """
+
+    n: int
+    at: datetime
+    organization: str
+    campaign: str
+    campaign_id: str
+    call_id: str
+    result: int
+    attempt: int | None
+    url: str | None
+    status: Literal["delivered", "failed", "kept", "underWay"]
+    response: int | str | None
+    received: bool
+    resent: bool
+    body: dict[str, Any]
+
+    @classmethod
+    def read(cls, row: dict[str, Any]) -> Self:
+        """Read a row of the list as it is on the wire."""
+        return cls(
+            n=row["n"],
+            at=instant_as_datetime(parse_instant(row["at"])),
+            organization=row["organization"],
+            campaign=row["campaign"],
+            campaign_id=row["campaignId"],
+            call_id=row["callId"],
+            result=row["result"],
+            attempt=row["attempt"],
+            url=row["url"],
+            status=row["status"],
+            response=row["response"],
+            received=row["received"],
+            resent=row["resent"],
+            body=row["body"],
+        )

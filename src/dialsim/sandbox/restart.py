@@ -1,0 +1,201 @@
+"""Replay: a journal is begun for a new sandbox, and gone on with after a stop or a kill.
+
+A session: one sandbox from start to stop, with all that it holds of this machine.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from dialsim.engine.trace import Trace
+from dialsim.interface.errors import DialsimError, Refused
+from dialsim.results.result import Result
+from dialsim.sandbox.addresses import with_public_url
+from dialsim.sandbox.client.clock import ControlClient, RemoteClock
+from dialsim.sandbox.client.faults import RemoteFaults
+from dialsim.sandbox.commands import Command
+from dialsim.sandbox.core import POST, Exchange
+from dialsim.sandbox.http.server import ServerThread, address, listening
+from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, Subject
+from dialsim.scenario.loading import files_of, loads
+from dialsim.scenario.scenario import Scenario
+
+_COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
+
+
+def begin(path: Path, scenario: Scenario, seed: int | None = None) -> Exchange:
+    """A new sandbox that keeps a journal in a file, which must not be there yet."""
+    exchange = Exchange(scenario, seed)
+    exchange.journal = Journal.create(path, _subject(exchange))
+    return exchange
+
+
+def resume(path: Path) -> Exchange:
+    """The sandbox that a journal is of, as it stood when the last entry was kept.
+
+    It goes on with the journal. Raises JournalError for a journal that can't be used, among them
+    one that this version of dialsim does not replay to the state that it tells of.
+    """
+    journal = Journal.reopen(path)
+    try:
+        exchange, refused = _replay(journal)
+        exchange.outbox.restore()
+        if refused:
+            journal.take_back(exchange.step())
+        journal.settle()
+    except BaseException:
+        journal.close()
+        raise
+    exchange.journal = journal
+    return exchange
+
+
+def read(path: Path) -> Result:
+    """What has happened in the sandbox that a journal is of; the journal is left as it is."""
+    begun = time.perf_counter()
+    journal = Journal.read(path)
+    try:
+        trace = _replay(journal)[0].simulation.trace
+    finally:
+        journal.close()
+    return Result(trace, wall_seconds=round(time.perf_counter() - begun, 3))
+
+
+def check_same(path: Path, scenario: Scenario, seed: int | None) -> None:
+    """Raise JournalError unless the journal is of this scenario and seed."""
+    journal = Journal.read(path)
+    subject = journal.subject
+    journal.close()
+    served = with_public_url(scenario, _scenario(path, subject).service.public_url)
+    if (subject.digest, subject.seed) != (served.digest, scenario.seed if seed is None else seed):
+        raise JournalError(
+            f"{path} is the journal of another scenario, {subject.name} with seed {subject.seed}; "
+            "go on with that by naming no scenario, or name a new file"
+        )
+
+
+def _subject(exchange: Exchange) -> Subject:
+    scenario = exchange.scenario
+    origin = scenario.origin
+    if origin is None:
+        raise DialsimError("only scenarios from dialsim.load or dialsim.loads can have a journal")
+    return Subject(
+        text=origin.text,
+        name=origin.name,
+        overrides=origin.overrides,
+        seed=exchange.simulation.log.world.seed,
+        digest=scenario.digest,
+        files=files_of(scenario),
+    )
+
+
+def _scenario(path: Path, subject: Subject) -> Scenario:
+    scenario = loads(
+        subject.text, name=subject.name, overrides=subject.overrides, files=subject.files
+    )
+    if scenario.digest != subject.digest:
+        raise JournalError(f"{path}: this version of dialsim reads its scenario otherwise")
+    return scenario
+
+
+def _replay(journal: Journal) -> tuple[Exchange, bool]:
+    """The sandbox as the entries tell; whether the last one is a command that was refused.
+
+    A command is kept before it is carried out, and a sandbox may be killed before it has removed
+    one that was refused. Anywhere else what is in the journal was carried out.
+    """
+    subject = journal.subject
+    exchange = Exchange(_scenario(journal.path, subject), subject.seed)
+    at = exchange.simulation.at
+    refused: JournalError | None = None
+    for number, entry in enumerate(journal.entries(), 1):
+        if refused is not None:
+            raise refused
+        at = entry.at
+        try:
+            _carry_out(exchange, entry)
+        except (DialsimError, ValidationError) as error:
+            if not (isinstance(error, Refused) and journal.has_log):
+                raise _other_state(journal, number) from error
+            refused = _other_state(journal, number)  # unless it is the last entry
+        if entry.kind is Kind.STEP and entry.body != b"%d" % exchange.simulation.log.size():
+            raise _other_state(journal, number)
+    exchange.simulation.move_to(at)
+    return exchange, refused is not None
+
+
+def _carry_out(exchange: Exchange, entry: Entry) -> None:
+    simulation = exchange.simulation
+    if entry.at < simulation.at:
+        raise DialsimError("an entry lies before the one before it")
+    if entry.kind is Kind.POSTS:  # changes nothing of the calls: they need not be up to date
+        post = POST.validate_json(entry.body)
+        exchange.outbox.recorded(post)
+        exchange.faults.ended(post)
+        return
+    simulation.move_to(entry.at)
+    if entry.kind is Kind.COMMAND:
+        exchange.repeat(_COMMAND.validate_json(entry.body))
+
+
+def _other_state(journal: Journal, number: int) -> JournalError:
+    return JournalError(
+        f"{journal.path}: entry {number} doesn't lead to the state that the journal tells of; "
+        "it was made by another version of dialsim"
+    )
+
+
+class Session:
+    """The server's thread, and the client that asks it over HTTP."""
+
+    def __init__(self, scenario: Scenario, seed: int | None, port: int) -> None:
+        """Serve from now on; raises DialsimError where that can't be."""
+        listener = listening("127.0.0.1", port)
+        try:
+            self.url = address(listener)
+            self._exchange = Exchange(with_public_url(scenario, self.url), seed)
+            self._thread = ServerThread(self._exchange, listener)
+            self._thread.start()
+        except BaseException:
+            listener.close()
+            raise
+        self.client = ControlClient(self.url)
+        self.clock = RemoteClock(self.client)
+        self.faults = RemoteFaults(self.client)
+
+    @property
+    def at(self) -> int:
+        """The virtual instant (ms)."""
+        return self._exchange.simulation.at
+
+    @property
+    def api_keys(self) -> dict[str, str]:
+        """The API key of every organization, by its name."""
+        return {
+            account.block.name: self._exchange.api_key(account.block.position)
+            for account in self._exchange.accounts
+        }
+
+    def snapshot(self) -> Trace:
+        """What has happened so far, for keeps."""
+
+        def take() -> Trace:
+            return self._exchange.simulation.trace.snapshot()
+
+        return self._thread.ask(take)
+
+    def close(self) -> None:
+        """Stop serving; raises DialsimError if there was a fault of ours."""
+        self._thread.stop()
+        self.client.close()
+        if self._thread.failure is not None:
+            raise DialsimError(
+                f"the sandbox ended by itself: {self._thread.failure!r}"
+            ) from self._thread.failure
+        for fault in self._thread.faults:
+            raise DialsimError(
+                f"the sandbox had a fault of its own, please report it: {fault!r}"
+            ) from fault

@@ -1,0 +1,203 @@
+"""Every POST made and every payload kept, as rows that are made when they are asked for."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from pydantic import Field, JsonValue
+
+from dialsim.engine.identity import call_ids
+from dialsim.engine.post_log import PostKey
+from dialsim.interface.errors import Refused
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import InstantText, UuidText, WireModel
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
+from dialsim.results.run_view import Reading
+from dialsim.results.timeline import Position
+from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.outbox import Outbox
+from dialsim.webhooks.deliveries import urls
+from dialsim.webhooks.messages import moments
+from dialsim.webhooks.stream import CampaignStream, Stream
+
+Fate = Literal["delivered", "failed", "kept", "underWay"]
+
+
+class WebhookRow(WireModel):
+    """A POST of the webhook, or a payload that had no URL to go to and was kept."""
+
+    n: int = Field(description="Its place in the list, from 1; it stays.")
+    at: InstantText
+    organization: str = Field(description="Its name.")
+    campaign: str = Field(description="Its name.")
+    campaign_id: UuidText
+    call_id: UuidText
+    result: int = Field(
+        description="0: the call's first result; n: that of the campaign's n-th re-analysis."
+    )
+    attempt: int | None = Field(description="null where the payload was kept.")
+    url: str | None = Field(description="null where the payload was kept.")
+    status: Fate
+    response: int | str | None = Field(
+        description="An HTTP status, or timeout, refused or broken; null while there is none."
+    )
+    received: bool = Field(description="Whether a 2xx came back.")
+    resent: bool = Field(description="Whether somebody asked for it.")
+    body: dict[str, JsonValue]
+
+
+class _Told(NamedTuple):
+    """What a row of the list tells of: a notice of a campaign's part of the stream."""
+
+    place: Position
+    part: CampaignStream
+    notice: int
+
+    @property
+    def key(self) -> PostKey:
+        """The key of the result."""
+        ledger, call = self.part.ledger, int(self.part.notices.call[self.notice])
+        result = int(self.part.notices.result[self.notice])
+        return PostKey(*self.place, int(ledger.recipient[call]), int(ledger.call[call]), result)
+
+
+class _List(NamedTuple):
+    """The list as it was in some state."""
+
+    state: tuple[int, ...]
+    places: list[Position]
+    stream: Stream
+
+    def told(self, row: int) -> _Told:
+        """What a row tells of."""
+        place = int(self.stream.place[row])
+        notice = int(self.stream.posts.notice[row])
+        return _Told(self.places[place], self.stream.parts[place], notice)
+
+
+class WebhookTable:
+    """POSTs and kept payloads in the order in which they left, all organizations together.
+
+    New ones come behind the others. The list is read from the trace, anew when anything has
+    happened since it was last asked for.
+    """
+
+    def __init__(self, simulation: Running, outbox: Outbox) -> None:
+        self._simulation = simulation
+        self._outbox = outbox
+        self._kept: _List | None = None
+
+    def __len__(self) -> int:
+        return len(self._list().stream.posts)
+
+    def find(
+        self,
+        status: str | None = None,
+        place: Position | None = None,
+        call: tuple[int, int] | None = None,
+    ) -> NDArray[np.int64]:
+        """The rows (from 0) that are wanted; filters hold together, None stands for all.
+
+        `status` is a `Fate`, or a response as it is shown; `place` is a campaign's, and `call` a
+        recipient (from 0) of that campaign and the number (from 1) of a call.
+        """
+        _, places, stream = self._list()
+        chosen = np.ones(len(stream.posts), dtype=bool)
+        if status is not None:
+            chosen &= _having(stream.posts.response, status)
+        if place is not None:
+            chosen &= stream.place == places.index(place)
+        rows = np.flatnonzero(chosen)
+        if place is None or call is None:
+            return rows
+        part = stream.parts[places.index(place)]
+        told = part.notices.call[stream.posts.notice[rows]]
+        wanted = (part.ledger.recipient[told] == call[0]) & (part.ledger.call[told] == call[1])
+        found: NDArray[np.int64] = rows[wanted]
+        return found
+
+    def rows(self, rows: NDArray[np.int64]) -> list[WebhookRow]:
+        """Some rows (from 0)."""
+        bodies = self._list().stream.bodies(rows)
+        return [self._row(row, body) for row, body in zip(rows.tolist(), bodies, strict=True)]
+
+    def key(self, n: int) -> PostKey:
+        """The result that number `n` (from 1) of the list tells of; 404 if there is none."""
+        listed = self._list()
+        if not 1 <= n <= len(listed.stream.posts):
+            raise Refused(404, "WEBHOOK_NOT_FOUND", ["Webhook not found"])
+        return listed.told(n - 1).key
+
+    def body(self, key: PostKey) -> bytes:
+        """The body of a result that was sent, or kept."""
+        _, places, stream = self._list()
+        part = stream.parts[places.index(key[:2])]
+        call = int(part.ledger.first[key.recipient]) + key.call - 1
+        rows = (part.notices.call == call) & (part.notices.result == key.result)
+        return part.bodies(np.flatnonzero(rows))[0]
+
+    def _row(self, row: int, body: bytes) -> WebhookRow:
+        listed, world = self._list(), self._simulation.log.world
+        posts, told = listed.stream.posts, listed.told(row)
+        key, response = told.key, int(posts.response[row])
+        owner = world.organizations[key.organization]
+        campaign = owner.campaigns[key.campaign]
+        who, number = np.array([key.recipient]), np.array([key.call])
+        [call_id] = call_ids(world.seed, key.organization, key.campaign, who, number).tolist()
+        return WebhookRow(
+            n=row + 1,
+            at=format_instant(int(posts.at[row])),
+            organization=owner.name,
+            campaign=campaign.name,
+            campaign_id=campaign.id,
+            call_id=call_id.decode(),
+            result=key.result,
+            attempt=int(posts.number[row]) or None,
+            url=self._url(row, told),
+            status=_fate(response),
+            response=response if response > 0 else WORDS.get(response),
+            received=bool(posts.received[row]),
+            resent=bool(posts.resent[row]),
+            body=orjson.loads(body),
+        )
+
+    def _url(self, row: int, told: _Told) -> str | None:
+        """Where a POST went: to the URL of the result's first one, unless it was resent (W6)."""
+        trace, posts, notices = self._simulation.log, self._list().stream.posts, told.part.notices
+        if posts.response[row] == NOT_SENT:
+            return None
+        if posts.resent[row]:
+            sent = moments(trace, posts.at[[row]], posts.turn[[row]])
+        else:
+            sent = moments(trace, notices.sent_at[[told.notice]], notices.turn[[told.notice]])
+        return urls(trace, told.place[0], sent)[0]
+
+    def _list(self) -> _List:
+        log = self._simulation.log
+        state = (self._simulation.at, log.turn, log.size(), self._outbox.changes)
+        if self._kept is None or self._kept.state != state:
+            reading = Reading(self._simulation.trace)
+            self._kept = _List(state, [*reading.streams], reading.stream)
+        return self._kept
+
+
+def _fate(response: int) -> Fate:
+    if response == NOT_SENT:
+        return "kept"
+    if response == UNDER_WAY:
+        return "underWay"
+    return "delivered" if accepted(response) else "failed"
+
+
+def _having(responses: NDArray[np.int16], status: str) -> NDArray[np.bool_]:
+    """Which responses are of a status, as `WebhookTable.find` takes it."""
+    known = np.unique(responses)
+    fitting = [
+        code
+        for code in known.tolist()
+        if status in (_fate(code), WORDS.get(code), str(code) if code > 0 else None)
+    ]
+    return np.isin(responses, fitting)

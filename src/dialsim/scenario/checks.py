@@ -1,0 +1,597 @@
+"""What the parts of a scenario say of each other: names, ids, and references to them.
+
+The schedule requests of a scenario, read and checked by the interface's own rules (C9, C10).
+
+Remarks on a scenario: what is allowed, but may not be what its writer means.
+
+There is one sentence for each kind of thing, with the first places, however often it occurs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from dialsim.interface.agent import DEFAULT_VOICES
+from dialsim.interface.faults import Fault, ScheduleRejected
+from dialsim.interface.instants import LAST_INSTANT, format_instant, parse_instant_or_epoch
+from dialsim.interface.schedule import (
+    CallingAccount,
+    ScheduleRequest,
+    check_conditions,
+    read_schedule,
+)
+from dialsim.scenario.agent import Agent
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
+from dialsim.scenario.corrections import CURLY_QUOTES, is_curly_quoted
+from dialsim.scenario.document import Cursor, Node, NodePath, ScalarNode, SequenceNode, put
+from dialsim.scenario.error_text import behind, few, quoting, suggestion, unlike
+from dialsim.scenario.organization import Organization
+from dialsim.scenario.people_table import PeopleTable
+from dialsim.scenario.phones import PLAUSIBLE_TEXT, is_plausible, lacks_zero, national
+from dialsim.scenario.problems import Problem, Problems, Remark, told
+from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.timeline import check_fields
+from dialsim.scenario.units import era_fault, has_offset, instant_meant, parse_duration
+
+
+def check_references(root: Cursor, problems: Problems) -> None:
+    """Note names and ids that are not unique, and references to what is not there.
+
+    Looks at the document as written, so that it can be done whatever else is wrong with it.
+    """
+    organizations = list(root.at("organizations").items())
+    if root.at("organizations").value == []:
+        problems.add(root.at("organizations"), "must not be empty: one organization, at least")
+    _check_unique(organizations, "name", problems)
+    _check_unique(organizations, "apiKey", problems)
+    for noun in ("", "agents", "campaigns"):
+        blocks = [b for o in organizations for b in (o.at(noun).items() if noun else (o,))]
+        _check_unique(blocks, "id", problems, same=str.lower)
+    _check_unique(list(root.at("voices").items()), "voiceKey", problems)
+    behaviours = {"default", *(name for name, _ in root.at("behaviours").entries())}
+    voices = voice_keys(root)
+    for organization in organizations:
+        _check_organization(organization, behaviours, voices, problems)
+
+
+def voice_keys(root: Cursor) -> frozenset[str]:
+    """The keys of the document's voice catalog."""
+    if not root.at("voices").exists:
+        return frozenset(voice.voice_key for voice in DEFAULT_VOICES)
+    return frozenset(_listed_texts(root.at("voices"), "voiceKey"))
+
+
+def _check_organization(
+    organization: Cursor, behaviours: Collection[str], voices: Collection[str], problems: Problems
+) -> None:
+    agents, campaigns = organization.at("agents"), organization.at("campaigns")
+    for blocks in (agents, campaigns):
+        _check_unique(list(blocks.items()), "name", problems)
+    _check_unique(list(organization.at("sipAccounts").items()), "id", problems, same=str.lower)
+    agent_names, campaign_names = _names(agents), _names(campaigns)
+    for agent in agents.items():
+        _check_known(agent.at("behaviour"), behaviours, "behaviour", problems)
+        _check_known(agent.at("voiceKey"), voices, "voice", problems)
+    for campaign in campaigns.items():
+        _check_known(campaign.at("agent"), agent_names, "agent of this organization", problems)
+    for action in organization.at("timeline").items():
+        check_fields(action, problems)
+        _check_known(
+            action.at("campaign"), campaign_names, "campaign of this organization", problems
+        )
+        _check_known(action.at("agent"), agent_names, "agent of this organization", problems)
+        _check_known(action.at("behaviour"), behaviours, "behaviour", problems)
+
+
+def _listed_texts(blocks: Cursor, key: str) -> Iterator[str]:
+    for block in blocks.items():
+        text = block.at(key).text
+        if text is not None:
+            yield text
+
+
+def _names(blocks: Cursor) -> frozenset[str] | None:
+    """The names of blocks; None if they can't be known, as a name is missing or no text."""
+    items = list(blocks.items())
+    names = frozenset(_listed_texts(blocks, "name"))
+    listed = isinstance(blocks.node, SequenceNode) or not blocks.exists
+    return names if listed and all(item.at("name").text for item in items) else None
+
+
+def _check_known(
+    reference: Cursor, known: Collection[str] | None, noun: str, problems: Problems
+) -> None:
+    name = reference.text
+    if name is None or known is None or name in known:
+        return
+    near = get_close_matches(name, known, n=1)
+    if near:
+        hint = f"; did you mean {near[0]}?"
+    else:
+        hint = f"; known here: {', '.join(sorted(known))}" if known else "; there is none"
+    problems.add(reference, f'"{name}" is no {noun}{hint}')
+
+
+def _check_unique(
+    blocks: list[Cursor],
+    key: str,
+    problems: Problems,
+    same: Callable[[str], str] = str,
+) -> None:
+    first: dict[str, Cursor] = {}
+    for block in blocks:
+        text = block.at(key).text
+        if text is None:
+            continue
+        earlier = first.setdefault(same(text), block)
+        if earlier is not block:
+            path = ".".join(map(str, earlier.path))
+            problems.add(block.at(key), f'"{text}" must be unique, but {path} has it too')
+
+
+_UNKNOWN = re.compile(r"(?:[\w.]*\.)?property .* should not exist", re.DOTALL)
+_OWN_PATH = re.compile(r"(?:each value in )?[a-z][\w.]* (?:must|should not) ")
+_DATE = "must be a valid ISO 8601 date string"
+_EXAMPLE = "2026-01-05T09:00:00+07:00"
+_EXAMPLES = (("must be HH:MM", "09:00"), (_DATE, "2026-01-05T02:00:00Z"))
+INSTANTS = ("startDateTime", "endDateTime")
+"""The fields of a schedule request that hold instants."""
+
+
+def read_schedules(
+    root: Cursor, problems: Problems
+) -> Iterator[tuple[Cursor, ScheduleRequest | None]]:
+    """Each schedule request of a document, with the place of its body.
+
+    Bodies that fail steps 1 or 4 of the interface's checks are noted, in its words, and None.
+    """
+    voices = voice_keys(root)
+    for organization in root.at("organizations").items():
+        account = _account(organization)
+        for _, body in _bodies(organization):
+            yield body, _read(body, account, voices, root, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class BareInstant:
+    """An instant of a schedule request that is written without an offset, and `at`, in ms.
+
+    `campaign` is the name as in `January of Acme`.
+    """
+
+    campaign: str
+    field: str
+    text: str
+    at: int
+
+
+def bare_instants(root: Cursor) -> Iterator[BareInstant]:
+    """The instants of a good document's schedule requests that are UTC for want of an offset.
+
+    Those before 1970 are left out: they are past in either reading.
+    """
+    for organization in root.at("organizations").items():
+        for campaign, body in _bodies(organization):
+            for field in INSTANTS:
+                text = body.at(field).text
+                at = 0 if text is None or has_offset(text) else parse_instant_or_epoch(text)
+                if text is not None and at > 0:
+                    name = f"{campaign} of {organization.at('name').text}"
+                    yield BareInstant(name, field, text, at)
+
+
+def _bodies(organization: Cursor) -> Iterator[tuple[str, Cursor]]:
+    """Each schedule request of an organization, with the name of the campaign that it is for."""
+    for campaign in organization.at("campaigns").items():
+        if campaign.at("schedule").exists:
+            yield campaign.at("name").text or "", campaign.at("schedule")
+    for action in organization.at("timeline").items():
+        if action.at("body").exists:
+            yield action.at("campaign").text or "", action.at("body")
+
+
+def _account(organization: Cursor) -> CallingAccount:
+    """What requests may ask of an organization, as far as its block can be read."""
+    numbers = [number.text for number in organization.at("callerIds").items()]
+    accounts = {
+        account.at("id").text or "": {
+            caller.at("id").text or "": caller.at("number").text or ""
+            for caller in account.at("callerIds").items()
+        }
+        for account in organization.at("sipAccounts").items()
+    }
+    alert = organization.at("duplicateCallAlert").exists
+    return CallingAccount(frozenset(text for text in numbers if text), accounts, alert)
+
+
+def _read(
+    body: Cursor,
+    account: CallingAccount,
+    voices: Collection[str],
+    root: Cursor,
+    problems: Problems,
+) -> ScheduleRequest | None:
+    values, sound = _in_common_era(body, problems)
+    try:
+        request = read_schedule(values)
+        check_conditions(request, account, voices)
+    except ScheduleRejected as rejected:
+        for fault in rejected.faults:
+            problems.note(_problem(fault, body, root))
+        return None
+    return request if sound else None
+
+
+def _in_common_era(body: Cursor, problems: Problems) -> tuple[object, bool]:
+    """The body with Buddhist years as they are meant, and whether it has none.
+
+    Each is noted, and everything else is then checked as if it were right.
+    """
+    values = body.value
+    faults = dict(era_faults(values))
+    for name, says in faults.items():
+        written = body.at(name)
+        problems.add(written, says)
+        text = written.text or ""
+        put(values, (name,), instant_meant(text) or text)
+    return values, not faults
+
+
+def era_faults(body: object) -> Iterator[tuple[str, str]]:
+    """Each instant of a schedule request that has a Buddhist year, and what it is told."""
+    for name in INSTANTS:
+        text = body.get(name) if isinstance(body, Mapping) else None
+        says = era_fault(text) if isinstance(text, str) else None
+        if says is not None:
+            yield name, says
+
+
+def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
+    """A fault behind the path of its body: `….schedule.maxAttempts must not be less than 1`.
+
+    The texts begin with their own path and go on with a point, as in class-validator's nested
+    messages (C10); those of the conditions that name no field stand behind a colon.
+    """
+    culprit = body.at(*fault.path)
+    if not fault.path:
+        return told(body.place, body.path, unlike("must be a mapping of keys", body))
+    unknown = _UNKNOWN.fullmatch(fault.message) is not None
+    where = ".".join(map(str, body.path))
+    join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
+    hint = suggestion(culprit.path, root) if unknown else _advice(fault, culprit)
+    if unknown:
+        culprit = replace(culprit, place=culprit.key_place)
+    return behind(where + join, fault.message + hint, culprit)
+
+
+def _advice(fault: Fault, culprit: Cursor) -> str:
+    """What to do where a text of the interface leaves that open in a file."""
+    if fault.message.endswith("must be a string"):
+        return quoting(culprit)
+    if isinstance(culprit.node, ScalarNode) and isinstance(culprit.value, int | float):
+        for text, example in _EXAMPLES:
+            if text in fault.message:
+                return f'; put it in quotes, such as "{example}"'
+    if _DATE in fault.message and culprit.text is not None:
+        meant = instant_meant(culprit.text)
+        return f"; write {meant}" if meant else f", such as {_EXAMPLE}"
+    if culprit.path[-1] == "dayOfWeek":
+        return "; it is a whole number from 1, Monday, to 7, Sunday"
+    if culprit.path[-1] == "retryInterval" and culprit.text is not None:
+        try:
+            return f"; it is in milliseconds, here {parse_duration(culprit.text)}"
+        except ValueError:
+            pass
+    return ""
+
+
+_THAI_MS = 7 * 3_600_000
+_SHOWN = 3
+
+
+def remarks_on(scenario: Scenario, root: Cursor) -> tuple[Remark, ...]:
+    """Plain sentences on a good scenario and the document that it was read from."""
+    owned = (
+        Remark(text, position)
+        for position, organization in enumerate(scenario.organizations)
+        for text in _on_organization(scenario, organization)
+    )
+    return (*map(Remark, _on_document(root)), *owned)
+
+
+def remarks_on_campaign(
+    scenario: Scenario, organization: Organization, campaign: Campaign
+) -> Iterator[str]:
+    """Plain sentences on a good campaign, its recipients above all."""
+    where = f"Campaign {campaign.name} of {organization.name}"
+    agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
+    yield from _on_params(where, campaign, agent)
+    yield from _on_segments(where, scenario, organization, campaign)
+    recipients = campaign.recipients
+    if isinstance(recipients, GeneratedRecipients):
+        return
+    if isinstance(recipients, RecipientsFile):
+        tels: Sequence[str] = recipients.table.tels
+    else:
+        tels = [person.tel for person in recipients]
+    place = _places(campaign)
+    yield from _on_duplicates(where, tels)
+    yield from _on_spellings(where, tels, place)
+    if isinstance(recipients, RecipientsFile):
+        yield from _on_dropped_zeros(where, tels)
+        yield from _on_curly_cells(where, recipients.table, place)
+    yield from _on_numbers(where, tels, isinstance(recipients, RecipientsFile), place)
+
+
+# -- the document ---------------------------------------------------------------------------------
+
+
+def _on_document(root: Cursor) -> Iterator[str]:
+    bare = list(bare_instants(root))
+    if bare:
+        readings = [
+            f"{one.field} {one.text} of campaign {one.campaign} is "
+            f"{_time(one.at + _THAI_MS)} in Thai time, not {_time(one.at)}"
+            for one in bare[:_SHOWN]
+        ]
+        example = format_instant(bare[0].at).replace(".000Z", "Z").replace("Z", "+07:00")
+        yield (
+            "Without an offset an instant of a schedule is UTC, as in the interface: "
+            f"{few(readings, len(bare), '; ')}. For Thai time write +07:00 behind it: {example}."
+        )
+    curly = [
+        f"{text} ({'.'.join(map(str, path))})"
+        for text, path in _texts(root.node, ())
+        if is_curly_quoted(text)
+    ]
+    if curly:
+        yield (
+            f"Curly quotes are part of {few(curly[:_SHOWN], len(curly))}: what is meant as quotes "
+            'in YAML must be straight, ".'
+        )
+
+
+def _time(instant: int) -> str:
+    """`2026-01-05 09:00`, with seconds where there are any."""
+    date, time = format_instant(min(instant, LAST_INSTANT)).removesuffix("Z").split("T")
+    return f"{date} {time.removesuffix('.000').removesuffix(':00')}"
+
+
+def _texts(node: Node | None, path: NodePath) -> Iterator[tuple[str, NodePath]]:
+    """Every text of a document, keys included, and where it stands."""
+    if node is None:
+        return
+    if isinstance(node, ScalarNode):
+        if isinstance(node.value, str):
+            yield node.value, path
+    elif isinstance(node, SequenceNode):
+        for index, item in enumerate(node.items):
+            yield from _texts(item, (*path, index))
+    else:
+        for key, entry in node.entries.items():
+            yield key, (*path, key)
+            yield from _texts(entry.node, (*path, key))
+
+
+# -- organizations and agents ---------------------------------------------------------------------
+
+
+def _on_organization(scenario: Scenario, organization: Organization) -> Iterator[str]:
+    for agent in organization.agents:
+        yield from _on_agent(organization, agent)
+    for campaign in organization.campaigns:
+        yield from remarks_on_campaign(scenario, organization, campaign)
+
+
+def _on_agent(organization: Organization, agent: Agent) -> Iterator[str]:
+    where = f"Agent {agent.name} of {organization.name}"
+    if agent.caller_id is not None and agent.caller_id not in organization.caller_ids:
+        yield (
+            f"{where} calls from {agent.caller_id}, "
+            "which is not among the organization's callerIds."
+        )
+    analysis = agent.analysis
+    if analysis is not None and analysis.version == "v2" and "error" in analysis.fields:
+        yield (
+            f"{where} has an analysis field error: clients know by a field of that name that there "
+            "was no analysis, and take each of its results for a fallback result (A3)."
+        )
+
+
+# -- campaigns ------------------------------------------------------------------------------------
+
+
+def _on_params(where: str, campaign: Campaign, agent: Agent) -> Iterator[str]:
+    unknown = [
+        name
+        for name in _param_names(campaign)
+        if agent.params_schema is not None
+        and name not in agent.params_schema
+        and not name.startswith("metadata__")
+    ]
+    if unknown:
+        yield (
+            f"{where} has agentParams that the paramsSchema of {agent.name} does not name: "
+            f"{', '.join(unknown)}."
+        )
+
+
+def _param_names(campaign: Campaign) -> Sequence[str]:
+    recipients = campaign.recipients
+    if isinstance(recipients, RecipientsFile):
+        return list(recipients.table.params)
+    if isinstance(recipients, GeneratedRecipients):
+        return list(recipients.agent_params)
+    return list(dict.fromkeys(name for person in recipients for name in person.agent_params))
+
+
+def _on_segments(
+    where: str, scenario: Scenario, organization: Organization, campaign: Campaign
+) -> Iterator[str]:
+    """Segments that the agent's behaviours do not name, where they, or others, name any.
+
+    Where nobody names them, segments are there for the tables.
+    """
+    own = _behaviours(organization, campaign)
+    known = [name for key in own for name in scenario.behaviours[key].answered_odds.by_segment]
+    others = {
+        name: key
+        for key, behaviour in scenario.behaviours.items()
+        for name in behaviour.answered_odds.by_segment
+    }
+    unknown = [
+        name for name in _segments(campaign) if name not in known and (known or name in others)
+    ]
+    if not unknown:
+        return
+    told = []
+    for name in unknown[:_SHOWN]:
+        hint = _nearest(name, known)
+        if name in others:
+            hint = f"; behaviour {others[name]} does"
+        told.append(f"{name} ({_size(name, campaign)}{hint})")
+    yield (
+        f"{where}: bySegment of behaviour {few(own, len(own))} does not name "
+        f"{few(told, len(unknown))}; they answer as if they had no segment. If "
+        f"that is meant, say so there: {unknown[0]}: 1."
+    )
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    plain = {other.strip().casefold(): other for other in known}
+    near = get_close_matches(name.strip().casefold(), plain, n=1)
+    return f"; did you mean {plain[near[0]]}?" if near else ""
+
+
+def _behaviours(organization: Organization, campaign: Campaign) -> list[str]:
+    """The behaviours that a campaign's agent has at some time."""
+    agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
+    later = [
+        action.behaviour
+        for action in organization.timeline
+        if action.action == "setBehaviour" and action.agent == agent.name and action.behaviour
+    ]
+    return list(dict.fromkeys([agent.behaviour, *later]))
+
+
+def _segments(campaign: Campaign) -> Iterable[str]:
+    """The segments of a campaign, in order of appearance."""
+    recipients = campaign.recipients
+    if isinstance(recipients, GeneratedRecipients):
+        return recipients.segments or ()
+    if isinstance(recipients, RecipientsFile):
+        return recipients.table.segments.texts
+    return dict.fromkeys(person.segment for person in recipients if person.segment is not None)
+
+
+def _size(segment: str, campaign: Campaign) -> str:
+    """How many people are in a segment of a campaign, and where the first one is."""
+    recipients = campaign.recipients
+    if isinstance(recipients, GeneratedRecipients):
+        return f"a share of {(recipients.segments or {})[segment]:g}"
+    if isinstance(recipients, RecipientsFile):
+        code, codes = recipients.table.segments.texts[segment], recipients.table.segments.codes
+        count, first = codes.count(code), codes.index(code)
+    else:
+        column = [person.segment for person in recipients]
+        count, first = column.count(segment), column.index(segment)
+    people = "1 recipient" if count == 1 else f"{count:,} recipients, the first"
+    return f"{people} in {_places(campaign)(first)}"
+
+
+# -- recipients -----------------------------------------------------------------------------------
+
+
+def _places(campaign: Campaign) -> Callable[[int], str]:
+    """How the recipient at an index is found: `people.csv:5`, or `recipients.3` in the scenario."""
+    recipients = campaign.recipients
+    if isinstance(recipients, RecipientsFile):
+        file, lines = recipients.file, recipients.table.lines
+        return lambda row: f"{file}:{lines[row]}"
+    return lambda row: f"recipients.{row}"
+
+
+def _on_duplicates(where: str, tels: Sequence[str]) -> Iterator[str]:
+    repeats = len(tels) - len(set(tels))
+    if not repeats:
+        return
+    tel, times = Counter(tels).most_common(1)[0]
+    if repeats == times - 1:
+        yield f"{where} has {tel} {times} times; each of these recipients is called."
+    else:
+        yield (
+            f"{where} has {repeats:,} recipients whose number another recipient before them has "
+            f"({tel} {times} times, for instance); each of them is called."
+        )
+
+
+def _on_spellings(where: str, tels: Sequence[str], place: Callable[[int], str]) -> Iterator[str]:
+    if all(tel[0] == "0" for tel in tels):
+        return
+    spellings = dict.fromkeys(tels)
+    foreign = {tel: number for tel in spellings if (number := national(tel)) != tel}
+    ways = Counter(foreign.values())
+    numbers = [number for number, count in ways.items() if count > 1 or number in spellings]
+    if not numbers:
+        return
+    example = [tel for tel in spellings if foreign.get(tel, tel) == numbers[0]]
+    shown = [f"{tel} ({place(tels.index(tel))})" for tel in example[:_SHOWN]]
+    many = "a number" if len(numbers) == 1 else f"{len(numbers):,} numbers"
+    yield (
+        f"{where} has {many} in more than one spelling, such as {few(shown, len(example))}; each "
+        "of these recipients is called."
+    )
+
+
+def _on_dropped_zeros(where: str, tels: Sequence[str]) -> Iterator[str]:
+    """Thai numbers have 9 or 10 digits, the first of them 0, which spreadsheets take away."""
+    bare = [tel for tel in tels if lacks_zero(tel)]
+    if bare:
+        yield (
+            f"{where} calls {bare[0]}{f' and {len(bare) - 1:,} more' if bare[1:] else ''}: has a "
+            "spreadsheet dropped the 0 in front? It keeps the 0 in a column of text."
+        )
+
+
+def _on_numbers(
+    where: str, tels: Sequence[str], told: bool, place: Callable[[int], str]
+) -> Iterator[str]:
+    """Numbers that nobody can have; those that lack a 0 may have been `told` before."""
+    odd = [
+        row
+        for row, tel in enumerate(tels)
+        if not is_plausible(tel) and not (told and lacks_zero(tel))
+    ]
+    if odd:
+        shown = [f"{tels[row]} ({place(row)})" for row in odd[:_SHOWN]]
+        many = "a number" if len(odd) == 1 else f"{len(odd):,} numbers"
+        yield (
+            f"{where} calls {many} of no plausible length or prefix: {few(shown, len(odd))}. "
+            f"{PLAUSIBLE_TEXT}."
+        )
+
+
+def _on_curly_cells(where: str, table: PeopleTable, place: Callable[[int], str]) -> Iterator[str]:
+    columns: list[Sequence[object]] = [table.names, *table.params.values()]
+    found = [
+        (row, cell)
+        for column in columns
+        for row, cell in enumerate(column)
+        if isinstance(cell, str) and cell[0] in CURLY_QUOTES and is_curly_quoted(cell)
+    ]
+    segments = table.segments
+    found += [
+        (segments.codes.index(code), text)
+        for text, code in segments.texts.items()
+        if is_curly_quoted(text)
+    ]
+    if found:
+        cells = [f"{cell} ({place(row)})" for row, cell in sorted(found)[:_SHOWN]]
+        yield (
+            f"{where}: curly quotes are part of {few(cells, len(found))}: what is meant as quotes "
+            'in a CSV must be straight, ".'
+        )

@@ -1,0 +1,500 @@
+"""The tree of a YAML document: values with their places, and a cursor that walks it safely.
+
+Files of text: their bytes, and the bytes as UTF-8, with errors that say what to do.
+
+Where the files are that a scenario names: on the disk, or kept beside the scenario's text.
+
+YAML's own complaints in words that tell a planner what to do.
+
+YAML 1.2 text as a tree with places: strict about keys, bounded in depth and expansion.
+
+The tree is built from the parser's events rather than by `yaml.compose`, which recurses: a hundred
+thousand brackets make its C version crash the interpreter.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from collections.abc import Mapping as Plain
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import yaml
+
+from dialsim.scenario.problems import Problem, Problems, ScenarioError, told
+
+DEEPEST = 50
+"""Levels of nesting; a scenario needs about ten."""
+
+NodePath: TypeAlias = tuple[str | int, ...]
+Leaf: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: a file's name with line and column from 1, or an override."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ScalarNode:
+    """A value without parts; `text` is as it stands in the file, `value` what YAML makes of it."""
+
+    place: Place
+    text: str
+    value: Leaf
+
+
+@dataclass(slots=True, eq=False)
+class SequenceNode:
+    """A list."""
+
+    place: Place
+    items: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A key's place, and the node under it."""
+
+    place: Place
+    node: Node
+
+
+@dataclass(slots=True, eq=False)
+class MappingNode:
+    """A block of keys; keys are their texts, so that `9` and `"9"` are one."""
+
+    place: Place
+    entries: dict[str, Entry] = field(default_factory=dict)
+
+
+Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
+
+
+def plain(node: Node) -> object:
+    """The values of a tree as dicts, lists and scalars, as JSON would have them."""
+    if isinstance(node, ScalarNode):
+        return node.value
+    if isinstance(node, SequenceNode):
+        return [plain(item) for item in node.items]
+    return {key: plain(entry.node) for key, entry in node.entries.items()}
+
+
+def planted(value: object, place: Place, level: int = 0) -> Node:
+    """The tree of plain values, all of it at one place; the reverse of `plain`.
+
+    Raises ScenarioError where they are nested too deeply.
+    """
+    if level > DEEPEST:
+        says = f"is nested more than {DEEPEST} levels deep"
+        raise ScenarioError([told(place, (), says)])
+    if isinstance(value, Plain):
+        parts = {str(key): planted(part, place, level + 1) for key, part in value.items()}
+        return MappingNode(place, {key: Entry(place, part) for key, part in parts.items()})
+    if isinstance(value, list | tuple):
+        return SequenceNode(place, [planted(item, place, level + 1) for item in value])
+    leaf = value if isinstance(value, str | int | float | None) else repr(value)
+    return ScalarNode(place, _written(leaf), leaf)
+
+
+def _written(leaf: Leaf) -> str:
+    """A value as YAML and JSON write it."""
+    names = {None: "null", True: "true", False: "false"}
+    return names[leaf] if leaf is None or isinstance(leaf, bool) else str(leaf)
+
+
+def put(values: object, path: NodePath, value: object) -> None:
+    """Replace what stands at `path` in the plain values of a tree; the path must be there."""
+    *parents, last = path
+    for key in parents:
+        values = values[key]  # type: ignore[index]
+    values[last] = value  # type: ignore[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A position in a tree that may or may not be there; `place` is then the nearest parent's."""
+
+    node: Node | None
+    path: NodePath
+    place: Place
+    key_place: Place
+
+    @classmethod
+    def root(cls, node: Node) -> Cursor:
+        """The cursor at the top of a document."""
+        return cls(node, (), node.place, node.place)
+
+    def at(self, *keys: str | int) -> Cursor:
+        """The position that the keys and indexes lead to, there or not."""
+        cursor = self
+        for key in keys:
+            cursor = cursor._child(key)
+        return cursor
+
+    def _child(self, key: str | int) -> Cursor:
+        node, path = self.node, (*self.path, key)
+        if isinstance(node, MappingNode) and str(key) in node.entries:
+            entry = node.entries[str(key)]
+            return Cursor(entry.node, path, entry.node.place, entry.place)
+        if isinstance(node, SequenceNode) and isinstance(key, int) and key < len(node.items):
+            item = node.items[key]
+            return Cursor(item, path, item.place, item.place)
+        return Cursor(None, path, self.place, self.place)
+
+    def items(self) -> Iterator[Cursor]:
+        """The items, if this is a list."""
+        if isinstance(self.node, SequenceNode):
+            for index in range(len(self.node.items)):
+                yield self._child(index)
+
+    def entries(self) -> Iterator[tuple[str, Cursor]]:
+        """The keys and what is under them, if this is a mapping."""
+        if isinstance(self.node, MappingNode):
+            for key in self.node.entries:
+                yield key, self._child(key)
+
+    @property
+    def exists(self) -> bool:
+        """Whether something stands here; null counts as nothing."""
+        return not (self.node is None or (isinstance(self.node, ScalarNode) and self.value is None))
+
+    @property
+    def value(self) -> object:
+        """The plain value here, None if there is nothing."""
+        return None if self.node is None else plain(self.node)
+
+    @property
+    def text(self) -> str | None:
+        """The text here, None if there is something else."""
+        value = self.node.value if isinstance(self.node, ScalarNode) else None
+        return value if isinstance(value, str) else None
+
+
+_ZIP = b"PK\x03\x04"
+
+
+def read_bytes(path: Path, shown: str) -> bytes:
+    """The bytes of a file; raises ScenarioError, with `shown` as its name, if there are none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        says = "there is no such file"
+    except IsADirectoryError:
+        says = "this is a folder, not a file"
+    except PermissionError:
+        says = "this file may not be read (permission denied)"
+    except (OSError, ValueError) as error:
+        says = f"this file can't be read: {getattr(error, 'strerror', None) or error}"
+    raise ScenarioError([Problem(shown, None, None, "", says)])
+
+
+def decoded(content: bytes, shown: str) -> str:
+    """The text of a UTF-8 file, without its byte order mark if it has one.
+
+    Raises ScenarioError with the place of the first byte that is not UTF-8.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ScenarioError([Problem(shown, 1, 1, "", "this is UTF-16; save it as UTF-8")])
+    if content.startswith(_ZIP):
+        says = "this is a zip file, as Excel workbooks are; save it as text (in Excel: CSV UTF-8)"
+        raise ScenarioError([Problem(shown, 1, 1, "", says)])
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+        line = before.count("\n") + 1
+        column = len(before) - before.rfind("\n")
+        byte = content[len(content) - len(error.object) + error.start]
+        says = f"byte 0x{byte:02X} is not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
+        raise ScenarioError([Problem(shown, line, column, "", says)]) from None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFolder:
+    """The folder at `path`; files in `kept`, by the names that the scenario uses, come from there.
+
+    `taken` collects what has been read.
+    """
+
+    path: Path
+    kept: Mapping[str, bytes] = field(default_factory=dict)
+    taken: dict[str, bytes] = field(default_factory=dict)
+
+    def shown(self, name: str) -> str:
+        """How errors name a file."""
+        return str(self.path / name)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file; raises ScenarioError if there are none."""
+        content = self.kept.get(name)
+        if content is None:
+            content = read_bytes(self.path / name, self.shown(name))
+        self.taken[name] = content
+        return content
+
+
+_TEXTS = (
+    (
+        "mapping values are not allowed",
+        "a second colon in one line: put the text in quotes, or begin a new line for the next key",
+    ),
+    ("found unexpected end of stream", "a quote is opened in this text and never closed"),
+    ("expected ',' or ']'", "a comma or the closing ] of the list is missing before this"),
+    ("expected ',' or '}'", "a comma or the closing } of the mapping is missing before this"),
+    ("could not find expected ':'", "a key without its colon: write key: value"),
+    (
+        "did not find expected key",
+        "no key is possible here: a quote above is not closed, or this is not in line with a key",
+    ),
+    ("block collections are not allowed", "a block can't begin in the middle of a line"),
+    ("block sequence entries are not allowed", "a list can't begin in the middle of a line"),
+    (
+        "did not find expected '-' indicator",
+        "this is in line with the - of a list item: give it one - too, or indent it further",
+    ),
+    (
+        "found unknown escape character",
+        r"an unknown escape in double quotes: use single quotes, or \\ for a backslash",
+    ),
+    ("did not find expected node content", "a value is missing here"),
+    (
+        "found character that cannot start any token",
+        "a text that begins with CHAR must be in quotes",
+    ),
+    (
+        "did not find expected <document start>",
+        "this is indented less than the first line, or stands behind the end of the document",
+    ),
+)
+
+
+def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
+    """What a syntax error means for whoever wrote `text`; YAML's own words if none fit better."""
+    problem, mark = error.problem or "", error.problem_mark
+    line = text.splitlines()[mark.line] if mark and mark.line < text.count("\n") + 1 else ""
+    char = line[mark.column : mark.column + 1] if mark else ""
+    if char == "\t" or "'\\t'" in problem:
+        return "a tab is not allowed here: indent by spaces"
+    for key, says in _TEXTS:
+        if key in problem:
+            return f"not valid YAML: {says.replace('CHAR', char)}"
+    return f"not valid YAML: {problem}"
+
+
+MOST_EXPANDED = 100_000
+"""Nodes that aliases may add by repeating what an anchor names."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_SPECIAL: dict[str, Leaf] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+    **{sign + inf: float("inf") for sign in ("", "+") for inf in (".inf", ".Inf", ".INF")},
+    **{"-" + inf: float("-inf") for inf in (".inf", ".Inf", ".INF")},
+}
+_NO_TEXT = "must not have a list or a mapping as a key"
+_TAG = "tag:yaml.org,2002:"
+_HIGH, _LOW = r"\\u(d[89ab][0-9a-f]{2})", r"\\u(d[c-f][0-9a-f]{2})"
+_SURROGATES = re.compile(rf"(?<!\\)((?:\\\\)*){_HIGH}{_LOW}", re.IGNORECASE)
+_INDENTING_TABS = re.compile(r"^[ \t]*\t[ \t]*", re.MULTILINE)
+
+
+def parse_yaml(text: str, file: str, problems: Problems) -> Node:
+    """The tree of the one YAML document in `text`; `file` is what its places are to name.
+
+    Duplicate keys and the like are noted in `problems`. Raises ScenarioError, with all problems
+    noted so far, if there is no such document or its syntax is wrong.
+    """
+    control = _CONTROL.search(text)
+    if control is not None:
+        line = text.count("\n", 0, control.start()) + 1
+        column = control.start() - text.rfind("\n", 0, control.start())
+        says = f"the control character U+{ord(control.group()):04X} is not allowed in YAML"
+        problems.fail(told(Place(file, line, column), (), says))
+    if text.lstrip()[:1] in {"{", "["}:
+        text = _json_for_libyaml(text)
+    composer = _Composer(file, problems)
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            composer.take(event)
+    except yaml.MarkedYAMLError as error:
+        place = _place(file, error.problem_mark or error.context_mark)
+        problems.fail(told(place, (), reworded(error, text)))
+    if composer.document is None:
+        problems.fail(told(Place(file, 1, 1), (), "there is nothing in this file"))
+    return composer.document
+
+
+def _json_for_libyaml(text: str) -> str:
+    """JSON without the two things of it that libyaml refuses: indenting tabs, surrogate pairs."""
+    text = _INDENTING_TABS.sub(lambda tabs: " " * len(tabs.group()), text)
+    return _SURROGATES.sub(_code_point, text)
+
+
+def _code_point(pair: re.Match[str]) -> str:
+    """The two escapes of a surrogate pair as the one that YAML has for it."""
+    high, low = int(pair[2], 16), int(pair[3], 16)
+    return f"{pair[1]}\\U{0x10000 + ((high & 0x3FF) << 10 | low & 0x3FF):08X}"
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection that is being read: its anchor, the key whose value is awaited, its size."""
+
+    node: MappingNode | SequenceNode
+    anchor: str | None
+    key: tuple[str, Place] | None = None
+    size: int = 1
+    expecting_key: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.expecting_key = isinstance(self.node, MappingNode)
+
+
+class _Composer:
+    """Builds the tree, event by event; collections under way are a stack, not recursion."""
+
+    def __init__(self, file: str, problems: Problems) -> None:
+        self.document: Node | None = None
+        self._file = file
+        self._problems = problems
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        self._expanded = 0
+
+    def _told(self, place: Place, says: str, *key: str) -> Problem:
+        """The problem that says something of the place reached so far, or of a key in it."""
+        here: list[str | int] = []
+        for collection in self._stack:
+            if isinstance(collection.node, SequenceNode):
+                here.append(len(collection.node.items))
+            elif collection.key is not None:
+                here.append(collection.key[0])
+        return told(place, (*here, *key), says)
+
+    def take(self, event: Any) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._add(self._scalar(event), event.anchor, 1)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._open(event)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            closed = self._stack.pop()
+            self._add(closed.node, closed.anchor, closed.size)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+        elif isinstance(event, yaml.DocumentStartEvent) and self.document is not None:
+            self._stop(
+                self._place(event), "a second document begins here: a scenario is one document"
+            )
+
+    def _place(self, event: Any) -> Place:
+        return _place(self._file, event.start_mark)
+
+    def _note(self, place: Place, says: str, *key: str) -> None:
+        self._problems.note(self._told(place, says, *key))
+
+    def _stop(self, place: Place, says: str) -> NoReturn:
+        self._problems.fail(self._told(place, says))
+
+    def _open(self, event: Any) -> None:
+        if len(self._stack) >= DEEPEST:
+            del self._stack[3:]
+            self._stop(self._place(event), f"is nested more than {DEEPEST} levels deep")
+        if self._stack and self._stack[-1].expecting_key:
+            self._stop(self._place(event), _NO_TEXT)
+        kind = MappingNode if isinstance(event, yaml.MappingStartEvent) else SequenceNode
+        expected = _TAG + ("map" if kind is MappingNode else "seq")
+        if event.tag not in {None, "!", expected}:
+            says = f"must not have the tag {_shown(event.tag)}; write the value alone"
+            self._note(self._place(event), says)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        self._stack.append(_Open(kind(self._place(event)), event.anchor))
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            says = f"is *{event.anchor}, but nothing above has the anchor &{event.anchor}"
+            self._stop(self._place(event), says)
+        known = self._anchors[event.anchor]
+        if known is None:
+            self._stop(
+                self._place(event), f"is *{event.anchor}, which stands inside what it repeats"
+            )
+        node, size = known
+        self._expanded += size
+        if self._expanded > MOST_EXPANDED:
+            says = f"is *{event.anchor}, but aliases may repeat at most {MOST_EXPANDED} values"
+            self._stop(self._place(event), says)
+        self._add(node, None, size)
+
+    def _add(self, node: Node, anchor: str | None, size: int) -> None:
+        """Put a complete node where it belongs: as a key, under its key, or in its list."""
+        if anchor is not None:
+            self._anchors[anchor] = (node, size)
+        if not self._stack:
+            self.document = node
+            return
+        parent = self._stack[-1]
+        parent.size += size
+        if isinstance(parent.node, SequenceNode):
+            parent.node.items.append(node)
+        elif parent.key is None:
+            self._key(parent, parent.node, node)
+        else:
+            key, place = parent.key
+            parent.node.entries.setdefault(key, Entry(place, node))
+            parent.key, parent.expecting_key = None, True
+
+    def _key(self, parent: _Open, block: MappingNode, node: Node) -> None:
+        if not isinstance(node, ScalarNode):
+            self._stop(node.place, _NO_TEXT)
+        if node.text in block.entries:
+            first = block.entries[node.text].place
+            self._note(node.place, f"is here twice; the first is in line {first.line}", node.text)
+        parent.key, parent.expecting_key = (node.text, node.place), False
+
+    def _scalar(self, event: Any) -> ScalarNode:
+        place = self._place(event)
+        text, tag = event.value, event.tag
+        if event.implicit[0]:
+            return ScalarNode(place, text, self._resolved(text, place))
+        if tag in {None, "!", _TAG + "str"}:
+            return ScalarNode(place, text, text)
+        self._note(place, f"must not have the tag {_shown(tag)}; write the value alone")
+        return ScalarNode(place, text, text)
+
+    def _resolved(self, text: str, place: Place) -> Leaf:
+        """What a plain scalar means by the core schema of YAML 1.2."""
+        if text in _SPECIAL:
+            return _SPECIAL[text]
+        if not _FLOAT.fullmatch(text) and not _INTEGER.fullmatch(text):
+            return text
+        if len(text) > 400:
+            self._note(place, f"is a number of {len(text)} characters: none needs 400")
+            return 0
+        if not _INTEGER.fullmatch(text):
+            return float(text)
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        number = int(text, base)
+        # more than 64 bits is what it is in JSON that is uploaded: a number like any other
+        return number if -(2**63) <= number < 2**64 else float(str(number))
+
+
+def _shown(tag: str) -> str:
+    return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+
+
+def _place(file: str, mark: Any) -> Place:
+    return Place(file, mark.line + 1, mark.column + 1) if mark is not None else Place(file, 1, 1)

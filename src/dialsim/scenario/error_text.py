@@ -1,0 +1,182 @@
+"""The models' validation errors as problems: short texts, at the places they are about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dialsim.scenario.corrections import number_meant
+from dialsim.scenario.document import Cursor, MappingNode, NodePath, ScalarNode
+from dialsim.scenario.fields import PHONE_TEXT
+from dialsim.scenario.phones import phone_meant
+from dialsim.scenario.problems import Problem, told
+from dialsim.scenario.schema import known_keys
+
+_KINDS = {
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping of keys",
+    "model_type": "must be a mapping of keys",
+    "model_attributes_type": "must be a mapping of keys",
+    "string_too_short": "must not be empty",
+}
+_BOUNDS = {
+    "greater_than": ("must be greater than", "gt"),
+    "greater_than_equal": ("must not be less than", "ge"),
+    "less_than_equal": ("must not be greater than", "le"),
+}
+_CHOICES = ("literal_error", "enum")
+_ALTERNATIVE = re.compile(r"<[a-z]+>")
+_LONGEST_SHOWN = 40
+
+
+def problems_of(error: ValidationError, root: Cursor, part: NodePath = ()) -> Iterator[Problem]:
+    """The problems that a failed validation of a document means, in no particular order.
+
+    `part` is the path of what was validated, if that is not the whole document. What is
+    wrong with values that the document does not hold at their path is left out: they are those that
+    a behaviour inherits, and are told where they stand.
+    """
+    for details in error.errors(include_url=False, include_input=False):
+        path = _path(details, root, part)
+        parent = path[:-1] if details["type"] == "missing" else path
+        if root.at(*parent).node is not None:
+            yield _problem(details, path, root)
+
+
+def _path(details: ErrorDetails, root: Cursor, part: NodePath) -> NodePath:
+    """The location without pydantic's names for the alternatives of a union, and for keys.
+
+    It ends at a plain duration, which the models know as a constant and its value.
+    """
+    path = part
+    for key in details["loc"]:
+        if isinstance(root.at(*path).node, ScalarNode):
+            break
+        if key != "[key]" and not _ALTERNATIVE.fullmatch(str(key)):
+            path = (*path, key)
+    return path
+
+
+def _problem(details: ErrorDetails, path: NodePath, root: Cursor) -> Problem:
+    kind, context = details["type"], details.get("ctx", {})
+    culprit = root.at(*path)
+    if kind == "broken":
+        culprit = culprit.at(*context.get("path", ()))
+    if kind == "extra_forbidden" or details["loc"][-1:] == ("[key]",):
+        culprit = replace(culprit, place=culprit.key_place)
+    return told(culprit.place, culprit.path, _says(details, culprit, root))
+
+
+def _says(details: ErrorDetails, culprit: Cursor, root: Cursor) -> str:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "missing":
+        return "is required"
+    if kind == "extra_forbidden":
+        return _unknown_key(culprit, root)
+    if kind in _BOUNDS:
+        relation, bound = _BOUNDS[kind]
+        return f"{relation} {context[bound]}"
+    if kind in _CHOICES:
+        return _none_of(context["expected"], culprit)
+    says: str = context.get("says") or _KINDS.get(kind, details["msg"])
+    return says if kind == "broken" else unlike(says, culprit)
+
+
+def _unknown_key(culprit: Cursor, root: Cursor) -> str:
+    key = str(culprit.path[-1])
+    if key == "<<":
+        return "is a merge key, which YAML 1.2 does not have: write the keys out"
+    return f"is not a known key{suggestion(culprit.path, root)}"
+
+
+def suggestion(path: NodePath, root: Cursor) -> str:
+    """What may have been meant by the unknown key that a path ends with: `; did you mean …?`."""
+    block = root.at(*path[:-1])
+    known = known_keys(path[:-1], root.value)
+    present = set(block.node.entries) if isinstance(block.node, MappingNode) else set()
+    free = [key for key in known if key not in present]
+    near = [
+        *get_close_matches(str(path[-1]), free, n=1, cutoff=0.6),
+        *get_close_matches(str(path[-1]), known, n=1, cutoff=0.6),
+    ]
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; known here: {', '.join(known)}" if known else ""
+
+
+def _none_of(expected: str, culprit: Cursor) -> str:
+    choices = expected.replace("'", "").replace(" or ", ", ").split(", ")
+    says = unlike(f"must be {_listed(choices)}", culprit)
+    near = get_close_matches(culprit.text or "", choices, n=1)
+    return f"{says}; did you mean {near[0]}?" if near else says
+
+
+def _listed(choices: list[str]) -> str:
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def unlike(says: str, culprit: Cursor) -> str:
+    """What a value must be, completed by what stands in its place."""
+    node = culprit.node
+    if isinstance(node, ScalarNode):
+        if node.value is None:
+            return f"{says}; nothing is written here"
+        if says == "must be text":
+            return f'{says}: put it in quotes, "{_short(node.text)}"'
+        shown = _short(node.text)
+        if isinstance(node.value, str):
+            return f'{says}, not "{shown}"{_correction(says, node.value)}'
+        return f"{says}, not {shown}"
+    if says == "must not be empty":
+        return says
+    return f"{says}, not a {'mapping' if isinstance(node, MappingNode) else 'list'}"
+
+
+def _correction(says: str, text: str) -> str:
+    """What to write for a number or a phone number of another spelling: `: write 4356`."""
+    if says == PHONE_TEXT:
+        tel = phone_meant(text)
+        return f': write "{tel}"' if tel else ""
+    if not says.startswith(("must be a number", "must be a whole number")):
+        return ""
+    number = number_meant(text)
+    fits = number is not None and ("whole" not in says or "." not in number)
+    return f": write {number}, without quotes" if fits else ""
+
+
+def _short(text: str) -> str:
+    shown = text.replace("\n", "\\n")
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 3]}..."
+
+
+def few(first: Sequence[str], count: int, between: str = ", ") -> str:
+    """The first of `count` texts, and how many more there are: `a, b, c and 4 more`."""
+    *others, last = first
+    if count > len(first):
+        others, last = list(first), f"{count - len(first):,} more"
+    return f"{between.join(others)} and {last}" if others else last
+
+
+def behind(where: str, message: str, culprit: Cursor) -> Problem:
+    """A problem that the interface words itself: its text behind what leads to it (C10)."""
+    problem = told(culprit.place, culprit.path, "")
+    return replace(problem, message=where + message)
+
+
+def quoting(culprit: Cursor) -> str:
+    """The advice to put a text in quotes where YAML takes it for something else."""
+    node = culprit.node
+    if isinstance(node, ScalarNode) and not isinstance(node.value, str | None):
+        return f'; put it in quotes, "{_short(node.text)}"'
+    return ""

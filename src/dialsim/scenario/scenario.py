@@ -1,0 +1,150 @@
+"""Where a scenario came from, so that it can be read again with other values.
+
+The scenario: everything a planner writes in one file, read and checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PrivateAttr
+
+from dialsim.interface.agent import DEFAULT_VOICES, Voice
+from dialsim.scenario.agent import Agent
+from dialsim.scenario.behaviour import BUILT_IN, Behaviour
+from dialsim.scenario.campaign import (
+    Campaign,
+    GeneratedRecipients,
+    Recipient,
+    Recipients,
+    RecipientsFile,
+)
+from dialsim.scenario.distribution import Distribution
+from dialsim.scenario.fields import Model, Text, Whole, wrong
+from dialsim.scenario.organization import Organization
+from dialsim.scenario.problems import Remark
+from dialsim.scenario.service import Clock, Costs, EngineSettings, Service
+from dialsim.scenario.timeline import TimelineAction
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The text that a scenario was read from.
+
+    `name` stands for the file in errors, `folder` is where the names of its CSVs start, `file` is
+    None for a text; `overrides` were applied to it, in this order. `kept` holds files that are not
+    read from the folder any more, by the names that the text uses. Scenarios that say the same are
+    equal however they say it, so only the file counts in comparisons.
+    """
+
+    text: str = field(compare=False, repr=False)
+    name: str = field(compare=False)
+    folder: Path = field(compare=False)
+    file: Path | None
+    overrides: tuple[str, ...] = field(compare=False)
+    kept: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+
+
+__all__ = [
+    "Agent",
+    "Behaviour",
+    "Campaign",
+    "Clock",
+    "Costs",
+    "Distribution",
+    "EngineSettings",
+    "GeneratedRecipients",
+    "Organization",
+    "Recipient",
+    "Recipients",
+    "RecipientsFile",
+    "Scenario",
+    "Service",
+    "TimelineAction",
+]
+
+
+def _version(value: object) -> object:
+    if isinstance(value, bool) or value != 1:
+        raise wrong("must be 1, the only version of the format so far")
+    return 1
+
+
+class Scenario(Model):
+    """A scenario as the engine takes it: defaults filled in, references good, people read.
+
+    Instants and durations are integer milliseconds (T1). `behaviours` always has `default`, and
+    every behaviour in it is complete.
+    """
+
+    version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+        default=1, description="Version of this format.", examples=[1]
+    )
+    name: Text = Field(
+        default="Scenario", description="What the scenario is called.", examples=["First campaign"]
+    )
+    description: str | None = Field(
+        default=None, description="What it shows.", examples=["One campaign, one week"]
+    )
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = Field(
+        default=1, description="Decides all chance: same seed, same run.", examples=[1]
+    )
+    clock: Clock = Field(description="When the simulated time begins and ends.")
+    service: Service = Field(default=Service(), description="The service's name and addresses.")
+    engine: EngineSettings = Field(
+        default=EngineSettings(), description="How calls are queued, ordered and paced."
+    )
+    costs: Costs | None = Field(default=None, description="Left out: calls cost nothing.")
+    voices: tuple[Voice, ...] = Field(
+        default=DEFAULT_VOICES, description="The voice catalog. Left out: a small invented one."
+    )
+    organizations: tuple[Organization, ...] = Field(
+        description="The accounts that call; at least one.", json_schema_extra={"minItems": 1}
+    )
+    behaviours: dict[Text, Behaviour] = Field(
+        default={"default": BUILT_IN},
+        description="How people and lines behave, by name; agents refer to these names.",
+    )
+    _origin: Origin | None = PrivateAttr(default=None)
+    _remarks: tuple[Remark, ...] = PrivateAttr(default=())
+
+    @property
+    def origin(self) -> Origin | None:
+        """The text it was read from, and how; None for a scenario made by hand."""
+        return self._origin
+
+    @property
+    def source(self) -> Path | None:
+        """The file it was loaded from; None if it came as text."""
+        return self._origin.file if self._origin else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on what is allowed but may not be meant."""
+        return tuple(remark.text for remark in self._remarks)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The warnings, with what they are about."""
+        return self._remarks
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 (hex) of all that is simulated: the values, and the people in the CSVs."""
+        content = hashlib.sha256(self.model_dump_json(by_alias=True).encode())
+        for organization in self.organizations:
+            for campaign in organization.campaigns:
+                if isinstance(campaign.recipients, RecipientsFile):
+                    content.update(campaign.recipients.table.digest)
+        return content.hexdigest()
+
+    def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
+        """The same scenario, with where it came from and what is to be said about it."""
+        loaded = self.model_copy()
+        loaded._origin = origin
+        loaded._remarks = remarks
+        return loaded

@@ -1,0 +1,306 @@
+"""What goes wrong in conversations and their analyses: by script, or by chance (`rates`).
+
+Analyses: when each conversation's is ready, and what it finds (rules A).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.behaviour import durations
+from dialsim.engine.calls import NEVER, Ledger
+from dialsim.engine.chance import Draws, Purpose
+from dialsim.engine.trace import CALL_SHIFT, RECIPIENT_SHIFT
+from dialsim.engine.world import CampaignBlock, World
+from dialsim.scenario.agent import Analysis
+from dialsim.scenario.behaviour import Behaviour, Rates
+from dialsim.scenario.distribution import Distribution
+from dialsim.scenario.people import People
+from dialsim.scenario.scripts import Step
+
+
+class Flaw(IntEnum):
+    """What is wrong with a conversation or its analysis, in the order of `rates`."""
+
+    NONE = 0
+    SILENT = 1
+    AGENT_ERROR = 2
+    NOT_RECORDED = 3
+    ANALYSIS_UNAVAILABLE = 4
+    ANALYSIS_FAILED = 5
+    ANALYSIS_FAILED_LATE = 6
+
+
+NOT_SAID = -1
+
+_BY_WORD = {
+    None: Flaw.NONE,
+    "silent": Flaw.SILENT,
+    "agentError": Flaw.AGENT_ERROR,
+    "notRecorded": Flaw.NOT_RECORDED,
+    "analysisUnavailable": Flaw.ANALYSIS_UNAVAILABLE,
+    "analysisFailed": Flaw.ANALYSIS_FAILED,
+    "analysisFailedLate": Flaw.ANALYSIS_FAILED_LATE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """Answered calls of one campaign that have ended, in plain columns.
+
+    `call` is an index into the campaign's ledger, `recipient` counts from 0 and `attempt` from 1,
+    `behaviour` is an index into `World.behaviours`, and `ended_at` is in ms. `said` is a code of
+    `Flaw` where the number that was dialled had a script (P6), NOT_SAID elsewhere.
+    """
+
+    call: NDArray[np.int64]
+    recipient: NDArray[np.int32]
+    attempt: NDArray[np.int32]
+    behaviour: NDArray[np.int16]
+    ended_at: NDArray[np.int64]
+    said: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Conversations:
+        return Conversations(
+            self.call[rows],
+            self.recipient[rows],
+            self.attempt[rows],
+            self.behaviour[rows],
+            self.ended_at[rows],
+            self.said[rows],
+        )
+
+    def by_behaviour(
+        self, behaviours: Sequence[Behaviour]
+    ) -> Iterator[tuple[Behaviour, NDArray[np.int64]]]:
+        """The rows of each behaviour that any of the calls was dialled under."""
+        for index in np.unique(self.behaviour):
+            yield behaviours[index], np.flatnonzero(self.behaviour == index)
+
+    def draws(self, draws: Draws, purpose: Purpose, detail: tuple[int, ...]) -> NDArray[np.float64]:
+        """The draws of these calls."""
+        return draws.of(purpose, self.attempt, self.recipient, detail)
+
+
+def said(
+    scripted: Mapping[int, Step], recipients: NDArray[np.int32], calls: NDArray[np.int32]
+) -> NDArray[np.int8]:
+    """The flaws that scripts of numbers, by `call_key`, say of calls; NOT_SAID where none does."""
+    codes = np.full(len(calls), NOT_SAID, dtype=np.int8)
+    if scripted:
+        keys = recipients.astype(np.int64) << RECIPIENT_SHIFT | calls.astype(np.int64) << CALL_SHIFT
+        for row in np.flatnonzero(np.isin(keys, [*scripted])).tolist():
+            codes[row] = _BY_WORD[scripted[int(keys[row])].flaw]
+    return codes
+
+
+def flaws(
+    block: CampaignBlock, behaviours: Sequence[Behaviour], calls: Conversations
+) -> NDArray[np.int8]:
+    """The flaw of each conversation: its script's, else by one draw shared out by `rates`."""
+    found = np.zeros(len(calls), dtype=np.int8)
+    for behaviour, rows in calls.by_behaviour(behaviours):
+        bounds = _bounds(behaviour.rates)
+        if bounds[-1] > 0:
+            drawn = calls[rows].draws(block.draws, Purpose.FLAW, (0,))
+            found[rows] = _by_bounds(drawn, bounds)
+        failed = rows[found[rows] == Flaw.ANALYSIS_FAILED]
+        late = calls[failed].draws(block.draws, Purpose.LATE_RESULT, (0,))
+        found[failed[late < behaviour.rates.late_result]] = Flaw.ANALYSIS_FAILED_LATE
+    return _scripted(block.people, calls, found)
+
+
+def flaws_again(
+    block: CampaignBlock,
+    behaviours: Sequence[Behaviour],
+    calls: Conversations,
+    before: NDArray[np.int8],
+    result: int,
+) -> NDArray[np.int8]:
+    """The flaw that re-analysis number `result` (from 1) meets in each conversation (A5).
+
+    A conversation without words stays one. Whether the analysis can run, or fails, is drawn anew;
+    a script's `analysisUnavailable` stays, and a failure that a late result made good does not
+    come again.
+    """
+    found = np.zeros(len(calls), dtype=np.int8)
+    for behaviour, rows in calls.by_behaviour(behaviours):
+        bounds = _bounds(behaviour.rates)
+        spoilt = bounds[Flaw.NOT_RECORDED - 1]
+        if bounds[-1] > spoilt:
+            drawn = calls[rows].draws(block.draws, Purpose.FLAW, (result,))
+            found[rows] = _by_bounds(spoilt + drawn * (1.0 - spoilt), bounds)
+    again = _scripted(block.people, calls, found)
+    again[again == Flaw.ANALYSIS_FAILED_LATE] = Flaw.NONE
+    again[before == Flaw.SILENT] = Flaw.SILENT
+    return again
+
+
+def _bounds(rates: Rates) -> NDArray[np.float64]:
+    """The upper bounds of each flaw's part of the unit interval, in the order of `Flaw`."""
+    shares = (
+        rates.silent,
+        rates.agent_error,
+        rates.not_recorded,
+        rates.analysis_unavailable,
+        rates.analysis_failed,
+    )
+    return np.cumsum(shares)
+
+
+def _by_bounds(drawn: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.int8]:
+    part = np.searchsorted(bounds, drawn, side="right")
+    return np.where(part < len(bounds), part + 1, Flaw.NONE).astype(np.int8)
+
+
+def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The flaws, with those of people or numbers that have a script replaced by what it says."""
+    if people.script is not None:
+        codes = people.script[calls.recipient]
+        steps = codes.astype(np.int64) << 32 | calls.attempt
+        for step, rows in _groups(steps, np.flatnonzero(codes >= 0)):
+            script = people.scripts[step >> 32]
+            word = script[min(step & 0xFFFFFFFF, len(script)) - 1].flaw
+            drawn[rows] = _BY_WORD[word]
+    return np.where(calls.said == NOT_SAID, drawn, calls.said)
+
+
+def _groups(
+    keys: NDArray[np.int64], rows: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The rows of each key, for some of the rows."""
+    order = rows[np.argsort(keys[rows], kind="stable")]
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    for part in np.split(order, starts[1:]) if len(order) else []:
+        yield int(keys[part[0]]), part
+
+
+@dataclass(frozen=True, slots=True)
+class Analyses:
+    """What analyses of conversations come to; a row per conversation, instants in ms.
+
+    `call` is an index into the campaign's ledger, `flaw` a code of `Flaw`. `ready_at` is the
+    instant of the result, NEVER where there is none to come; `failed_at` that of a failure, NEVER
+    where nothing fails. `found` (uint16) has a column for the funnel, the number of steps reached,
+    and one per field, the position of the value in the field's `values`; it is 0 where there is no
+    sound result.
+    """
+
+    call: NDArray[np.int64]
+    flaw: NDArray[np.int8]
+    ready_at: NDArray[np.int64]
+    failed_at: NDArray[np.int64]
+    found: NDArray[np.uint16]
+
+
+def talked(ledger: Ledger) -> NDArray[np.int64]:
+    """The calls of a campaign that were answered and have ended, as indexes into the ledger."""
+    return np.flatnonzero((ledger.started_at != NEVER) & (ledger.ended_at != NEVER))
+
+
+def conversations(ledger: Ledger, calls: NDArray[np.int64]) -> Conversations:
+    """The columns that analyses depend on, of some calls that were answered and have ended."""
+    return Conversations(
+        call=calls,
+        recipient=ledger.recipient[calls],
+        attempt=ledger.attempt[calls],
+        behaviour=ledger.behaviour[calls],
+        ended_at=ledger.ended_at[calls],
+        said=said(ledger.scripted, ledger.recipient[calls], ledger.call[calls]),
+    )
+
+
+class Analyst:
+    """Analyzes the conversations of one campaign."""
+
+    def __init__(self, world: World, block: CampaignBlock) -> None:
+        self._block = block
+        self._behaviours = [world.scenario.behaviours[name] for name in world.behaviours]
+
+    def first(self, calls: Conversations) -> Analyses:
+        """The first analysis of each conversation (A1 to A4)."""
+        flaw = flaws(self._block, self._behaviours, calls)
+        done = calls.ended_at + self._delays(calls, 0)  # A1
+        failed = np.isin(flaw, (Flaw.ANALYSIS_FAILED, Flaw.ANALYSIS_FAILED_LATE))
+        ready = np.where(_never_ready(flaw), NEVER, done)
+        for behaviour, rows in calls.by_behaviour(self._behaviours):
+            late = rows[flaw[rows] == Flaw.ANALYSIS_FAILED_LATE]  # A4
+            delay = behaviour.late_result_delay
+            ready[late] += self._times(delay, Purpose.LATE_RESULT_DELAY, calls[late], 0)
+        return Analyses(
+            call=calls.call,
+            flaw=flaw,
+            ready_at=ready,
+            failed_at=np.where(failed, done, NEVER),
+            found=self._found(calls, flaw, 0),
+        )
+
+    def again(
+        self, calls: Conversations, first: NDArray[np.int8], result: int, at: int
+    ) -> Analyses:
+        """Re-analysis number `result` (from 1), begun at `at`, of delivered conversations (A5).
+
+        `first` holds the flaws of their first analyses. One that fails leaves the call as it is.
+        """
+        flaw = flaws_again(self._block, self._behaviours, calls, first, result)
+        done = at + self._delays(calls, result)
+        return Analyses(
+            call=calls.call,
+            flaw=flaw,
+            ready_at=np.where(_never_ready(flaw), NEVER, done),
+            failed_at=np.full(len(calls), NEVER, dtype=np.int64),
+            found=self._found(calls, flaw, result),
+        )
+
+    def _delays(self, calls: Conversations, result: int) -> NDArray[np.int64]:
+        """How long each analysis takes, in ms."""
+        delays = np.zeros(len(calls), dtype=np.int64)
+        for behaviour, rows in calls.by_behaviour(self._behaviours):
+            delay = behaviour.analysis_delay
+            delays[rows] = self._times(delay, Purpose.ANALYSIS_DELAY, calls[rows], result)
+        return delays
+
+    def _times(
+        self, distribution: Distribution, purpose: Purpose, calls: Conversations, result: int
+    ) -> NDArray[np.int64]:
+        if distribution.dist == "constant":
+            return durations(distribution, np.zeros(len(calls)))
+        return durations(distribution, calls.draws(self._block.draws, purpose, (result,)))
+
+    def _found(
+        self, calls: Conversations, flaw: NDArray[np.int8], result: int
+    ) -> NDArray[np.uint16]:
+        """The funnel by one draw per call, and each field by one (see `Analyses.found`)."""
+        analysis, draws = self._block.agent.analysis or Analysis(), self._block.draws
+        found = np.zeros((len(calls), 1 + len(analysis.fields)), dtype=np.uint16)
+        rows = np.flatnonzero(_sound(flaw))
+        sound = calls[rows]
+        if analysis.funnel is not None:
+            drawn = sound.draws(draws, Purpose.FUNNEL, (result,))
+            # shares fall from step to step: one draw reaches a step and all before it
+            shares = np.array([step.share for step in analysis.funnel])
+            found[rows, 0] = len(shares) - np.searchsorted(shares[::-1], drawn, side="right")
+        for number, field in enumerate(analysis.fields.values()):
+            if len(field.values) > 1:
+                drawn = sound.draws(draws, Purpose.FIELD, (result, number))
+                ends = np.cumsum([*field.values.values()])[:-1]
+                found[rows, 1 + number] = np.searchsorted(ends, drawn, side="right")
+        return found
+
+
+def _sound(flaw: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Which analyses come to a real result, at once or late."""
+    return np.isin(flaw, (Flaw.NONE, Flaw.ANALYSIS_FAILED_LATE))
+
+
+def _never_ready(flaw: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Not analyzed (A2), or failed for good (A4)."""
+    return np.isin(flaw, (Flaw.AGENT_ERROR, Flaw.NOT_RECORDED, Flaw.ANALYSIS_FAILED))

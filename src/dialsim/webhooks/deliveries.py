@@ -1,0 +1,222 @@
+"""Deliveries: the POSTs of each notice, made by a sandbox or to the simulated receiver (W2, W5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.behaviour import durations
+from dialsim.engine.calls import NEVER, Ledger
+from dialsim.engine.chance import Purpose
+from dialsim.engine.post_log import PostLog
+from dialsim.engine.trace import Trace
+from dialsim.interface.payload import (
+    ERROR,
+    NOT_SENT,
+    OK,
+    REFUSED,
+    TIMED_OUT,
+    TIMEOUT_MS,
+    WAITS_MS,
+    accepted,
+)
+from dialsim.scenario.organization import Receiver
+from dialsim.webhooks.messages import Notices, horizon, moments
+
+_RESULT_BITS = 16  # of a result's number, beside its call, in one key
+
+
+@dataclass(frozen=True, slots=True)
+class Posts:
+    """The POSTs of a campaign's notices, by (notice, number); instants in ms.
+
+    `notice` is an index into the notices. `number` counts from 1, to 3 unless somebody has had the
+    result sent again; 0 is the one row of a notice that had no URL to go to. `turn` is the one in
+    which it left, if later than that of its instant (see `moments`); `resent` ones were asked for.
+    `response` is an HTTP status or a code of `interface.delivery`; `received` says that the
+    receiver took the result in, as far as that is known, at `arrived_at` (else NEVER).
+    """
+
+    notice: NDArray[np.int64]
+    number: NDArray[np.int16]
+    at: NDArray[np.int64]
+    turn: NDArray[np.int32]
+    resent: NDArray[np.bool_]
+    response: NDArray[np.int16]
+    received: NDArray[np.bool_]
+    arrived_at: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.notice)
+
+    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Posts:
+        return Posts(
+            self.notice[rows],
+            self.number[rows],
+            self.at[rows],
+            self.turn[rows],
+            self.resent[rows],
+            self.response[rows],
+            self.received[rows],
+            self.arrived_at[rows],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Posts]) -> Posts:
+        """Several lists of POSTs, one below the other; at least one."""
+        return cls(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(cls)
+            )
+        )
+
+
+class Receiving:
+    """The receiver of one campaign's notices."""
+
+    def __init__(self, trace: Trace, ledger: Ledger, notices: Notices) -> None:
+        self._trace = trace
+        self._ledger = ledger
+        self._notices = notices
+        owner = trace.world.organizations[ledger.organization]
+        webhook = owner.settings.webhook
+        self._receiver = webhook.receiver if webhook is not None else Receiver()
+        self._draws = owner.campaigns[ledger.campaign].draws
+
+    def posts(self) -> Posts:
+        """Every POST that leaves by the horizon: those made, where a sandbox made them."""
+        sent_at = self._notices.sent_at
+        sent = has_url(
+            self._trace,
+            self._ledger.organization,
+            moments(self._trace, sent_at, self._notices.turn),
+        )
+        rounds = [self._unsent(np.flatnonzero(~sent))]
+        if self._trace.posts is not None:
+            made = Posts.joined([*rounds, self._made(self._trace.posts)])
+            return made[np.lexsort((made.number, made.notice))]
+        due, at = np.flatnonzero(sent), sent_at[sent]
+        for number, wait in enumerate((*WAITS_MS, None), start=1):
+            tried, over_at = self._post(due, at, number)
+            rounds.append(tried)
+            if wait is not None:
+                again = (tried.response != OK) & (over_at + wait <= horizon(self._trace))
+                due, at = due[again], over_at[again] + wait
+        return _in_order(rounds)
+
+    def _made(self, log: PostLog) -> Posts:
+        """The POSTs that a sandbox made; who answered with 2xx took the result in."""
+        ledger, notices = self._ledger, self._notices
+        rows = log.rows(ledger.organization, ledger.campaign)
+        told = ledger.first[rows.recipient] + rows.call - 1 << _RESULT_BITS | rows.result
+        keys = notices.call << _RESULT_BITS | notices.result
+        received = accepted(rows.response)
+        return Posts(
+            notice=np.searchsorted(keys, told),
+            number=rows.number,
+            at=rows.at,
+            turn=rows.turn,
+            resent=rows.resent,
+            response=rows.response,
+            received=received,
+            arrived_at=np.where(received, rows.at, NEVER),
+        )
+
+    def _post(
+        self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
+    ) -> tuple[Posts, NDArray[np.int64]]:
+        """POST number `number` of the notices `due`, and when each is over."""
+        latency, fails = self._answers(due, number)
+        refused, hung = (_in_outage(self._receiver, mode, at) for mode in ("refuse", "hang"))
+        slow = hung | (latency > TIMEOUT_MS)
+        response = np.where(fails, ERROR, OK)
+        response = np.where(refused, REFUSED, np.where(slow, TIMED_OUT, response))
+        received = ~(refused | hung | fails)
+        tried = Posts(
+            notice=due,
+            number=np.full(len(due), number, dtype=np.int16),
+            at=at,
+            turn=self._notices.turn[due],
+            resent=np.zeros(len(due), dtype=bool),
+            response=response.astype(np.int16),
+            received=received,
+            arrived_at=np.where(received, at + latency, NEVER),
+        )
+        return tried, at + np.where(refused, 0, np.where(slow, TIMEOUT_MS, latency))
+
+    def _answers(
+        self, due: NDArray[np.int64], number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """How long the receiver takes to answer (ms), and whether the answer is an error."""
+        receiver, draws = self._receiver, self._draws
+        latency = durations(receiver.latency, np.zeros(len(due)))
+        fails = np.zeros(len(due), dtype=bool)
+        calls, results = self._notices.call[due], self._notices.result[due]
+        for result in np.unique(results):
+            rows = np.flatnonzero(results == result)
+            whose = self._ledger.call[calls[rows]], self._ledger.recipient[calls[rows]]
+            detail = int(result), number
+            if receiver.latency.dist != "constant":
+                drawn = draws.of(Purpose.RECEIVER_LATENCY, *whose, detail)
+                latency[rows] = durations(receiver.latency, drawn)
+            if receiver.error_rate > 0:
+                drawn = draws.of(Purpose.RECEIVER_ERROR, *whose, detail)
+                fails[rows] = drawn < receiver.error_rate
+        return latency, fails
+
+    def _unsent(self, rows: NDArray[np.int64]) -> Posts:
+        """One row for each notice that has no URL to go to (W6)."""
+        return Posts(
+            notice=rows,
+            number=np.zeros(len(rows), dtype=np.int16),
+            at=self._notices.sent_at[rows],
+            turn=self._notices.turn[rows],
+            resent=np.zeros(len(rows), dtype=bool),
+            response=np.full(len(rows), NOT_SENT, dtype=np.int16),
+            received=np.zeros(len(rows), dtype=bool),
+            arrived_at=np.full(len(rows), NEVER, dtype=np.int64),
+        )
+
+
+def has_url(trace: Trace, organization: int, sent: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the organization has a URL at the moments at which results are sent (W6)."""
+    known, newest = _urls(trace, organization, sent)
+    has: NDArray[np.bool_] = np.array([url is not None for url in known])[newest]
+    return has
+
+
+def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str | None]:
+    """The organization's URL at the moments at which results are sent (W6)."""
+    known, newest = _urls(trace, organization, sent)
+    return [known[index] for index in newest.tolist()]
+
+
+def _urls(
+    trace: Trace, organization: int, sent: NDArray[np.int64]
+) -> tuple[list[str | None], NDArray[np.int64]]:
+    """The organization's URLs, and the index of the one in force at each moment."""
+    changes = [change for change in trace.urls if change.organization == organization]
+    since = [change.at + change.turn for change in changes]
+    newest = np.searchsorted(since, sent, side="right") - 1
+    return [*(change.url for change in changes), None], newest
+
+
+def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which POSTs fall into an outage; of two at once, the first in the file decides."""
+    modes = np.full(len(at), "", dtype="U6")
+    for outage in reversed(receiver.outages):
+        modes[(at >= outage.from_) & (at < outage.to)] = outage.mode
+    inside: NDArray[np.bool_] = modes == mode
+    return inside
+
+
+def _in_order(rounds: list[Posts]) -> Posts:
+    """All rounds together, by (notice, number)."""
+    together = Posts.joined(rounds)
+    if not any(map(len, rounds[2:])) and not len(rounds[0]):
+        return together
+    return together[np.argsort(together.notice, kind="stable")]

@@ -1,0 +1,256 @@
+"""Moments: instants told apart by the commands from outside between their happenings (T4).
+
+A command given from outside finds all work of its instant done, POSTs included, and what it brings
+about comes after that. The moment of a happening is its instant (ms) plus its turn, which is how
+many commands had been given by then; so moments order a run (see `Trace.turn`). In a run that
+nobody steers they are the instants.
+
+What analyses add to the log: a failed one spoils the call, a late one mends it.
+
+Notices: the results that a campaign owes its receiver, and when each is sent (W1, W3, A5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import ENDS, NEVER, TIMES_OUT, Ledger
+from dialsim.engine.chance import Purpose
+from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, CallRows, Reanalysis, Trace
+from dialsim.interface.instants import LAST_INSTANT
+from dialsim.webhooks.analysis import Analyses, Analyst, Flaw, conversations
+
+
+def moments(
+    trace: Trace, at: NDArray[np.int64], turn: NDArray[np.int32] | int = 0
+) -> NDArray[np.int64]:
+    """The moments at which what came to be in some turns happens at instants from then on.
+
+    It happens with the first work on that instant, or in the very turn in which it came to be.
+    """
+    if not trace.turn:
+        return at
+    begun = np.searchsorted(np.array(trace.turns, dtype=np.int64), at, side="left")
+    summed: NDArray[np.int64] = at + np.maximum(begun, turn)
+    return summed
+
+
+def row_moments(trace: Trace, ledger: Ledger) -> NDArray[np.int64]:
+    """The moment of each row of a ledger, those that analyses added included."""
+    if not trace.turn:
+        return ledger.rows.at
+    log = trace.calls[ledger.organization][ledger.campaign]
+    written = ~np.isin(ledger.rows.kind, (ANALYSIS_FAILED, LATE_RESULT))
+    moment = moments(trace, ledger.rows.at)
+    turn = log.turns(int(np.count_nonzero(written)), trace.turn)
+    moment[written] = ledger.rows.at[written] + turn
+    return moment
+
+
+def change_moments(trace: Trace, ledger: Ledger) -> NDArray[np.int64]:
+    """The moment of each call's last change."""
+    if not trace.turn:
+        return ledger.changed_at
+    moment = np.zeros(len(ledger.call), dtype=np.int64)
+    moment[ledger.row_call] = row_moments(trace, ledger)  # numpy keeps the last of several
+    return moment
+
+
+def with_analyses(ledger: Ledger, analyses: Analyses, until: int) -> Ledger:
+    """The ledger with the rows of failed analyses and late results up to `until` (ms) (A4)."""
+    failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= until))
+    if not len(failed):
+        return ledger
+    ready_at = analyses.ready_at[failed]
+    late = failed[(ready_at != NEVER) & (ready_at <= until)]
+    at = np.concatenate([analyses.failed_at[failed], analyses.ready_at[late]])
+    kind = np.repeat(np.array([ANALYSIS_FAILED, LATE_RESULT], np.uint8), [len(failed), len(late)])
+    call = np.concatenate([analyses.call[failed], analyses.call[late]])
+    order = np.argsort(at, kind="stable")
+    at, kind, call = at[order], kind[order], call[order]
+    rows, place = ledger.rows, np.searchsorted(ledger.rows.at, at, side="right")
+    changed_at, final_kind = ledger.changed_at.copy(), ledger.final_kind.copy()
+    changed_at[call], final_kind[call] = at, kind  # numpy keeps the last of several
+    return replace(
+        ledger,
+        rows=CallRows(
+            at=np.insert(rows.at, place, at),
+            recipient=np.insert(rows.recipient, place, ledger.recipient[call]),
+            call=np.insert(rows.call, place, ledger.call[call]),
+            kind=np.insert(rows.kind, place, kind),
+        ),
+        row_call=np.insert(ledger.row_call, place, call),
+        changed_at=changed_at,
+        final_kind=final_kind,
+    )
+
+
+FOREVER = int(np.iinfo(np.int64).max)
+
+
+class Content(IntEnum):
+    """What a notice says of the conversation: its `callResult`."""
+
+    NOTHING = 0
+    SOUND = 1
+    NO_CONVERSATION = 2
+    UNAVAILABLE = 3
+
+
+CONTENT_OF = np.zeros(len(Flaw), dtype=np.int8)
+CONTENT_OF[[Flaw.NONE, Flaw.ANALYSIS_FAILED_LATE]] = Content.SOUND
+CONTENT_OF[Flaw.SILENT] = Content.NO_CONVERSATION
+CONTENT_OF[Flaw.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
+"""What the first result of a conversation says, by its flaw."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """The results that one campaign owes its receiver, by (call, result); instants in ms.
+
+    `call` is an index into the ledger; `result` is 0 for a call's first result and n for that of
+    re-analysis number n; `content` holds codes of `Content`, and `found` is as in `Analyses`.
+    `ready_at` is when the result is there, `sent_at` when its first POST leaves (W3). `turn` is
+    the one in which the re-analysis began (see `Trace.turn`), 0 for first results: no command ends
+    a call on its own instant (P1).
+    """
+
+    call: NDArray[np.int64]
+    result: NDArray[np.int16]
+    content: NDArray[np.int8]
+    found: NDArray[np.uint16]
+    ready_at: NDArray[np.int64]
+    sent_at: NDArray[np.int64]
+    turn: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.call)
+
+    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Notices:
+        return Notices(
+            self.call[rows],
+            self.result[rows],
+            self.content[rows],
+            self.found[rows],
+            self.ready_at[rows],
+            self.sent_at[rows],
+            self.turn[rows],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Notices]) -> Notices:
+        """Several lists of notices, one below the other; at least one."""
+        return cls(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(cls)
+            )
+        )
+
+
+def horizon(trace: Trace) -> int:
+    """The last instant (ms) up to which results are sent, and calls change by their analyses.
+
+    A run that clock.end does not bound goes on until its last result has arrived (T5 ends it for
+    calls and campaigns only); one that is still under way stands where it stands, and so does a
+    sandbox.
+    """
+    unbounded = trace.world.scenario.clock.end is None and trace.posts is None
+    return LAST_INSTANT if trace.idle and unbounded else trace.end
+
+
+class Owing:
+    """What the calls of one campaign owe the receiver; `analyses` are the first of each call."""
+
+    def __init__(self, trace: Trace, ledger: Ledger, analyses: Analyses) -> None:
+        self._trace = trace
+        self._ledger = ledger
+        self._analyses = analyses
+        self._delay = trace.world.scenario.engine.webhook_delay
+
+    def notices(self) -> Notices:
+        """Every result that is there by the horizon, also one that is sent only later."""
+        owed = self.promised()
+        return owed[owed.ready_at <= horizon(self._trace)]
+
+    def promised(self) -> Notices:
+        """Every result of what has happened so far, also one that is there only later."""
+        first = self._first()
+        owed = Notices.joined([first, *self._again(first)])
+        return owed[np.lexsort((owed.result, owed.call))] if owed.result.any() else owed
+
+    def _first(self) -> Notices:
+        """One per call that owes a result: the table of the interface's section 6.3 (W1)."""
+        ledger, analyses = self._ledger, self._analyses
+        ready = np.where((ENDS | TIMES_OUT)[ledger.last_kind], ledger.ended_at, NEVER)
+        content = np.zeros(len(ready), dtype=np.int8)
+        found = np.zeros((len(ready), analyses.found.shape[1]), dtype=np.uint16)
+        ready[analyses.call] = analyses.ready_at
+        content[analyses.call] = CONTENT_OF[analyses.flaw]
+        found[analyses.call] = analyses.found
+        owed = np.flatnonzero(ready != NEVER)
+        return Notices(
+            call=owed,
+            result=np.zeros(len(owed), dtype=np.int16),
+            content=content[owed],
+            found=found[owed],
+            ready_at=ready[owed],
+            sent_at=ready[owed] + self._delay,
+            turn=np.zeros(len(owed), dtype=np.int32),
+        )
+
+    def _again(self, first: Notices) -> list[Notices]:
+        """The results of each re-analysis (A5)."""
+        place = self._ledger.organization, self._ledger.campaign
+        actions = [
+            row for row in self._trace.reanalyses if (row.organization, row.campaign) == place
+        ]
+        if not actions:
+            return []
+        again = [
+            self._reanalysis(first, action, number) for number, action in enumerate(actions, 1)
+        ]
+        good_since = np.full(len(self._ledger.call), FOREVER, dtype=np.int64)
+        for part in (first, *again):
+            good = part[part.content == Content.SOUND]
+            good_since[good.call] = np.minimum(good_since[good.call], self._ready(good))
+        # a fallback that would overwrite a good result is not sent
+        return [
+            part[(part.content == Content.SOUND) | (self._ready(part) < good_since[part.call])]
+            for part in again
+        ]
+
+    def _ready(self, notices: Notices) -> NDArray[np.int64]:
+        """The moment at which each result is there."""
+        return moments(self._trace, notices.ready_at, notices.turn)
+
+    def _reanalysis(self, first: Notices, action: Reanalysis, number: int) -> Notices:
+        """The results of one re-analysis: of calls that were delivered before it began."""
+        world, ledger, analyses = self._trace.world, self._ledger, self._analyses
+        block = world.organizations[ledger.organization].campaigns[ledger.campaign]
+        sent = np.full(len(ledger.call), FOREVER, dtype=np.int64)
+        sent[first.call] = moments(self._trace, first.sent_at, first.turn)
+        rows = np.flatnonzero(sent[analyses.call] < action.at + action.turn)
+        if action.only is not None:
+            recipient, call = action.only
+            rows = rows[analyses.call[rows] == ledger.first[recipient] + call - 1]
+        calls = conversations(ledger, analyses.call[rows])
+        drawn = calls.draws(block.draws, Purpose.REANALYSIS, (number,))
+        chosen = np.flatnonzero(drawn < action.share)
+        flaw = analyses.flaw[rows[chosen]]
+        redone = Analyst(world, block).again(calls[chosen], flaw, number, action.at)
+        ready = np.flatnonzero(redone.ready_at != NEVER)
+        return Notices(
+            call=redone.call[ready],
+            result=np.full(len(ready), number, dtype=np.int16),
+            content=CONTENT_OF[redone.flaw[ready]],
+            found=redone.found[ready],
+            ready_at=redone.ready_at[ready],
+            sent_at=redone.ready_at[ready] + self._delay,
+            turn=np.full(len(ready), action.turn, dtype=np.int32),
+        )

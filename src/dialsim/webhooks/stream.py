@@ -1,0 +1,204 @@
+"""A campaign's part of the stream: its notices, what they show, and their POSTs.
+
+The stream of a whole run: every POST of every campaign in the order sent, and its lines.
+
+Verdicts: what the analysis of each conversation has come to by the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import NEVER, Ledger
+from dialsim.engine.trace import Trace
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
+from dialsim.webhooks import bodies
+from dialsim.webhooks.analysis import Analyses, Flaw
+from dialsim.webhooks.bodies import Bodies, CallFacts
+from dialsim.webhooks.deliveries import Posts, Receiving
+from dialsim.webhooks.messages import Content, Notices, Owing, horizon, moments
+from dialsim.webhooks.visible_state import Persons, Shown, shown
+
+
+class CampaignStream:
+    """What one campaign sends; everything is worked out when first asked for, and kept.
+
+    `owed` are all results that are there at the end, `notices` those of them that are sent by then.
+    """
+
+    def __init__(self, trace: Trace, ledger: Ledger, analyses: Analyses) -> None:
+        self.ledger = ledger
+        self.analyses = analyses
+        self._trace = trace
+
+    @cached_property
+    def owed(self) -> Notices:
+        """Every result, whether or not it has been sent yet."""
+        return Owing(self._trace, self.ledger, self.analyses).notices()
+
+    @cached_property
+    def notices(self) -> Notices:
+        """Every result that is sent."""
+        return self.owed[self.owed.sent_at <= horizon(self._trace)]
+
+    @cached_property
+    def posts(self) -> Posts:
+        """Every POST."""
+        return Receiving(self._trace, self.ledger, self.notices).posts()
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """The moment at which each POST leaves; they order it among those of all campaigns."""
+        return moments(self._trace, self.posts.at, self.posts.turn)
+
+    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+        """The bodies of some of the notices, in that order."""
+        notices = self.notices[rows]
+        return self._bodies.of(notices, CallFacts.of(self.ledger, notices.call), self._shown[rows])
+
+    @cached_property
+    def _shown(self) -> Shown:
+        return shown(self._trace, self.ledger, self.notices)
+
+    @cached_property
+    def _bodies(self) -> Bodies:
+        organization, campaign = self.ledger.organization, self.ledger.campaign
+        block = self._trace.world.organizations[organization].campaigns[campaign]
+        return Bodies(self._trace, block, Persons(block.people))
+
+
+_LINE = b'{"at":%b,"attempt":%b,"response":%b,"received":%b,"body":%b}\n'
+_CHUNK = 32_768
+_RESPONSES = {code: b'"%b"' % word.encode() for code, word in WORDS.items()}
+_RESPONSES |= {NOT_SENT: b"null", UNDER_WAY: b"null"}
+_BOOLEANS = (b"false", b"true")
+
+
+class Stream:
+    """POSTs by (moment, organization, campaign, recipient, call, result, number).
+
+    Moments tell instants apart by the commands from outside (see `moments`): while a simulation
+    goes on, new POSTs are added behind those that were there, and these don't change any more.
+    `posts` has all of them, each with its `place`, the position of its campaign among `parts`;
+    `notice` is an index into that campaign's notices.
+    """
+
+    def __init__(self, parts: Sequence[CampaignStream]) -> None:
+        """`parts` are those of all campaigns, in the order of the scenario."""
+        posts = Posts.joined([part.posts for part in parts])
+        order = np.argsort(np.concatenate([part.left for part in parts]), kind="stable")
+        sizes = [len(part.posts) for part in parts]
+        self.parts = parts
+        self.posts = posts[order]
+        self.place = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
+
+    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+        """The bodies of some POSTs, in the order asked for."""
+        bodies = [b""] * len(rows)
+        places = self.place[rows]
+        for place in np.unique(places):
+            chosen = np.flatnonzero(places == place)
+            made = self.parts[place].bodies(self.posts.notice[rows[chosen]])
+            for index, body in zip(chosen.tolist(), made, strict=True):
+                bodies[index] = body
+        return bodies
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of `webhooks.jsonl`, some thousands at a time."""
+        for first in range(0, len(self.posts), _CHUNK):
+            rows = np.arange(first, min(first + _CHUNK, len(self.posts)))
+            posts = self.posts[rows]
+            columns = (
+                bodies.instants(posts.at),
+                [b"%d" % number if number else b"null" for number in posts.number.tolist()],
+                [_response(code) for code in posts.response.tolist()],
+                [_BOOLEANS[taken] for taken in posts.received.tolist()],
+                self.bodies(rows),
+            )
+            yield b"".join(map(_LINE.__mod__, zip(*columns, strict=True)))
+
+    def write(self, file: BinaryIO) -> None:
+        """Write `webhooks.jsonl`."""
+        file.writelines(self.lines())
+
+
+def _response(code: int) -> bytes:
+    return _RESPONSES.get(code) or b"%d" % code
+
+
+class Verdict(StrEnum):
+    """What is known of a conversation.
+
+    - analyzed: there is a result;
+    - no_conversation, unavailable: there is the fallback result (A3);
+    - not_analyzed: not recorded, or the agent stopped with an error (A2);
+    - failed: the analysis failed, and no late result has come (A4);
+    - pending: the run ended first.
+    """
+
+    ANALYZED = "analyzed"
+    NO_CONVERSATION = "no_conversation"
+    UNAVAILABLE = "unavailable"
+    NOT_ANALYZED = "not_analyzed"
+    FAILED = "failed"
+    PENDING = "pending"
+
+
+VERDICTS = tuple(Verdict)
+OF_CONTENT = {
+    Content.SOUND: Verdict.ANALYZED,
+    Content.NO_CONVERSATION: Verdict.NO_CONVERSATION,
+    Content.UNAVAILABLE: Verdict.UNAVAILABLE,
+}
+"""What is known of a conversation by its newest result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Per call of a campaign: `code`, an index into `VERDICTS`, -1 without a conversation.
+
+    `found` is that of the newest result, as in `Analyses`, in the rows where `code` is analyzed.
+    """
+
+    code: NDArray[np.int8]
+    found: NDArray[np.uint16]
+
+
+def verdicts(stream: CampaignStream, until: int) -> Verdicts:
+    """The verdicts of a campaign's calls at an instant (ms); newer results replace older ones."""
+    analyses, owed = stream.analyses, stream.owed
+    code = np.full(len(stream.ledger.call), -1, dtype=np.int8)
+    found = np.zeros((len(code), analyses.found.shape[1]), dtype=np.uint16)
+    code[analyses.call] = VERDICTS.index(Verdict.PENDING)
+    failed = (analyses.failed_at != NEVER) & (analyses.failed_at <= until)
+    code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
+    spoilt = np.isin(analyses.flaw, (Flaw.AGENT_ERROR, Flaw.NOT_RECORDED))
+    code[analyses.call[spoilt]] = VERDICTS.index(Verdict.NOT_ANALYZED)
+    rows = np.flatnonzero(owed.content != Content.NOTHING)
+    rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
+    of_content = np.zeros(len(Content), dtype=np.int8)
+    for content, verdict in OF_CONTENT.items():
+        of_content[content] = VERDICTS.index(verdict)
+    code[owed.call[rows]] = of_content[owed.content[rows]]  # numpy keeps the last of several
+    found[owed.call[rows]] = owed.found[rows]
+    return Verdicts(code, found)
+
+
+def funnel_steps(verdicts: Verdicts, has_funnel: bool) -> NDArray[np.int16]:
+    """How many funnel steps each call's newest result says were reached; -1 if it says nothing.
+
+    0 stands for Unknown: not even the first step was reached, or the result is a fallback, which
+    has a funnel whether or not the agent defines one.
+    """
+    kinds = [Verdict.NO_CONVERSATION, Verdict.UNAVAILABLE]
+    if has_funnel:
+        kinds.append(Verdict.ANALYZED)
+    known = np.isin(verdicts.code, [VERDICTS.index(kind) for kind in kinds])
+    return np.where(known, verdicts.found[:, 0].astype(np.int16), np.int16(-1))

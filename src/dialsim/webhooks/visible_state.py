@@ -1,0 +1,292 @@
+"""A column of JSON texts, packed: many of them are taken more quickly than from a list.
+
+Persons: recipients as payloads name them, as JSON text, masked where need be (D1).
+
+What a payload shows of recipient, campaign and retention when it is sent (W4, D1, D2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import ENDS, NEVER, TO_STATUS, Ledger
+from dialsim.engine.trace import Trace
+from dialsim.interface.masks import MASKED_NAME, mask_agent_params, mask_tel
+from dialsim.interface.payload import data_expired
+from dialsim.interface.status import CampaignStatus
+from dialsim.scenario.organization import Retention
+from dialsim.scenario.people import GeneratedPeople, People
+from dialsim.webhooks.messages import FOREVER, Notices, change_moments, moments, row_moments
+
+_WIDEST = 128  # bytes: what is longer is kept aside, so that one long text does not widen them all
+
+
+class TextColumn:
+    """Texts by row, from 0; none of them is empty, or ends in a zero byte."""
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        self._long = {row: text for row, text in enumerate(texts) if len(text) > _WIDEST}
+        if self._long:
+            texts = [text if len(text) <= _WIDEST else b"" for text in texts]
+        self._short = np.array(texts, dtype=np.bytes_)
+
+    def take(self, rows: NDArray[np.integer]) -> list[bytes]:
+        """The texts of some rows."""
+        texts: list[bytes] = self._short[rows].tolist()
+        if self._long:
+            for place in [place for place, text in enumerate(texts) if not text]:
+                texts[place] = self._long[int(rows[place])]
+        return texts
+
+    def find(self, text: bytes) -> NDArray[np.int64]:
+        """The rows with a text, ascending."""
+        if len(text) > _WIDEST:
+            return np.array([row for row, long in self._long.items() if long == text], np.int64)
+        return np.flatnonzero(self._short == text)
+
+
+_NO_NAME = orjson.dumps(MASKED_NAME)
+
+
+class Persons:
+    """The recipients of one campaign; each method takes some of them, by position from 0.
+
+    `masked` says whose personal data retention has removed.
+    """
+
+    def __init__(self, people: People) -> None:
+        self._people = people
+
+    @cached_property
+    def _tels(self) -> TextColumn:
+        return TextColumn([*map(orjson.dumps, self._people.tels())])
+
+    @cached_property
+    def _names(self) -> TextColumn:
+        return TextColumn([*map(orjson.dumps, self._people.customer_names())])
+
+    def who_has(self, tel: str) -> NDArray[np.int64]:
+        """The recipients with a phone number, written just so; ascending."""
+        return self._tels.find(orjson.dumps(tel))
+
+    def tels(self, who: NDArray[np.int32], masked: NDArray[np.bool_]) -> list[bytes]:
+        """Phone numbers."""
+        texts = self._tels.take(who)
+        for row in np.flatnonzero(masked):
+            texts[row] = orjson.dumps(mask_tel(orjson.loads(texts[row])))
+        return texts
+
+    def names(self, who: NDArray[np.int32], masked: NDArray[np.bool_]) -> list[bytes]:
+        """Names, null where none was uploaded."""
+        texts = self._names.take(who)
+        for row in np.flatnonzero(masked):
+            texts[row] = _NO_NAME
+        return texts
+
+    def params(self, who: NDArray[np.int32], masked: NDArray[np.bool_]) -> list[bytes]:
+        """The uploaded `agentParams`."""
+        if not isinstance(self._people, GeneratedPeople):
+            return [*map(self._params, who.tolist(), masked.tolist())]
+        if not masked.any():
+            return [self._params(0, False)] * len(who)
+        both = self._params(0, False), self._params(0, True)
+        return [*map(both.__getitem__, masked.tolist())]
+
+    def _params(self, person: int, masked: bool) -> bytes:
+        params = self._people.agent_params(person)
+        return orjson.dumps(mask_agent_params(params) if masked else params)
+
+
+class Setting(NamedTuple):
+    """A campaign's status and its organization's limit from the moment `since` on."""
+
+    since: int
+    status: CampaignStatus
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What each notice of a campaign shows at the end of the moment in which it is sent.
+
+    `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's,
+    `setting` is an index into `settings`, the states of the campaign's settings, and `expired` the
+    three flags as bits: 1 audio, 2 personal data, 4 output.
+    """
+
+    call_attempt: NDArray[np.int32]
+    latest_call_status: NDArray[np.int8]
+    setting: NDArray[np.int64]
+    expired: NDArray[np.int8]
+    settings: Sequence[Setting]
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Shown:
+        return Shown(
+            self.call_attempt[rows],
+            self.latest_call_status[rows],
+            self.setting[rows],
+            self.expired[rows],
+            self.settings,
+        )
+
+
+_NO_POLICY = Retention()
+
+AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
+ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted campaign
+DATA_EXPIRED = tuple(
+    data_expired(
+        audio=bool(flags & AUDIO),
+        personal_data=bool(flags & PERSONAL_DATA),
+        output=bool(flags & OUTPUT),
+    )
+    for flags in range(ALL_EXPIRED + 1)
+)
+"""The three flags as JSON, by their bits."""
+
+
+def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
+    """The state of things at the moment at which each notice is sent."""
+    sent = moments(trace, notices.sent_at, notices.turn)
+    newest = _newest_call(ledger, notices)
+    ended = ENDS[ledger.last_kind[newest]] & (ledger.ended_at[newest] <= notices.sent_at)
+    states = settings(trace, ledger)
+    since = [setting.since for setting in states]
+    return Shown(
+        call_attempt=(_counted_before(ledger)[newest] + ended).astype(np.int32),
+        latest_call_status=_status(trace, ledger, newest, sent),
+        setting=np.searchsorted(since, sent, side="right") - 1,
+        expired=_expired(trace, ledger, notices, sent),
+        settings=states,
+    )
+
+
+def settings(trace: Trace, ledger: Ledger) -> list[Setting]:
+    """Every state of the campaign's settings that a payload can show, by moment."""
+    organization, campaign = ledger.organization, ledger.campaign
+    statuses = [
+        (row.at + row.turn, row.to_status)
+        for row in trace.campaigns
+        if (row.organization, row.campaign) == (organization, campaign)
+    ]
+    limits = [
+        (row.at + row.turn, row.limit) for row in trace.limits if row.organization == organization
+    ]
+    status, limit, states = CampaignStatus.DRAFT, 0, {}
+    for moment in sorted({since for since, _ in (*statuses, *limits)}):
+        status = next((to for since, to in reversed(statuses) if since == moment), status)
+        limit = next((to for since, to in reversed(limits) if since == moment), limit)
+        states[moment] = Setting(moment, status, limit)
+    return [*states.values()]
+
+
+def deleted(trace: Trace, ledger: Ledger) -> int:
+    """The moment at which the campaign was deleted (C8); FOREVER if it was not."""
+    place = ledger.organization, ledger.campaign
+    return next(
+        (
+            row.at + row.turn
+            for row in trace.campaigns
+            if row.cause == "delete" and (row.organization, row.campaign) == place
+        ),
+        FOREVER,
+    )
+
+
+def _newest_call(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
+    """The recipient's newest call at each notice's instant, an index into the ledger.
+
+    No command makes a call of a person who has one, or ends one on its own instant (P1).
+    """
+    newest = notices.call.copy()
+    last = ledger.first[ledger.recipient[newest] + 1] - 1
+    rows = np.flatnonzero(newest < last)
+    while len(rows):
+        rows = rows[ledger.created_at[newest[rows] + 1] <= notices.sent_at[rows]]
+        newest[rows] += 1
+        rows = rows[newest[rows] < last[rows]]
+    return newest
+
+
+def _counted_before(ledger: Ledger) -> NDArray[np.int64]:
+    """How many of the recipient's calls before each call count as attempts (P5)."""
+    running = np.concatenate(([0], np.cumsum(ledger.counted, dtype=np.int64)))
+    here: NDArray[np.int64] = running[:-1] - running[ledger.first[ledger.recipient]]
+    return here + ledger.past_attempts[ledger.recipient]
+
+
+def _status(
+    trace: Trace, ledger: Ledger, calls: NDArray[np.int64], sent: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """The status of calls at moments, each of which is not before the call's creation."""
+    status = ledger.status[calls]
+    earlier = np.flatnonzero(change_moments(trace, ledger)[calls] > sent)
+    if len(earlier):
+        status[earlier] = _status_then(trace, ledger, calls[earlier], sent[earlier])
+    return status
+
+
+def _status_then(
+    trace: Trace, ledger: Ledger, calls: NDArray[np.int64], sent: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """The status of calls at moments before their last change, from the rows of the log."""
+    changed = row_moments(trace, ledger)
+    wanted = np.zeros(len(ledger.call), dtype=bool)
+    wanted[calls] = True
+    rows = np.flatnonzero(wanted[ledger.row_call])
+    rows = rows[np.argsort(ledger.row_call[rows], kind="stable")]
+    row = np.searchsorted(ledger.row_call[rows], calls)
+    active = np.arange(len(calls))
+    while len(active):  # a call's next row exists: its last one is later than `sent`
+        active = active[changed[rows[row[active] + 1]] <= sent[active]]
+        row[active] += 1
+    return TO_STATUS[ledger.rows.kind[rows[row]]]
+
+
+def _expired(
+    trace: Trace, ledger: Ledger, notices: Notices, sent: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """The three flags of each notice's call when it is sent."""
+    organization = trace.world.organizations[ledger.organization]
+    flags = expired(organization.settings.retention, ledger.ended_at[notices.call], notices.sent_at)
+    flags[sent >= deleted(trace, ledger)] = ALL_EXPIRED
+    return flags
+
+
+def expired(
+    retention: Retention | None, ended_at: NDArray[np.int64], at: NDArray[np.int64] | int
+) -> NDArray[np.int8]:
+    """The three flags as bits, each set its span after the end of the call (D2); instants in ms.
+
+    A call without an end (`NEVER`) keeps everything, and so does an organization without a policy.
+    """
+    flags = np.zeros(len(ended_at), dtype=np.int8)
+    age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
+    for flag, span in _spans(retention).items():
+        flags[age >= span] |= flag
+    return flags
+
+
+def expire_next(
+    retention: Retention | None, ended_at: NDArray[np.int64], at: int
+) -> NDArray[np.int64]:
+    """When (ms) the next flag of each call turns true after an instant; else `FOREVER` (D2)."""
+    later = np.full(len(ended_at), FOREVER, dtype=np.int64)
+    for span in _spans(retention).values():
+        turns = np.where(ended_at == NEVER, FOREVER, np.maximum(ended_at, 0) + span)
+        np.minimum(later, turns, out=later, where=turns > at)
+    return later
+
+
+def _spans(retention: Retention | None) -> dict[int, int]:
+    """How long (ms) what each flag stands for is kept after the end of a call."""
+    policy = retention or _NO_POLICY
+    spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
+    return {flag: span for flag, span in spans.items() if span is not None}
