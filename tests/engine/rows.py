@@ -126,6 +126,22 @@ def tables(trace: Trace) -> bytes:
     return repr(said).encode()
 
 
+def told(trace: Trace) -> dict[str, object]:
+    """All that a trace of a whole run says, by name, to compare engines by."""
+    return {
+        "rows": [row[:5] + row[6:] for row in rows(trace)],
+        "campaigns": [row[:6] for row in sorted(trace.campaigns, key=lambda row: row[:3])],
+        "requests": [*trace.requests.items()],
+        "limits": trace.limits,
+        "urls": trace.urls,
+        "reanalyses": trace.reanalyses,
+        "refused": trace.refused,
+        "numbers": trace.world.numbers,
+        "voices": trace.world.voice_keys,
+        "end": (trace.end, sorted(trace.stalled), trace.cut, trace.idle),
+    }
+
+
 def name(trace: Trace, organization: int, campaign: int | None) -> str:
     """A campaign's name; the organization's stands before it if there is more than one."""
     block = trace.world.organizations[organization]

@@ -1,4 +1,4 @@
-"""The engine and the naive second reading agree on every row, to the millisecond (rules T to F)."""
+"""Both engines and the naive second reading agree on every row, to the millisecond (T to F)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.trace import CHANGES, Trace
+from dialsim.engine.world import World
 from dialsim.scenario.loading import loads
 from oracle.records import Reading
 from oracle.scenarios import Scenario, random_scenario, scripted_scenarios
 from oracle.second_reading import second_reading
 
+ENGINES: tuple[Engine, ...] = ("simpy", "compiled")
 AROUND = 6  # rows shown before and after the first that differs
 
 
-def first_reading(scenario: Scenario) -> Reading:
-    """The engine's trace, as the rows of tables."""
-    trace = run_trace(loads(json.dumps(scenario)))
+def first_reading(scenario: Scenario, engine: Engine) -> Reading:
+    """An engine's trace, as the rows of tables."""
+    trace = run_world(World(loads(json.dumps(scenario))), engine)
     names = [
         (organization.name, [campaign.name for campaign in organization.campaigns])
         for organization in trace.world.organizations
@@ -68,8 +70,13 @@ def name(names: list[tuple[str, list[str]]], o: int, c: int | None) -> tuple[str
     return names[o][0], None if c is None else names[o][1][c]
 
 
-def assert_both_agree(scenario: Scenario, whence: str) -> None:
-    engine, oracle = first_reading(scenario), second_reading(scenario)
+def assert_all_agree(scenario: Scenario, whence: str) -> None:
+    oracle = second_reading(scenario)
+    for name in ENGINES:
+        assert_both_agree(first_reading(scenario, name), oracle, f"{whence}, {name}")
+
+
+def assert_both_agree(engine: Reading, oracle: Reading, whence: str) -> None:
     for table in ("transitions", "campaigns", "refused"):
         found, wanted = getattr(engine, table), getattr(oracle, table)
         if found != wanted:
@@ -92,8 +99,8 @@ def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_both_readings_agree_on_a_random_scenario(seed: int) -> None:
-    assert_both_agree(random_scenario(seed), f"random_scenario({seed})")
+def test_all_readings_agree_on_a_random_scenario(seed: int) -> None:
+    assert_all_agree(random_scenario(seed), f"random_scenario({seed})")
 
 
 @given(scripted_scenarios())
@@ -103,12 +110,12 @@ def test_both_readings_agree_on_a_random_scenario(seed: int) -> None:
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-def test_both_readings_agree_on_what_hypothesis_finds(scenario: Scenario) -> None:
-    assert_both_agree(scenario, json.dumps(scenario))
+def test_all_readings_agree_on_what_hypothesis_finds(scenario: Scenario) -> None:
+    assert_all_agree(scenario, json.dumps(scenario))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hundred", range(20))
-def test_both_readings_agree_on_thousands_of_scenarios(hundred: int) -> None:
+def test_all_readings_agree_on_thousands_of_scenarios(hundred: int) -> None:
     for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
-        assert_both_agree(random_scenario(seed), f"random_scenario({seed})")
+        assert_all_agree(random_scenario(seed), f"random_scenario({seed})")

@@ -28,6 +28,8 @@ RUN = (
     "60",
     "--what-if",
     "0",
+    "--engine",
+    "simpy",  # runs last long enough to be disturbed
 )
 FILES = ("runs", "organizations", "campaigns", "estimates")
 

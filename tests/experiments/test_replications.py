@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 import dialsim
+from dialsim.engine.engines import Engine
+from dialsim.engine.world import World
 from dialsim.experiments.case import Subject, Task, carry_out
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.experiment_text import (
@@ -25,8 +27,8 @@ from dialsim.experiments.run_figures import read_figure
 from dialsim.experiments.runner import Crew
 from dialsim.experiments.statistics import mean_interval
 from dialsim.interface.instants import parse_instant
+from dialsim.results.result import Result, result_of
 from dialsim.scenario.loading import with_overrides
-from dialsim.scenario.scenario import Scenario
 from experiments.scenarios import CHANCY, START, crowd
 
 
@@ -196,15 +198,12 @@ def test_precision_runs_as_many_as_it_takes_and_no_fewer() -> None:
 def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(scenario: Scenario, seed: int, replication: int) -> None:
-        if replication == 3:
+    def moody(world: World, engine: Engine) -> Result:
+        if world.replication == 3:
             raise RuntimeError("the moon is full")
+        return result_of(world, engine)
 
-    real = dialsim.run
-    monkeypatch.setattr(
-        "dialsim.results.result.run",
-        lambda scenario, **kept: fail(scenario, **kept) or real(scenario, **kept),
-    )
+    monkeypatch.setattr("dialsim.results.result.result_of", moody)
     scenario = dialsim.load("scenarios/scripted.yaml", ["seed=5"])
     with pytest.raises(ReplicationFailed) as failed:
         replicate(scenario, 6, jobs=1)
@@ -217,7 +216,7 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
 def test_a_worker_returns_numbers_and_no_tables() -> None:
     subject = Subject(crowd(200, 20))
     outcome = carry_out(
-        0, subject.digest, subject.parcel, subject.seed, 0, dialsim.__version__, None
+        0, subject.digest, subject.parcel, subject.seed, 0, "simpy", dialsim.__version__, None
     )
     assert outcome.failure is None
     assert outcome.figures is not None
@@ -226,7 +225,7 @@ def test_a_worker_returns_numbers_and_no_tables() -> None:
 
 def test_a_worker_with_another_version_does_not_give_its_figures_for_ours() -> None:
     subject = Subject(crowd())
-    outcome = carry_out(0, subject.digest, subject.parcel, subject.seed, 0, "99", None)
+    outcome = carry_out(0, subject.digest, subject.parcel, subject.seed, 0, "simpy", "99", None)
     assert outcome.figures is None
     assert outcome.failure == f"the worker has dialsim {dialsim.__version__}, not 99"
 
@@ -240,8 +239,8 @@ class Bomb:
 
 def test_runs_that_kill_their_workers_again_and_again_are_given_up() -> None:
     good, bad = Subject(crowd()), np.frombuffer(pickle.dumps(Bomb()), dtype=np.uint8)
-    tasks = [Task(k, good.digest, good.parcel, 1, k) for k in range(3)]
-    tasks.append(Task(3, "bad", bad, 1, 7))
+    tasks = [Task(k, good.digest, good.parcel, 1, k, "simpy") for k in range(3)]
+    tasks.append(Task(3, "bad", bad, 1, 7, "simpy"))
     outcomes = []
     with pytest.raises(WorkersLost) as lost:
         outcomes.extend(Crew(jobs=2).outcomes(tasks))

@@ -15,7 +15,7 @@ from results.test_summary import COSTS, JANUARY
 from results.traces import NINE, HandCampaign, hand_trace
 
 PRINTED = """\
-By hand (seed 1)
+By hand (seed 1, SimPy)
 
 January
   completed Mon 5 Jan 2026 09:06 Thai time, 1 calling day
@@ -47,7 +47,7 @@ January              50 %   75 %
 
 def printed(result: Result) -> str:
     stream = io.StringIO()
-    print_summary(result.summary, stream)
+    print_summary(result.summary, "simpy", stream)
     return stream.getvalue()
 
 
@@ -114,7 +114,7 @@ def test_large_figures_are_never_cut_and_names_give_way_to_them() -> None:
     campaign = replace(owner.campaigns[0], name="A campaign with quite a long name", **large)
     owner = replace(owner, campaigns=(campaign,))
     stream = io.StringIO()
-    print_summary(replace(summary, organizations=(owner,)), stream)
+    print_summary(replace(summary, organizations=(owner,)), "simpy", stream)
     rows = [line for line in stream.getvalue().splitlines() if line.startswith("A cam")][1:]
     people, _, _, calls, *_ = rows
     for row in (people, calls):

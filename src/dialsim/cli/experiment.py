@@ -18,6 +18,7 @@ import click
 from dialsim.cli.program import (
     INTERRUPTED,
     dask_option,
+    engine_option,
     experiment_out_option,
     force_option,
     format_option,
@@ -29,6 +30,7 @@ from dialsim.cli.program import (
 )
 
 if TYPE_CHECKING:
+    from dialsim.engine.engines import Choice
     from dialsim.experiments.plan import Objective
     from dialsim.experiments.sweep import Adjustment
     from dialsim.experiments.variants import Variant
@@ -55,6 +57,7 @@ def write_page(
     pairs: int | None,
     jobs: int | None,
     dask: str | None,
+    engine: Choice,
 ) -> None:
     """Write report.html; the runs that it takes are kept with the others."""
     from dialsim.cli.program import progress_bar
@@ -62,7 +65,7 @@ def write_page(
     from dialsim.report.writing import put
 
     with resumable(out), progress_bar("What would help", "runs") as progress:
-        put(report(FurtherRuns(pairs, jobs, dask, out, progress)), out)
+        put(report(FurtherRuns(pairs, jobs, dask, out, progress, engine)), out)
 
 
 def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
@@ -146,6 +149,7 @@ A file for --design; an empty cell leaves a value as it is:
 @experiment_out_option
 @force_option
 @seed_option
+@engine_option
 @jobs_option
 @dask_option
 @what_if_option
@@ -163,6 +167,7 @@ def sweep(
     out: Path | None,
     force: bool,
     seed: int | None,
+    engine: Choice,
     jobs: int | None,
     dask: str | None,
     what_if: int | None,
@@ -193,7 +198,7 @@ def sweep(
     with resumable(out), progress_bar("Simulating", "runs") as progress:
         found = run_all(
             loaded, listed, replications,
-            seed=seed, jobs=jobs, dask=dask, store=out, progress=progress,
+            seed=seed, jobs=jobs, dask=dask, store=out, progress=progress, engine=engine,
         )  # fmt: skip
     compared = found.differences(base, paired=not unpaired, adjust=adjust)
     used = loaded.seed if seed is None else seed
@@ -209,7 +214,7 @@ def sweep(
             "differences": compared,
         }
         report = partial(sweep_report, found, compared, base, seed)
-        write_page(folder.path, report, what_if, jobs, dask)
+        write_page(folder.path, report, what_if, jobs, dask, engine)
         folder.finish(tables, document)
     if form == "json":
         print_json(document)
@@ -286,6 +291,7 @@ Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
 @experiment_out_option
 @force_option
 @seed_option
+@engine_option
 @jobs_option
 @dask_option
 @what_if_option
@@ -301,6 +307,7 @@ def plan(
     out: Path | None,
     force: bool,
     seed: int | None,
+    engine: Choice,
     jobs: int | None,
     dask: str | None,
     what_if: int | None,
@@ -347,14 +354,14 @@ def plan(
         answer = find(
             loaded, path, span, goal, objective=objective, replications=replications,
             max_replications=most, seed=seed, jobs=jobs, dask=dask,
-            store=out, progress=progress,
+            store=out, progress=progress, engine=engine,
         )  # fmt: skip
     document = answer.to_dict()
     if folder is not None:
         from dialsim.report.writing import plan_report
 
         report = partial(plan_report, answer, loaded, seed)
-        write_page(folder.path, report, what_if, jobs, dask)
+        write_page(folder.path, report, what_if, jobs, dask, engine)
         folder.finish({}, document)
     if form == "json":
         print_json(document)

@@ -7,19 +7,51 @@ The group of all commands, which ends quietly when nobody reads what it prints a
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from typing_extensions import override
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class _Notes(logging.Handler):
+    """Shows what is noted on the way, on a terminal; elsewhere only warnings."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.INFO if console.is_terminal else logging.WARNING)
+        self._console = console
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.print(record.getMessage(), markup=False, highlight=False)
+
+
+@contextmanager
+def _noted(console: Console) -> Iterator[None]:
+    logger, notes = logging.getLogger("dialsim"), _Notes(console)
+    level = logger.level
+    logger.addHandler(notes)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(notes)
+        logger.setLevel(level)
+
 
 @contextmanager
 def progress_bar(what: str, unit: str = "people") -> Iterator[Callable[[int, int], None]]:
-    """Yield `report(done, total)`; the bar goes to standard error and vanishes at the end."""
+    """Yield `report(done, total)`; the bar goes to standard error and vanishes at the end.
+
+    What is noted meanwhile stays above it.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -30,9 +62,8 @@ def progress_bar(what: str, unit: str = "people") -> Iterator[Callable[[int, int
         TextColumn("{task.fields[done]}"),
         TimeRemainingColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with bar as progress, _noted(console):
         task = progress.add_task(what, total=None, done="")
 
         def report(done: int, total: int) -> None:
@@ -92,6 +123,15 @@ dask_option = click.option(
     "--dask",
     metavar="SCHEDULER",
     help="Work on a Dask cluster instead, such as tcp://10.0.0.1:8786.",
+)
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "simpy", "compiled"]),
+    default="auto",
+    show_default=True,
+    help="What works the rules off: SimPy, which begins at once, or machine code, which is many "
+    "times as quick and has to be compiled once. Results are the same.",
 )
 
 experiment_out_option = click.option(

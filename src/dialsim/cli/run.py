@@ -13,6 +13,7 @@ import click
 
 from dialsim.cli.program import (
     dask_option,
+    engine_option,
     force_option,
     format_option,
     jobs_option,
@@ -23,6 +24,7 @@ from dialsim.cli.program import (
 )
 
 if TYPE_CHECKING:
+    from dialsim.engine.engines import Choice
     from dialsim.results.result import Result
 
 
@@ -94,6 +96,7 @@ def report(folder: Path, what_if: int | None) -> None:
     metavar="N",
     help="The most that --precision may take.",
 )
+@engine_option
 @jobs_option
 @dask_option
 @what_if_option
@@ -109,6 +112,7 @@ def run(
     replications: int | None,
     precision: str | None,
     max_replications: int,
+    engine: Choice,
     jobs: int | None,
     dask: str | None,
     what_if: int | None,
@@ -130,14 +134,14 @@ def run(
     if scenario is None:
         raise click.UsageError("Missing argument 'SCENARIO'.")
     if replications is None and precision is None:
-        _once(scenario, out, force, seed, replication or 0, what_if, overrides, form)
+        _once(scenario, out, force, seed, replication or 0, engine, what_if, overrides, form)
         return
     if replication is not None:
         raise click.UsageError("--replication is for one run: it doesn't go with many")
     first = min(20, max_replications) if replications is None else replications
     _many(
-        scenario, out, force, seed, first, precision, max_replications, jobs, dask, what_if,
-        overrides, form,
+        scenario, out, force, seed, first, precision, max_replications, engine, jobs, dask,
+        what_if, overrides, form,
     )  # fmt: skip
 
 
@@ -147,6 +151,7 @@ def _once(
     force: bool,
     seed: int | None,
     replication: int,
+    engine: Choice,
     what_if: int | None,
     overrides: tuple[str, ...],
     form: str,
@@ -160,8 +165,10 @@ def _once(
         check_place(out, force)
     loaded = load(scenario, overrides)
     with progress_bar("Simulating") as progress:
-        result = simulate(loaded, seed=seed, replication=replication, progress=progress)
-    _show(result, out, force, what_if, form)
+        result = simulate(
+            loaded, seed=seed, replication=replication, engine=engine, progress=progress
+        )
+    _show(result, out, force, what_if, form, engine)
 
 
 def _from_journal(journal: Path, out: Path | None, force: bool, form: str) -> None:
@@ -176,7 +183,14 @@ def _from_journal(journal: Path, out: Path | None, force: bool, form: str) -> No
     _show(read(journal), out, force, None, form)
 
 
-def _show(result: Result, out: Path | None, force: bool, what_if: int | None, form: str) -> None:
+def _show(
+    result: Result,
+    out: Path | None,
+    force: bool,
+    what_if: int | None,
+    form: str,
+    engine: Choice = "auto",
+) -> None:
     from dialsim.cli.program import progress_bar
     from dialsim.results.summary_text import print_summary
 
@@ -184,11 +198,11 @@ def _show(result: Result, out: Path | None, force: bool, what_if: int | None, fo
         from dialsim.report.writing import write_run
 
         with progress_bar("What would help", "runs") as progress:
-            write_run(result, out, force=force, pairs=what_if, progress=progress)
+            write_run(result, out, force=force, pairs=what_if, progress=progress, engine=engine)
     if form == "json":
         click.echo(result.summary.to_json().decode())
         return
-    print_summary(result.summary)
+    print_summary(result.summary, result.trace.engine)
     if out is not None:
         click.echo(f"Written to {out}")
 
@@ -201,6 +215,7 @@ def _many(
     first: int,
     precision: str | None,
     most: int,
+    engine: Choice,
     jobs: int | None,
     dask: str | None,
     what_if: int | None,
@@ -225,14 +240,14 @@ def _many(
     with resumable(out), progress_bar("Simulating", "runs") as progress:
         runs = replicate(
             loaded, first, seed=seed, precision=precision, max_replications=most,
-            jobs=jobs, dask=dask, store=out, progress=progress,
+            jobs=jobs, dask=dask, store=out, progress=progress, engine=engine,
         )  # fmt: skip
     document = replications_document(runs)
     if folder is not None:
         from dialsim.report.writing import replications_report
 
         tables = {"runs": runs.runs, "organizations": runs.organizations, "campaigns": runs.frame}
-        write_page(folder.path, partial(replications_report, runs), what_if, jobs, dask)
+        write_page(folder.path, partial(replications_report, runs), what_if, jobs, dask, engine)
         folder.finish(tables | {"estimates": runs.intervals()}, document)
     if form == "json":
         print_json(document)

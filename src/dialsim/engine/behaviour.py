@@ -6,7 +6,7 @@ How people react to being dialled: by script, or by chance (a scenario's `behavi
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, lgamma, log, sqrt
+from math import exp, lgamma, log, pow, sqrt
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dialsim.engine.chance import Column, Draws, Purpose, Same, Values
 from dialsim.engine.odds import Odds
 from dialsim.engine.own_chance import DEAD, own_chances
+from dialsim.engine.special_quantiles import gamma_quantiles
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def quantile(distribution: Distribution) -> Quantile:  # noqa: PLR0911 (one retu
                 return lambda u: np.full(u.shape, float(mean))
             shape = (distribution.mean / distribution.sd) ** 2
             scale = distribution.mean / shape
-            return lambda u: scale * special.gammaincinv(shape, u)
+            return lambda u: scale * gamma_quantiles(shape, u)
         case "weibull":
             return _weibull(distribution)
         case "triangular":
@@ -116,9 +117,36 @@ def _triangular(low: float, mode: float, high: float) -> Quantile:
     return at
 
 
-_ANSWERED = CallStatus.COMPLETED
-_FAILED = CallStatus.FAILED
-_OTHERS = (CallStatus.NO_ANSWER, CallStatus.BUSY, _FAILED)
+ENDINGS = (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
+"""How a dialled call ends (P2)."""
+
+_ANSWERED = ENDINGS[0]
+
+
+def with_odds(chance: float, factor: float) -> float:
+    """The probability whose odds are those of `chance` times `factor`."""
+    if factor == 1.0 or chance in (0.0, 1.0):
+        return chance if factor else 0.0
+    return chance * factor / (1.0 - chance + chance * factor)
+
+
+def fatigue(per1000: float, uses: float) -> float:
+    """The factor on the odds of an answer after so many uses of the caller ID."""
+    return pow(per1000, uses / 1000.0)
+
+
+def ending(own: float, odds: float, draw: float, no_answer: float, busy: float) -> int:
+    """How a dial ends, as an index into `ENDINGS` (P2), for a person's own chance to answer.
+
+    `no_answer` and `busy` are the ends of their shares among the dials that nobody answers.
+    """
+    if own == DEAD:
+        return 3  # P7
+    answered = with_odds(own, odds)
+    if draw < answered:
+        return 0
+    rest = (draw - answered) / (1.0 - answered)
+    return 1 if rest < no_answer else 2 if rest < busy else 3
 
 
 class Reaction(NamedTuple):
@@ -130,7 +158,7 @@ class Reaction(NamedTuple):
     talk_ms: int
 
 
-class _Attempt(NamedTuple):
+class Attempt(NamedTuple):
     """What one attempt holds in store for every person: a factor and a column for each draw."""
 
     odds: float
@@ -162,27 +190,28 @@ class Reactions:
         """
         self.behaviour = position
         self._behaviour = behaviour
-        self._draws = draws
+        self.draws = draws
         self._scripts = people.scripts
         self._script = None if people.script is None else people.script.data
-        self._attempts: dict[int, _Attempt] = {}
-        self._odds = Odds(behaviour.answered_odds, people)
-        self._segment_odds = self._odds.of_people()
-        self._own_chance = own_chances(behaviour, self._odds, people, draws, request)  # P7
-        self._odds_by_use = behaviour.answered_odds.by_caller_id_use
-        self.recovery = self._odds_by_use.recovery if self._odds_by_use else None
+        self._attempts: dict[int, Attempt] = {}
+        self.odds = Odds(behaviour.answered_odds, people)
+        self.segment_odds = self.odds.of_people()
+        self.own_chance = own_chances(behaviour, self.odds, people, draws, request)  # P7
+        use = behaviour.answered_odds.by_caller_id_use
+        self.per1000 = None if use is None else use.per1000
+        self.recovery = None if use is None else use.recovery
         dead = 0.0 if behaviour.people is None else behaviour.people.dead_numbers
         no_answer, busy, failed = behaviour.outcomes.others(dead)
         rest = no_answer + busy + failed
         shares = (no_answer, no_answer + busy)
-        self._other_bounds = tuple(share / rest for share in shares) if rest else (1.0, 1.0)
+        self.other_bounds = tuple(share / rest for share in shares) if rest else (1.0, 1.0)
 
     def dial(self, recipient: int, attempt: int, now: int, uses: float) -> Reaction:
         """The reaction of a person to attempt number `attempt` dialled now.
 
         `uses` is the decayed count of the organization's dials of the caller ID.
         """
-        columns = self._columns(attempt)
+        columns = self.columns(attempt)
         setup = columns.setup[recipient] or 1  # P1: at least 1 ms
         if self._script is not None and (code := self._script[recipient]) >= 0:
             script = self._scripts[code]
@@ -193,39 +222,32 @@ class Reactions:
 
     def follow(self, step: Step, recipient: int, attempt: int) -> Reaction:
         """What comes of an attempt dialled to a number with a script, of which this is the step."""
-        return _following(step, self._columns(attempt).setup[recipient] or 1)  # P1, P6
+        return _following(step, self.columns(attempt).setup[recipient] or 1)  # P1, P6
 
-    def _outcome(self, columns: _Attempt, recipient: int, now: int, uses: float) -> CallStatus:
-        own = self._own_chance[recipient]
-        if own == DEAD:
-            return _FAILED  # P7
-        odds = self._odds.at(now) * columns.odds * self._segment_odds[recipient]
-        if self._odds_by_use is not None:
-            odds *= self._odds_by_use.per1000 ** (uses / 1000.0)
-        answered = _with_odds(own, odds)
-        draw = columns.outcome[recipient]
-        if draw < answered:
-            return _ANSWERED
-        rest = (draw - answered) / (1.0 - answered)
-        no_answer, busy = self._other_bounds
-        return _OTHERS[0] if rest < no_answer else _OTHERS[1] if rest < busy else _OTHERS[2]
+    def _outcome(self, columns: Attempt, recipient: int, now: int, uses: float) -> CallStatus:
+        odds = self.odds.at(now) * columns.odds * self.segment_odds[recipient]
+        if self.per1000 is not None:
+            odds *= fatigue(self.per1000, uses)
+        own, draw = self.own_chance[recipient], columns.outcome[recipient]
+        return ENDINGS[ending(own, odds, draw, *self.other_bounds)]
 
-    def _columns(self, attempt: int) -> _Attempt:
+    def columns(self, attempt: int) -> Attempt:
+        """What an attempt number has in store."""
         columns = self._attempts.get(attempt)
         if columns is None:
             columns = self._attempts[attempt] = self._columns_of(attempt)
         return columns
 
-    def _columns_of(self, attempt: int) -> _Attempt:
+    def _columns_of(self, attempt: int) -> Attempt:
         behaviour, ring = self._behaviour, self._behaviour.ring_time
         rings = (ring.answered, ring.no_answer, ring.busy, ring.failed)
-        return _Attempt(
-            odds=self._odds.of_attempt(attempt),
-            outcome=self._draws.column(Purpose.OUTCOME, attempt),
+        return Attempt(
+            odds=self.odds.of_attempt(attempt),
+            outcome=self.draws.column(Purpose.OUTCOME, attempt),
             setup=self._durations(behaviour.setup_time, Purpose.SETUP_TIME, attempt),
             ring={
                 outcome: self._durations(distribution, Purpose.RING_TIME, attempt)
-                for outcome, distribution in zip((_ANSWERED, *_OTHERS), rings, strict=True)
+                for outcome, distribution in zip(ENDINGS, rings, strict=True)
             },
             talk=self._durations(behaviour.talk_time, Purpose.TALK_TIME, attempt),
         )
@@ -234,18 +256,11 @@ class Reactions:
         if distribution.dist == "constant":
             return Same(int(durations(distribution, np.zeros(1))[0]))
         return Column(
-            self._draws.count,
+            self.draws.count,
             np.int64,
-            lambda b, n: durations(distribution, self._draws.uniforms(purpose, attempt, b, n)),
+            lambda b, n: durations(distribution, self.draws.uniforms(purpose, attempt, b, n)),
         )
 
 
 def _following(step: Step, setup_ms: int) -> Reaction:
     return Reaction(step.outcome, setup_ms, step.ring, step.talk)
-
-
-def _with_odds(chance: float, factor: float) -> float:
-    """The probability whose odds are those of `chance` times `factor`."""
-    if factor == 1.0 or chance in (0.0, 1.0):
-        return chance if factor else 0.0
-    return chance * factor / (1.0 - chance + chance * factor)

@@ -17,6 +17,13 @@ from dialsim.engine import trace
 from dialsim.engine.call import Call
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.dial_choice import Outgoing
+from dialsim.engine.refusals import (
+    all_duplicates,
+    already_started,
+    calling_not_allowed,
+    campaign_not_found,
+    wrong_state,
+)
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.windows import Windows
 from dialsim.interface.errors import Refused
@@ -386,8 +393,7 @@ class Campaign:
             return ()
         removed = self._dialler.reached.duplicates(self.block, self.clock.now)
         if len(removed) == self.block.people.count:
-            text = "All recipients are duplicates within the configured window"
-            raise Refused(400, "VALIDATION_FAILED", [text])
+            raise all_duplicates()
         return removed
 
     def _retry_later(self, recipient: int) -> None:
@@ -456,21 +462,18 @@ class Campaign:
 
     def _require_existing(self) -> None:
         if self.deleted:
-            raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])  # C8
+            raise campaign_not_found()  # C8
 
     def _require_schedulable(self, request: ScheduleRequest) -> None:
         """Checks 2 to 5 of a schedule request (C9)."""
         self._require_existing()
         if self.status is not CampaignStatus.DRAFT:
-            text = f"Campaign has already been started (current status: {self.status})"
-            raise Refused(409, "CAMPAIGN_ALREADY_STARTED", [text])
+            raise already_started(self.status)
         voice_keys = {voice.voice_key for voice in self._trace.world.scenario.voices}
         check_conditions(request, self._dialler.block.settings.calling_account(), voice_keys)
         if not self._dialler.calling_allowed:
-            text = "Your organization is not allowed to make calls."
-            raise Refused(403, "CALLING_NOT_ALLOWED", [text])
+            raise calling_not_allowed()
 
     def _require_status(self, verb: str, allowed: tuple[CampaignStatus, ...]) -> None:
         if self.status not in allowed:
-            text = f"Cannot {verb} a {self.status} campaign"
-            raise Refused(409, "INVALID_CAMPAIGN_STATE", [text])
+            raise wrong_state(verb, self.status)

@@ -62,6 +62,9 @@ class Values(Protocol[T_co]):
 
     def __getitem__(self, recipient: int) -> T_co: ...
 
+    def block(self, block: int, size: int) -> NDArray[np.generic]:
+        """The numbers of a block's first `size` recipients; they aren't kept."""
+
 
 class Same(Generic[T_co]):
     """The same number for every recipient."""
@@ -73,6 +76,10 @@ class Same(Generic[T_co]):
 
     def __getitem__(self, recipient: int) -> T_co:
         return self._value
+
+    def block(self, block: int, size: int) -> NDArray[np.generic]:  # noqa: ARG002 (all are alike)
+        """The numbers of a block's first `size` recipients."""
+        return np.full(size, self._value)
 
 
 class Column(Generic[T_co]):
@@ -103,6 +110,10 @@ class Column(Generic[T_co]):
             self._values[first : first + size] = self._fill(block, size)
             self._filled[block] = 1
         return self._view[recipient]  # type: ignore[return-value]  # as `fill` makes them
+
+    def block(self, block: int, size: int) -> NDArray[np.generic]:
+        """The numbers of a block's first `size` recipients; they aren't kept."""
+        return self._fill(block, size)
 
 
 class Draws:

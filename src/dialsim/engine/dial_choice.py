@@ -1,5 +1,7 @@
 """Caller IDs: which number a dial shows (P3), and how a number tires (`byCallerIdUse`).
 
+The plain functions are rules that both engines use, one of them compiled.
+
 Scripted numbers: what the next calls to a phone number do, whoever makes them (P6).
 
 What a campaign's dials show, say and meet: caller ID, voice and people's reaction (P3, P4).
@@ -21,12 +23,38 @@ if TYPE_CHECKING:
     from dialsim.engine.trace import CallLog
     from dialsim.engine.world import CampaignBlock, World
     from dialsim.interface.schedule import ScheduleRequest
+    from dialsim.scenario.agent import Agent
     from dialsim.scenario.organization import Organization
     from dialsim.scenario.scripts import Script, Step
 
 
 NONE = -1
-_DIAL = 1_000_000_000  # one dial, in the fixed point in which dials are summed
+DIAL = 1_000_000_000
+"""One dial, in the fixed point in which dials are summed."""
+
+
+def decayed(uses: int, elapsed: int, recovery: int) -> int:
+    """What is left of dials (in units of 1 / `DIAL`) after so many ms."""
+    return uses if elapsed == 0 else round(uses * exp(-elapsed / recovery))
+
+
+def dials(uses: int) -> float:
+    """A sum of dials as a number of them: n of `byCallerIdUse`."""
+    # Withdrawals are rounded by themselves and may leave a sum a hair below nothing
+    return max(0, uses) / float(DIAL)
+
+
+def chosen(count: int, avoided: int, draw: float) -> int:
+    """Which of `count` numbers a dial shows (P3): the place of one, from 0.
+
+    `avoided` is the place of the number that a retry avoids, -1 if there is none.
+    """
+    if count == 1:
+        return 0
+    if avoided < 0:
+        return int(draw * count)
+    place = int(draw * (count - 1))
+    return place + 1 if place >= avoided else place
 
 
 class CallerIds:
@@ -40,11 +68,11 @@ class CallerIds:
     def choose(self, draws: Draws, recipient: int, attempt: int, previous: int) -> int:
         """Uniformly at random, but not `previous` (`NONE`: no call was dialled before) (P3)."""
         numbers = self._numbers
-        if len(numbers) > 1 and previous in numbers:
-            numbers = tuple(number for number in numbers if number != previous)
         if len(numbers) == 1:
             return numbers[0]
-        return numbers[int(draws.column(Purpose.CALLER_ID, attempt)[recipient] * len(numbers))]
+        avoided = numbers.index(previous) if previous in numbers else -1
+        draw = draws.column(Purpose.CALLER_ID, attempt)[recipient]
+        return numbers[chosen(len(numbers), avoided, draw)]
 
 
 class NumberUse:
@@ -62,20 +90,20 @@ class NumberUse:
 
     def count(self, number: int, now: int) -> float:
         """The decayed count of dials of `number` before this one."""
-        return max(0, self._decayed(number, now)) / _DIAL
+        return dials(self._decayed(number, now))
 
     def dialled(self, number: int, now: int) -> None:
         """Count a dial."""
-        self._uses[number] = (self._decayed(number, now) + _DIAL, now)
+        self._uses[number] = (self._decayed(number, now) + DIAL, now)
 
     def withdrawn(self, number: int, dialled_at: int, now: int) -> None:
         """Take back a dial that was withdrawn before it rang (P5)."""
-        left = round(_DIAL * exp((dialled_at - now) / self._recovery))
+        left = decayed(DIAL, now - dialled_at, self._recovery)
         self._uses[number] = (self._decayed(number, now) - left, now)
 
     def _decayed(self, number: int, now: int) -> int:
         uses, at = self._uses.get(number, (0, now))
-        return uses if at == now else round(uses * exp((at - now) / self._recovery))
+        return decayed(uses, now - at, self._recovery)
 
 
 class ScriptedNumbers:
@@ -125,6 +153,23 @@ class ScriptedNumbers:
         return {tel: tuple(step for _, step in steps) for tel, steps in self.waiting.items()}
 
 
+def shown_numbers(
+    world: World, agent: Agent, request: ScheduleRequest, organization: Organization
+) -> tuple[int, ...]:
+    """The numbers that a campaign's dials show, as indexes into `World.numbers`, each once (P3)."""
+    numbers = request.caller_ids
+    if numbers is None:
+        sip_number = organization.calling_account().sip_number(request)
+        numbers = (sip_number or agent.caller_id or world.scenario.service.shared_number,)
+    return tuple(world.number(number) for number in dict.fromkeys(numbers))
+
+
+def spoken_voices(world: World, agent: Agent, request: ScheduleRequest) -> tuple[int, ...]:
+    """A campaign's voices, as indexes into `World.voice_keys`; `NONE`: unknown (P4)."""
+    keys = request.tts_voice_keys or (agent.voice_key,)
+    return tuple(NONE if key is None else world.voice(key) for key in keys)
+
+
 class Outgoing:
     """The dials of one campaign; `start` must come before the first.
 
@@ -157,14 +202,9 @@ class Outgoing:
         """
         self._request = request
         self.use_behaviour(self._behaviour)
-        world, agent = self._world, self._block.agent
-        numbers = request.caller_ids
-        if numbers is None:
-            sip_number = organization.calling_account().sip_number(request)
-            numbers = (sip_number or agent.caller_id or world.scenario.service.shared_number,)
-        self._caller_ids = CallerIds(world.number(number) for number in numbers)
-        keys = request.tts_voice_keys or (agent.voice_key,)
-        self._voices = tuple(NONE if key is None else world.voice(key) for key in keys)
+        agent = self._block.agent
+        self._caller_ids = CallerIds(shown_numbers(self._world, agent, request, organization))
+        self._voices = spoken_voices(self._world, agent, request)
 
     def use_behaviour(self, name: str) -> None:
         """Have people react by the behaviour so named from the next dial on."""

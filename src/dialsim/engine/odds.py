@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.chance import Same, Values
+from dialsim.engine.chance import BLOCK_BITS, Column, Same, Values
 from dialsim.engine.windows import HOUR, week_position
 
 if TYPE_CHECKING:
@@ -68,5 +68,9 @@ class Odds:
         """Each person's factor: that of the segment."""
         if self.segment is None:
             return Same(1.0)
-        values: Values[float] = self.by_segment[self.segment].data
-        return values
+        factors = self.by_segment[self.segment]
+
+        def fill(block: int, size: int) -> NDArray[np.float64]:
+            return factors[block << BLOCK_BITS :][:size]
+
+        return Column(len(factors), np.float64, fill)

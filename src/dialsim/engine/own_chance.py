@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import BLOCK_BITS, Column, Draws, Purpose, Same, Values
+from dialsim.engine.special_quantiles import beta_quantiles
 from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET, WEEK, Windows
 from dialsim.interface.status import CallStatus
 
@@ -222,12 +223,9 @@ class _Crowd:
 
     def quantiles(self, uniforms: Floats) -> Floats:
         """The chances of reachable people of whom nothing is known."""
-        from scipy.special import betaincinv
-
         if self.concentration is None:
             return np.full(len(uniforms), self.mean)
-        chances: Floats = betaincinv(*self.beta, uniforms)
-        return chances
+        return beta_quantiles(*self.beta, uniforms)
 
 
 def _of_kind(
@@ -302,18 +300,17 @@ class _After:
 
         `weight` is the logarithm of the weight of each of `chance`.
         """
-        from scipy.special import betaincinv
-
         if self._beta is None:
             return np.repeat(self.chance, len(uniforms)), self._failing + float(weight[0])
         if not weight.any():
-            return betaincinv(*self._beta, uniforms), self._failing
+            return beta_quantiles(*self._beta, uniforms), self._failing
         edges = np.array([weight[0], *weight, weight[-1]])
         cells = self._cells + np.logaddexp(edges[:-1], edges[1:]) - log(2.0)
         top = cells.max()
         sums = np.array([0.0, *np.cumsum(np.exp(cells - top))])
-        at = np.interp(uniforms * sums[-1], sums, self._edges)
-        return betaincinv(*self._beta, at), self._failing + top + log(sums[-1])
+        # below 1, as uniforms are: the last edge is 1
+        at = np.minimum(np.interp(uniforms * sums[-1], sums, self._edges), 1.0 - 2.0**-53)
+        return beta_quantiles(*self._beta, at), self._failing + top + log(sums[-1])
 
 
 def _log(share: float) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.clock import At, Clock, Instant, Move, Step, Until, instant_as_datetime
@@ -49,7 +49,7 @@ def add_campaign(
     if block.schedule is None:
         return added
     if block.scheduled_at is not None and block.scheduled_at > now:
-        lay_out_request(dialler.clock, added, dialler.trace)
+        lay_out_request(dialler.clock, dialler, added, dialler.trace)
         return added
     try:
         added.schedule(block.schedule)
@@ -91,8 +91,17 @@ class Simulation:
 
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
         """`seed` defaults to the scenario's."""
-        world = World(scenario, seed, replication)
-        self._clock = Clock(scenario.clock.start)
+        self._begin(World(scenario, seed, replication))
+
+    @classmethod
+    def of_world(cls, world: World) -> Self:
+        """A simulation of a world that nothing has happened in yet."""
+        simulation = cls.__new__(cls)
+        simulation._begin(world)
+        return simulation
+
+    def _begin(self, world: World) -> None:
+        self._clock = Clock(world.scenario.clock.start)
         self._trace = Trace(world=world, calls=[[] for _ in world.organizations])
         self._scripted = ScriptedNumbers()
         self._diallers = [

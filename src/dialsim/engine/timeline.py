@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from simpy.events import Event
@@ -18,69 +18,83 @@ from dialsim.scenario.timeline import TimelineAction
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign
     from dialsim.engine.dialler import Dialler
+    from dialsim.engine.world import CampaignBlock, World
 
 
 class Deed(NamedTuple):
-    """One thing somebody does: `command` raises `Refused` where the rules forbid it."""
+    """One thing that the file says somebody does; positions are those of the scenario."""
 
     at: int
     organization: int
     campaign: int | None
-    action: str
-    command: Callable[[], None]
+    action: TimelineAction
+
+
+def deeds(world: World) -> list[Deed]:
+    """All schedule requests and timeline actions of the scenario, in the order of T4.
+
+    At one instant requests come first, then actions, each in file order.
+    """
+    listed = (*_requests(world), *_actions(world))
+    return sorted(listed, key=lambda deed: deed.at)
+
+
+def refusal(deed: Deed, refused: Refused) -> Refusal:
+    """How a trace tells that something was refused."""
+    return Refusal(*deed[:3], deed.action.action, refused.code, refused.message)
 
 
 def lay_out(clock: Clock, diallers: list[Dialler], trace: Trace) -> None:
     """Put the scenario's schedule requests and timeline actions on the clock.
 
-    Those of one instant are one event: requests first, then actions, each in file order (T4).
+    Those of one instant are one event (T4).
     """
-    by_instant: defaultdict[int, list[Deed]] = defaultdict(list)
-    for deed in (*_requests(diallers), *_actions(diallers)):
-        by_instant[deed.at].append(deed)
-    for instant, deeds in by_instant.items():
-        At(clock, instant, Step.ACTIONS, _carrying_out(deeds, trace))
+    by_position = dict(enumerate(diallers))
+    for instant, together in groupby(deeds(trace.world), key=lambda deed: deed.at):
+        At(clock, instant, Step.ACTIONS, _carrying_out([*together], by_position, trace))
 
 
-def lay_out_request(clock: Clock, campaign: Campaign, trace: Trace) -> None:
+def lay_out_request(clock: Clock, dialler: Dialler, campaign: Campaign, trace: Trace) -> None:
     """Put the schedule request of an added campaign on the clock, behind what stands there (T4)."""
-    for deed in _request(campaign):
-        At(clock, deed.at, Step.ACTIONS, _carrying_out([deed], trace))
+    diallers = {dialler.block.position: dialler}
+    for deed in _request(campaign.block):
+        At(clock, deed.at, Step.ACTIONS, _carrying_out([deed], diallers, trace))
 
 
-def _carrying_out(deeds: list[Deed], trace: Trace) -> Callable[[Event], None]:
+def _carrying_out(
+    deeds: list[Deed], diallers: Mapping[int, Dialler], trace: Trace
+) -> Callable[[Event], None]:
     def carry_out(_event: Event) -> None:
         for deed in deeds:
+            dialler = diallers[deed.organization]
+            campaign = None if deed.campaign is None else dialler.campaigns[deed.campaign]
             try:
-                deed.command()
-            except Refused as refusal:
-                trace.refused.append(Refusal(*deed[:4], refusal.code, refusal.message))
+                _command(dialler, campaign, deed.action)()
+            except Refused as refused:
+                trace.refused.append(refusal(deed, refused))
 
     return carry_out
 
 
-def _requests(diallers: list[Dialler]) -> Iterator[Deed]:
-    for dialler in diallers:
-        for campaign in dialler.campaigns:
-            yield from _request(campaign)
+def _requests(world: World) -> Iterator[Deed]:
+    for owner in world.organizations:
+        for block in owner.campaigns:
+            yield from _request(block)
 
 
-def _request(campaign: Campaign) -> Iterator[Deed]:
-    block = campaign.block
+def _request(block: CampaignBlock) -> Iterator[Deed]:
     request, at = block.schedule, block.scheduled_at
     if request is not None and at is not None:
-        command = partial(campaign.schedule, request)
-        yield Deed(at, block.organization, block.position, "schedule", command)
+        action = TimelineAction.model_construct(at=at, action="schedule", body=request)
+        yield Deed(at, block.organization, block.position, action)
 
 
-def _actions(diallers: list[Dialler]) -> Iterator[Deed]:
-    for dialler in diallers:
-        campaigns = {campaign.block.name: campaign for campaign in dialler.campaigns}
-        for action in dialler.block.settings.timeline:
-            campaign = campaigns[action.campaign] if action.campaign is not None else None
-            position = campaign.block.position if campaign is not None else None
-            command = _command(dialler, campaign, action)
-            yield Deed(action.at, dialler.block.position, position, action.action, command)
+def _actions(world: World) -> Iterator[Deed]:
+    for owner in world.organizations:
+        positions = {block.name: block.position for block in owner.campaigns}
+        for action in owner.settings.timeline:
+            position = None if action.campaign is None else positions[action.campaign]
+            yield Deed(action.at, owner.position, position, action)
 
 
 def _command(

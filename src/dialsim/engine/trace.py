@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,14 @@ def call_key(recipient: int, call: int) -> int:
     return recipient << RECIPIENT_SHIFT | call << CALL_SHIFT
 
 
+class Dials(NamedTuple):
+    """What `CallLog` has an entry of per DIALLED row, as columns."""
+
+    numbers: NDArray[np.int32]
+    voices: NDArray[np.int32]
+    behaviours: NDArray[np.int16]
+
+
 class CallLog:
     """The status changes of one campaign's calls, in the order in which they happened.
 
@@ -132,6 +140,17 @@ class CallLog:
         self.dial_voices = array("i")
         self.dial_behaviours = array("h")
         self.scripted: dict[int, Step] = {}
+
+    @classmethod
+    def whole(cls, at: NDArray[np.int64], keys: NDArray[np.int64], dials: Dials) -> CallLog:
+        """The log of a run that is over; nothing can be appended to it."""
+        log = cls()
+        # Whatever reads these reads arrays of numpy in the same way, and copies cost memory
+        log._at, log._keys = cast("array[int]", at), cast("array[int]", keys)
+        log.dial_numbers, log.dial_voices, log.dial_behaviours = (
+            cast("array[int]", column) for column in dials
+        )
+        return log
 
     def __len__(self) -> int:
         return len(self._at)
@@ -288,7 +307,7 @@ class Trace:
     `posts` are the POSTs that were really made; None where the receiver is the simulated one (W5).
     `stalled` holds the (organization, campaign) positions of campaigns not final for which nothing
     could ever happen again (T5); `cut` says that clock.end came before the run was over, `idle`
-    that nothing is left to happen.
+    that nothing is left to happen. `engine` is which one ran.
     """
 
     world: World
@@ -305,6 +324,7 @@ class Trace:
     stalled: frozenset[tuple[int, int]] = frozenset()
     cut: bool = False
     idle: bool = False
+    engine: str = "simpy"
 
     def snapshot(self) -> Trace:
         """What has happened by now, to be read while the run goes on."""

@@ -1,9 +1,12 @@
-"""Calling windows: when calls may start, in integer arithmetic on the Thai week (T2, T3)."""
+"""Calling windows: when calls may start, in integer arithmetic on the Thai week (T2, T3).
+
+The plain functions are the rules; both engines use them, one of them compiled. Open ranges are
+given to them as `starts` and `ends` in ms since Monday 00:00, sorted and apart.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +16,8 @@ from dialsim.interface.instants import LAST_INSTANT
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import DayWindows
+
+Ranges = Sequence[int] | NDArray[np.int64]
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -26,6 +31,78 @@ _MONDAY_BEFORE_EPOCH = 3 * DAY  # 1970-01-01 was a Thursday
 def week_position(instant: int) -> int:
     """Milliseconds since Monday 00:00, Thai time."""
     return (instant + THAI_OFFSET + _MONDAY_BEFORE_EPOCH) % WEEK
+
+
+def range_at(starts: Ranges, ends: Ranges, position: int) -> int:
+    """The index of the open range that holds a position of the week; -1 where it is closed (T3)."""
+    for index in range(len(starts)):
+        if starts[index] <= position < ends[index]:  # T3: `end` itself is closed
+            return index
+    return -1
+
+
+def next_open(starts: Ranges, ends: Ranges, instant: int) -> int:
+    """The first open instant from `instant` on."""
+    position = week_position(instant)
+    for index in range(len(starts)):
+        if position < ends[index]:
+            return instant + max(0, starts[index] - position)
+    return instant + WEEK - position + starts[0]
+
+
+def next_open_on_grid(
+    starts: Ranges, ends: Ranges, instant: int, origin: int, interval: int
+) -> int:
+    """The first open instant from `instant` on among origin + k × interval (Q2).
+
+    -1 where no such instant ever falls into a window (up to the year 9999): the grid and the week
+    repeat together only after interval ÷ gcd(interval, week) weeks, so the search is
+    `first_multiple`'s and not a walk.
+    """
+    first = origin + max(0, -((origin - instant) // interval)) * interval
+    position = week_position(first)
+    steps = -1
+    for index in range(len(starts)):
+        low, high = (starts[index] - position) % WEEK, (ends[index] - 1 - position) % WEEK
+        hit = first_multiple(interval, WEEK, low, high)
+        if hit >= 0 and (steps < 0 or hit < steps):
+            steps = hit
+    if steps < 0 or first + steps * interval > LAST_INSTANT:
+        return -1
+    return first + steps * interval
+
+
+def first_multiple(factor: int, modulus: int, low: int, high: int) -> int:
+    """The smallest k ≥ 0 with low ≤ (factor × k) mod modulus ≤ high; -1 if there is none.
+
+    `low` > `high` means a range through 0, which k = 0 meets. Reduces like Euclid's algorithm:
+    where no multiple below one turn hits, the number of turns solves the same problem modulo
+    `factor`.
+    """
+    # What is reduced; each modulus is half of the one before or less, so these are enough. (It is
+    # no recursion because numba can't keep compiled recursions.)
+    reduced = np.empty((64, 3), dtype=np.int64)
+    depth = 0
+    while low != 0 and low <= high:
+        factor %= modulus
+        if factor == 0:
+            return -1
+        if 2 * factor > modulus:
+            factor, low, high = modulus - factor, modulus - high, modulus - low
+            continue
+        steps = -(-low // factor)
+        if steps * factor <= high:
+            break
+        reduced[depth, 0], reduced[depth, 1], reduced[depth, 2] = factor, modulus, low
+        depth += 1
+        factor, modulus, low, high = -modulus % factor, factor, low % factor, high % factor
+    else:
+        steps = 0
+    while depth > 0:
+        depth -= 1
+        factor, modulus, low = reduced[depth, 0], reduced[depth, 1], reduced[depth, 2]
+        steps = -(-(low + modulus * steps) // factor)
+    return int(steps)
 
 
 class Windows:
@@ -57,13 +134,18 @@ class Windows:
             for span in item.time
         )
 
+    @property
+    def ranges(self) -> tuple[list[int], list[int]]:
+        """The starts and the ends of the open ranges."""
+        return self._starts, self._ends
+
     def is_open(self, instant: int) -> bool:
         """Whether a call may start at `instant`."""
         if self._opened <= instant < self._closes:
             return True
         position = week_position(instant)
-        index = bisect_right(self._starts, position) - 1
-        if index < 0 or position >= self._ends[index]:
+        index = range_at(self._starts, self._ends, position)
+        if index < 0:
             return False
         self._opened = instant + self._starts[index] - position
         self._closes = instant + self._ends[index] - position
@@ -71,35 +153,16 @@ class Windows:
 
     def next_open(self, instant: int) -> int:
         """The first open instant from `instant` on."""
-        if self.is_open(instant):
-            return instant
-        position = week_position(instant)
-        index = bisect_right(self._starts, position)
-        if index < len(self._starts):
-            return instant + self._starts[index] - position
-        return instant + WEEK + self._starts[0] - position
+        return instant if self.is_open(instant) else next_open(self._starts, self._ends, instant)
 
     def next_close(self, instant: int) -> int:
         """The first closed instant from `instant` on."""
         return self._closes if self.is_open(instant) else instant
 
     def next_open_on_grid(self, instant: int, origin: int, interval: int) -> int | None:
-        """The first open instant from `instant` on among origin + k × interval (Q2).
-
-        None where no such instant ever falls into a window (up to the year 9999): the grid and the
-        week repeat together only after interval ÷ gcd(interval, week) weeks, so the search is
-        `_first_multiple`'s and not a walk.
-        """
-        first = origin + max(0, -((origin - instant) // interval)) * interval
-        position = week_position(first)
-        hits = [
-            _first_multiple(interval, WEEK, (start - position) % WEEK, (end - 1 - position) % WEEK)
-            for start, end in zip(self._starts, self._ends, strict=True)
-        ]
-        steps = min((hit for hit in hits if hit is not None), default=None)
-        if steps is None or first + steps * interval > LAST_INSTANT:
-            return None
-        return first + steps * interval
+        """The first open instant from `instant` on among origin + k × interval (Q2), if any."""
+        found = next_open_on_grid(self._starts, self._ends, instant, origin, interval)
+        return None if found < 0 else found
 
     def open_spans(self, start: int, end: int) -> NDArray[np.int64]:
         """The open [from, to) spans inside [start, end): int64 of shape (n, 2), ms UTC."""
@@ -112,24 +175,3 @@ class Windows:
             axis=1,
         ).clip(start, end)
         return spans[spans[:, 0] < spans[:, 1]]
-
-
-def _first_multiple(factor: int, modulus: int, low: int, high: int) -> int | None:
-    """The smallest k ≥ 0 with low ≤ (factor × k) mod modulus ≤ high; None if there is none.
-
-    `low` > `high` means a range through 0, which k = 0 meets. Reduces like Euclid's algorithm:
-    where no multiple below one turn hits, the number of turns solves the same problem modulo
-    `factor`.
-    """
-    if low == 0 or low > high:
-        return 0
-    factor %= modulus
-    if factor == 0:
-        return None
-    if 2 * factor > modulus:
-        return _first_multiple(modulus - factor, modulus, modulus - high, modulus - low)
-    steps = -(-low // factor)
-    if steps * factor <= high:
-        return steps
-    turns = _first_multiple(-modulus % factor, factor, low % factor, high % factor)
-    return None if turns is None else -(-(low + modulus * turns) // factor)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from dialsim.engine.behaviour import Reactions
 from dialsim.engine.chance import Draws
+from dialsim.engine.compiled.chances import Chances
 from dialsim.engine.identity import campaign_id
 from dialsim.interface.errors import DialsimError
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.added_campaign import Surroundings
+    from dialsim.scenario.campaign import Recipients
     from dialsim.scenario.people import People
     from dialsim.scenario.problems import Remark
     from dialsim.scenario.scenario import Agent, Campaign, Organization, Scenario
@@ -57,13 +59,21 @@ class World:
     """All that an engine needs to know of a scenario, a seed and a replication.
 
     Campaigns may be added to those of the scenario. `numbers`, `voice_keys` and `behaviours` are
-    the texts that a trace's dials refer to by index.
+    the texts that a trace's dials refer to by index. `chances` are for the compiled engine.
     """
 
-    def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int | None = None,
+        replication: int = 0,
+        like: World | None = None,
+    ) -> None:
         """`seed` defaults to the scenario's; both are integers of 0 or more.
 
-        Raises DialsimError for others, and for the name of a file in place of a scenario.
+        People, and what chance has in store for them, are taken over from the world `like`, where
+        they would be the same: variants of a scenario need not make them again. Raises
+        DialsimError for other numbers, and for the name of a file in place of a scenario.
         """
         if isinstance(scenario, str | PathLike):
             raise DialsimError(f"{scenario!r} is not a scenario yet: dialsim.load reads the file")
@@ -81,7 +91,11 @@ class World:
         ]
         for owner in self.organizations:
             for campaign in owner.settings.campaigns:
-                self._append(owner, campaign, scenario.clock.start)
+                self._append(owner, campaign, scenario.clock.start, like)
+        self._reactions: dict[tuple[Draws, str, ScheduleRequest | None], Reactions] = {}
+        self.chances = Chances()
+        if like is not None and self._has_the_chance_of(like):
+            self._reactions, self.chances = like._reactions, like.chances
 
     @property
     def has_added_campaigns(self) -> bool:
@@ -150,32 +164,87 @@ class World:
         self, block: CampaignBlock, behaviour: str, request: ScheduleRequest
     ) -> Reactions:
         """How the people of a campaign so scheduled react under the behaviour so named."""
-        return Reactions(
-            self.scenario.behaviours[behaviour],
-            self.behaviours.index(behaviour),
-            block.draws,
-            block.people,
-            request,
-        )
+        # Variants share what they can: the request tells only of attempts in a history (P8)
+        key = block.draws, behaviour, request if block.people.history else None
+        if key not in self._reactions:
+            self._reactions[key] = Reactions(
+                self.scenario.behaviours[behaviour],
+                self.behaviours.index(behaviour),
+                block.draws,
+                block.people,
+                request,
+            )
+        return self._reactions[key]
 
-    def _append(self, owner: OrganizationBlock, campaign: Campaign, created_at: int) -> None:
+    def _has_the_chance_of(self, other: World) -> bool:
+        """Whether all that chance has in store for another world holds for this one, too.
+
+        Not in part: what variants don't share would be kept as long as what they do.
+        """
+        own, others = (
+            (
+                [
+                    (campaign.draws, campaign.schedule if campaign.people.history else None)
+                    for owner in world.organizations
+                    for campaign in owner.campaigns
+                ],
+                [*world.scenario.behaviours.items()],
+            )
+            for world in (self, other)
+        )
+        return own == others
+
+    def _append(
+        self,
+        owner: OrganizationBlock,
+        campaign: Campaign,
+        created_at: int,
+        like: World | None = None,
+    ) -> None:
         from dialsim.scenario.people import people
 
         place = owner.position, len(owner.campaigns)
-        listed = people(campaign.recipients, self.seed, self.replication, *place)
+        agent = next(agent for agent in owner.settings.agents if agent.name == campaign.agent)
+        twin = self._twin(like, place, campaign.recipients, agent)
+        if twin is None:
+            listed = people(campaign.recipients, self.seed, self.replication, *place)
+        else:
+            listed = twin.people
+        draws = Draws(self.seed, self.replication, place, listed.count)
+        if twin is not None and like is not None and like.replication == self.replication:
+            draws = twin.draws
         block = CampaignBlock(
             organization=owner.position,
             position=place[1],
             name=campaign.name,
             id=campaign.id or campaign_id(self.seed, *place),
             created_at=created_at,
-            agent=next(agent for agent in owner.settings.agents if agent.name == campaign.agent),
+            agent=agent,
             people=listed,
-            draws=Draws(self.seed, self.replication, place, listed.count),
+            draws=draws,
             schedule=campaign.schedule,
             scheduled_at=campaign.scheduled_at,
         )
         owner.campaigns.append(block)
+
+    def _twin(
+        self, like: World | None, place: tuple[int, int], recipients: Recipients, agent: Agent
+    ) -> CampaignBlock | None:
+        """The campaign of another world whose people are those that this one would have."""
+        from dialsim.scenario.campaign import GeneratedRecipients
+        from dialsim.scenario.people import same_people
+
+        organization, campaign = place
+        if like is None or like.seed != self.seed or organization >= len(like.organizations):
+            return None
+        owner = like.organizations[organization]
+        if campaign >= len(owner.settings.campaigns):
+            return None
+        block, model = owner.campaigns[campaign], owner.settings.campaigns[campaign]
+        alike = block.agent.params_schema == agent.params_schema
+        if isinstance(recipients, GeneratedRecipients):
+            alike &= like.replication == self.replication  # their segments are drawn anew
+        return block if alike and same_people(model.recipients, recipients) else None
 
 
 def _count(name: str, value: object) -> int:

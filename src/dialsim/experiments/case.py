@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.engine.world import World
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.version import __version__
@@ -24,6 +25,7 @@ from dialsim.version import __version__
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dialsim.engine.engines import Engine
     from dialsim.scenario.scenario import Scenario
 
 
@@ -64,17 +66,23 @@ class Subject:
 _WATCH = "dialsim-master-watch"
 _UNPACKED_AT_MOST = 8
 _unpacked: dict[str, Scenario] = {}
+_latest: World | None = None
+"""What was worked off last: the next variant has its people, and meets the same chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Replication `replication` of `seed` of the scenario in `parcel`; `index` names the task."""
+    """Replication `replication` of `seed` of the scenario in `parcel`; `index` names the task.
+
+    All engines come to the same figures.
+    """
 
     index: int
     digest: str
     parcel: NDArray[np.uint8]
     seed: int
     replication: int
+    engine: Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,7 @@ def carry_out(
     parcel: NDArray[np.uint8] | bytes,
     seed: int,
     replication: int,
+    engine: Engine,
     version: str,
     master: int | None,
 ) -> Outcome:
@@ -100,15 +109,14 @@ def carry_out(
     `version` is the one of the program that wants it: another would give other figures. `master`
     is the process that has this one as its worker, if that is on the same machine.
     """
-    from dialsim.results.result import run
+    from dialsim.results.result import result_of
 
     if version != __version__:
         return Outcome(index, None, f"the worker has dialsim {__version__}, not {version}")
     _leave_with(master)
     try:
-        scenario = _scenario(digest, parcel)
-        result = run(scenario, seed=seed, replication=replication)
-        return Outcome(index, figures_of(result).to_text(), None)
+        world = _world(_scenario(digest, parcel), seed, replication)
+        return Outcome(index, figures_of(result_of(world, engine)).to_text(), None)
     except Exception as error:
         return Outcome(index, None, f"{type(error).__name__}: {error}")
 
@@ -124,6 +132,13 @@ def _leave_with(master: int | None) -> None:
         os._exit(1)
 
     Thread(target=watch, name=_WATCH, daemon=True).start()
+
+
+def _world(scenario: Scenario, seed: int, replication: int) -> World:
+    """The world of a task; what it doesn't share with the one before is given up by now."""
+    global _latest  # noqa: PLW0603 (it is what this process knows)
+    _latest = World(scenario, seed, replication, _latest)
+    return _latest
 
 
 def _scenario(digest: str, parcel: NDArray[np.uint8] | bytes) -> Scenario:

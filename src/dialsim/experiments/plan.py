@@ -32,6 +32,7 @@ from dialsim.experiments.value_range import make_axis, read_range, value_text
 from dialsim.experiments.variants import check_variable
 
 if TYPE_CHECKING:
+    from dialsim.engine.engines import Choice
     from dialsim.experiments.plots.plots import PlanPlots
     from dialsim.scenario.scenario import Scenario
 
@@ -112,6 +113,7 @@ def plan(
     dask: str | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    engine: Choice = "auto",
 ) -> Plan:
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
 
@@ -137,7 +139,7 @@ def plan(
         axis = make_axis(low, high, None if step is None else value_text(step))
     wanted = read_goal(goal, scenario)
     check_variable(scenario, (vary,), seed)
-    with laboratory(jobs, dask, store, progress) as place:
+    with laboratory(jobs, dask, store, progress, engine) as place:
         search = Search(
             place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence
         )

@@ -23,6 +23,7 @@ from dialsim.experiments.statistics import Precision, estimates, precisions, rea
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.engine.engines import Choice
     from dialsim.experiments.plots.plots import ReplicationPlots
     from dialsim.scenario.scenario import Scenario
 
@@ -114,6 +115,7 @@ def replicate(
     dask: str | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    engine: Choice = "auto",
 ) -> Replications:
     """Run a scenario `n` times, each with chance of its own, and gather the figures.
 
@@ -122,6 +124,8 @@ def replicate(
     `max_replications` in all. `jobs` processes work at it (None: one per processor), or the
     workers of the Dask scheduler `dask`; the results are the same. `store` is a folder that keeps
     finished replications; what it has is not run again. `progress(done, total)` counts runs.
+    `engine` is "simpy", "compiled", or "auto" for the one that is done first; the results are the
+    same.
 
     Raises ExperimentError for what was asked for wrongly, ReplicationFailed, WorkersLost.
     """
@@ -129,7 +133,7 @@ def replicate(
         raise ExperimentError(f"the number of replications must be 1 or more, not {n}")
     wanted = precisions(precision, scenario)
     subject = Subject(scenario, seed)
-    with laboratory(jobs, dask, store, progress) as place:
+    with laboratory(jobs, dask, store, progress, engine) as place:
         reached = reach_precision(place, subject, n, max_replications, wanted)
     figures = subject.first(len(subject.finished) if wanted else n)
     return Replications(scenario, subject.seed, figures, reached)

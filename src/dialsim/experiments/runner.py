@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
 from dialsim.experiments.case import Outcome, Subject, Task, carry_out
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.run_figures import RunFigures
@@ -77,7 +78,14 @@ class Crew:
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
         calls = (
             delayed(carry_out)(
-                t.index, t.digest, parcels[t.digest], t.seed, t.replication, __version__, master
+                t.index,
+                t.digest,
+                parcels[t.digest],
+                t.seed,
+                t.replication,
+                t.engine,
+                __version__,
+                master,
             )
             for t in tasks
         )
@@ -147,27 +155,41 @@ Progress = Callable[[int, int], object]
 class Laboratory:
     """Runs replications; the same ones whoever carries them out."""
 
-    def __init__(self, crew: Crew, store: Store | None, progress: Progress | None) -> None:
-        """`progress(done, total)` is called whenever a replication is finished."""
+    def __init__(
+        self, crew: Crew, store: Store | None, progress: Progress | None, engine: Choice
+    ) -> None:
+        """`progress(done, total)` is called whenever a replication is finished.
+
+        `engine` "auto" takes the compiled engine from where on it pays.
+        """
         self._crew = crew
         self._store = store
         self._progress = progress
+        self._engine = engine
         self._done = 0
+        self._calls = 0  # of all replications so far, about
 
     def replicate(self, subjects: Sequence[Subject], count: int) -> None:
         """Have the first `count` replications of every subject finished; runs what is missing.
 
         Raises ReplicationFailed for the first that fails; those finished before are kept.
         """
-        tasks: list[Task] = []
-        owners: list[Subject] = []
-        for subject in subjects:
-            if self._store is not None:
+        if self._store is not None:
+            for subject in subjects:
                 self._store.recall(subject, count)
-            for replication in range(count):
+        # Variants of one replication stand side by side: a worker that takes up several of them
+        # makes the draws of that replication once
+        owners, missing = [], []
+        for replication in range(count):
+            for subject in subjects:
                 if replication not in subject.finished:
                     owners.append(subject)
-                    tasks.append(_task(len(tasks), subject, replication))
+                    missing.append(replication)
+        engine = self._choose(owners)
+        tasks = [
+            _task(index, subject, replication, engine)
+            for index, (subject, replication) in enumerate(zip(owners, missing, strict=True))
+        ]
         total = self._done + len(tasks)
         with closing(self._crew.outcomes(tasks)) as outcomes:
             for outcome in outcomes:
@@ -182,9 +204,19 @@ class Laboratory:
                 if self._progress is not None:
                     self._progress(self._done, total)
 
+    def _choose(self, owners: Sequence[Subject]) -> Engine:
+        """The engine for one more replication of each of these.
 
-def _task(index: int, subject: Subject, replication: int) -> Task:
-    return Task(index, subject.digest, subject.parcel, subject.seed, replication)
+        A search asks for few at a time, and they add up.
+        """
+        self._calls += sum(calls_of(subject.scenario) for subject in owners)
+        engine = choose(self._engine, self._calls)
+        prepare(engine)
+        return engine
+
+
+def _task(index: int, subject: Subject, replication: int, engine: Engine) -> Task:
+    return Task(index, subject.digest, subject.parcel, subject.seed, replication, engine)
 
 
 @contextmanager
@@ -193,6 +225,7 @@ def laboratory(
     dask: str | None,
     store: str | os.PathLike[str] | None,
     progress: Progress | None,
+    engine: Choice = "auto",
 ) -> Iterator[Laboratory]:
     """A laboratory for one experiment; `store` is the folder that its store is kept in."""
     kept = None
@@ -201,7 +234,7 @@ def laboratory(
         kept = Store(Path(store))
     with closing(Crew(jobs, dask)) as crew:
         try:
-            yield Laboratory(crew, kept, progress)
+            yield Laboratory(crew, kept, progress, engine)
         finally:
             if kept is not None:
                 kept.close()

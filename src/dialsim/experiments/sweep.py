@@ -29,6 +29,7 @@ from dialsim.experiments.variants import Setting, Variant, check_variable, varia
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.engine.engines import Choice
     from dialsim.experiments.plots.plots import SweepPlots
     from dialsim.scenario.scenario import Scenario
 
@@ -170,6 +171,7 @@ def sweep(
     dask: str | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    engine: Choice = "auto",
 ) -> Sweep:
     """Run every variant of a scenario `replications` times, all with the same chance.
 
@@ -186,7 +188,7 @@ def sweep(
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
     subjects = [Subject(variant.of(scenario), seed) for variant in variants]
-    with laboratory(jobs, dask, store, progress) as place:
+    with laboratory(jobs, dask, store, progress, engine) as place:
         place.replicate(subjects, replications)
     figures = [subject.first(replications) for subject in subjects]
     return Sweep(scenario, variants, figures, [subject.prior for subject in subjects])

@@ -31,6 +31,7 @@ from dialsim.scenario.problems import ScenarioError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dialsim.engine.engines import Choice
     from dialsim.experiments.run_figures import ScopeFigures
     from dialsim.scenario.scenario import Scenario
 
@@ -229,7 +230,7 @@ _IN_THIS_PROCESS = 150_000
 
 @dataclass(frozen=True, slots=True)
 class FurtherRuns:
-    """The further runs of a page: how many, by whom, kept where, counted by whom.
+    """The further runs of a page: how many, by whom, kept where, counted by whom, which engine's.
 
     Each lever is measured by `pairs` pairs of runs (0: not at all; None: as many as a page takes
     without being asked). The rest is as in `dialsim.experiments.sweep.sweep`.
@@ -240,6 +241,7 @@ class FurtherRuns:
     dask: str | None = None
     store: Path | None = None
     progress: Progress | None = None
+    engine: Choice = "auto"
 
     def __post_init__(self) -> None:
         """Raise DialsimError unless the number of pairs is 0 or gives an interval."""
@@ -392,6 +394,7 @@ def what_would_help(
         dask=further.dask,
         store=further.store,
         progress=further.progress,
+        engine=further.engine,
     )
     runs = zip(found.figures, found.priors, strict=True)
     return [_measured(listed, runs, scenario) if listed else None for listed in pulled]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from dialsim.engine.engines import Choice
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import figures_of
@@ -48,16 +49,21 @@ if TYPE_CHECKING:
     from dialsim.experiments.sweep import Sweep
 
 
-def run_report(result: Result, pairs: int | None = None, progress: Progress | None = None) -> str:
+def run_report(
+    result: Result,
+    pairs: int | None = None,
+    progress: Progress | None = None,
+    engine: Choice = "auto",
+) -> str:
     """The page of a run as HTML.
 
     What would help is measured by `pairs` runs of each lever (0: not at all; None: as many as a
-    page takes without being asked), but not of a run that its scenario alone would not bring back:
-    one that is not over, or was given commands or campaigns from outside. `progress(done, total)`
-    counts them. Raises DialsimError.
+    page takes without being asked) with an engine, but not of a run that its scenario alone would
+    not bring back: one that is not over, or was given commands or campaigns from outside.
+    `progress(done, total)` counts them. Raises DialsimError.
     """
     world = result.trace.world
-    further = FurtherRuns(pairs, progress=progress)
+    further = FurtherRuns(pairs, progress=progress, engine=engine)
     if not _went_as_written(result):
         return run_page(result, _NOT_COMPARABLE if pairs != 0 else None).html()
     places = [Place(AS_IT_IS, [figures_of(result)])]
@@ -86,9 +92,10 @@ def write_run(
     force: bool = False,
     pairs: int | None = None,
     progress: Progress | None = None,
+    engine: Choice = "auto",
 ) -> Path:
     """Write a result with its page; the folder appears when it is complete (`Result.write`)."""
-    page = run_report(result, pairs, progress)
+    page = run_report(result, pairs, progress, engine)
     return result.write(folder, force=force, also=lambda draft: put(page, draft))
 
 

@@ -22,8 +22,8 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 
-LIBRARIES = ("numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
+LIBRARIES = ("numba", "numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
 
 MANIFEST = "manifest.json"
 
@@ -68,12 +68,21 @@ def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
         **source_entries(world.scenario),
         "seed": world.seed,
         "replication": world.replication,
-        "engine": "simpy",
+        "engine": trace.engine,
         "wall_seconds": wall_seconds,
         "python": platform.python_version(),
-        "libraries": {name: version(name) for name in LIBRARIES},
+        "libraries": _versions(),
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _versions() -> dict[str, str]:
+    """The versions of what the numbers come from; numba is not everywhere."""
+    versions = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 SOURCE = "scenario.yaml"

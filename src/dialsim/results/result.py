@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO
 
+from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare, run_world
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import DialsimError
+from dialsim.engine.world import World
 from dialsim.results.run_view import Reading
 
 if TYPE_CHECKING:
@@ -145,24 +146,30 @@ class Result:
         return self.summary._repr_html_()
 
 
+Progress = Callable[[int, int], object]
+
+
 def run(
     scenario: Scenario,
     *,
     seed: int | None = None,
     replication: int = 0,
-    engine: Literal["auto", "simpy"] = "auto",
-    progress: Callable[[int, int], object] | None = None,
+    engine: Choice = "auto",
+    progress: Progress | None = None,
 ) -> Result:
     """Simulate a scenario to its end (T5) and return what came of it.
 
-    `seed` defaults to the scenario's. `engine` "auto" chooses; "simpy" is the only one.
-    `progress(done, people)` is called now and then with how many people are final. Raises
-    DialsimError for an engine that doesn't exist.
+    `seed` defaults to the scenario's. `engine` is "simpy", "compiled", or "auto" for the one that
+    is done first; the results are the same. `progress(done, people)` is called now and then with
+    how many people are final. Raises DialsimError for an engine that doesn't exist.
     """
-    from dialsim.engine.simulation import run_trace
+    world = World(scenario, seed, replication)
+    return result_of(world, choose(engine, calls_of(scenario)), progress)
 
-    if engine not in ("auto", "simpy"):
-        raise DialsimError(f"there is no engine {engine!r}; there are: auto, simpy")
+
+def result_of(world: World, engine: Engine, progress: Progress | None = None) -> Result:
+    """Work a world off with an engine, and return what came of it."""
+    prepare(engine)  # takes no part in how long the run takes
     begin = time.perf_counter()
-    trace = run_trace(scenario, seed, replication, progress)
+    trace = run_world(world, engine, progress)
     return Result(trace, wall_seconds=round(time.perf_counter() - begin, 3))

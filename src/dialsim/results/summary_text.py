@@ -276,17 +276,21 @@ _TABLES: dict[str, dict[str, Cell]] = {
 
 
 WIDTH = 80
+_ENGINES = {"simpy": "SimPy", "compiled": "compiled engine"}
 
 
-def print_summary(summary: Summary, file: IO[str] | None = None) -> None:
+def print_summary(summary: Summary, engine: str, file: IO[str] | None = None) -> None:
     """Print a summary to a stream (default: standard output); in colour on a terminal only.
+
+    It says which engine ran; the figures are the same.
 
     Sentences fit a terminal that is narrower; tables don't: a figure is never cut.
     """
     console = Console(file=file, highlight=False, emoji=False, markup=False)
     width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     console.width = WIDTH
-    console.print(Text(summary.scenario, style="bold"), Text(f"(seed {summary.seed})", style="dim"))
+    how = f"(seed {summary.seed}, {_ENGINES[engine]})"
+    console.print(Text(summary.scenario, style="bold"), Text(how, style="dim"))
     said = answers(summary)
     if len(said) != 1:
         console.print(headline(summary))

@@ -288,3 +288,10 @@ def people(
     if isinstance(recipients, RecipientsFile):
         return ListedPeople(recipients.table)
     return ListedPeople(tabled(recipients))
+
+
+def same_people(one: Recipients, other: Recipients) -> bool:
+    """Whether these recipients are the same people at the same place of a scenario."""
+    if isinstance(one, RecipientsFile) and isinstance(other, RecipientsFile):
+        return one.table is other.table or one.table.digest == other.table.digest
+    return one is other or one == other

@@ -1,0 +1,1 @@
+"""The compiled engine: the rule book once more, over arrays, compiled by numba."""

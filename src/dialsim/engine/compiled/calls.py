@@ -1,0 +1,309 @@
+"""Calls from the dial to the end (rules Q1, Q4, P): their lines, and what chance has in store."""
+
+from __future__ import annotations
+
+from dialsim.engine import behaviour as _behaviour
+from dialsim.engine import dial_choice as _caller_ids
+from dialsim.engine import trace as _trace
+from dialsim.engine.chance import BLOCK, BLOCK_BITS
+from dialsim.engine.compiled.chances import Kind
+from dialsim.engine.compiled.heap import push, remove_first, replace_first, restore
+from dialsim.engine.compiled.jit import rule, shared
+from dialsim.engine.compiled.queue import call_again, take_first_in_queue, wait, week_position
+from dialsim.engine.compiled.state import (
+    DONE,
+    DRAWS_ARE_WANTED,
+    LOG_IS_FULL,
+    ROWS_OF_A_CALL,
+    Record,
+    State,
+    has_room,
+    look_at,
+    write,
+)
+from dialsim.engine.windows import HOUR
+from dialsim.interface.status import CallStatus
+
+DIALLED = _trace.DIALLED
+RINGS = _trace.RINGING
+ANSWERED = _trace.ANSWERED
+ENDED = tuple(_trace.ENDED[status] for status in _behaviour.ENDINGS)
+REACHED = _behaviour.ENDINGS.index(CallStatus.COMPLETED)
+
+DIALLING, RINGING, TALKING = range(3)
+
+OUTCOME, OWN, SEGMENT, SETUP = (
+    Kind.OUTCOME.value,
+    Kind.OWN.value,
+    Kind.SEGMENT.value,
+    Kind.SETUP.value,
+)
+RING, TALK, NUMBER, VOICE = Kind.RING.value, Kind.TALK.value, Kind.NUMBER.value, Kind.VOICE.value
+
+# The arithmetic of chance and caller IDs is the SimPy engine's.
+with_odds = shared(_behaviour.with_odds)
+fatigue = shared(_behaviour.fatigue)
+ending = shared(_behaviour.ending, with_odds=with_odds)
+chosen = shared(_caller_ids.chosen)
+decayed = shared(_caller_ids.decayed)
+dials = shared(_caller_ids.dials)
+ONE_DIAL = _caller_ids.DIAL
+
+
+# -- Q4: dialling ----------------------------------------------------------------------------------
+
+
+@rule
+def dial(s: State) -> tuple[bool, int]:
+    """QUEUED → INITIATED while slots and pace allow (Q4): whether any, and why it stopped."""
+    dialler = s.dialler
+    dialled = False
+    while dialler.queue_length > 0 and dialler.slots_in_use < dialler.limit:
+        if dialler.gap > 0 and dialler.dialled_last >= 0:
+            free_at = dialler.dialled_last + dialler.gap
+            if dialler.now < free_at:
+                dialler.pace = free_at
+                look_at(s, free_at)
+                break
+        if not has_room(s, ROWS_OF_A_CALL):
+            return dialled, LOG_IS_FULL
+        person = s.queue[dialler.queue_first].person
+        drawn = draws_of(s, person)
+        if drawn < 0:
+            return dialled, DRAWS_ARE_WANTED
+        initiate(s, person, drawn)
+        dialled = True
+    return dialled, DONE
+
+
+@rule
+def draws_of(s: State, person: int) -> int:
+    """The entry with the draws of the next attempt of a person; -1 if they are to be made first."""
+    dialler = s.dialler
+    c, attempt = int(s.people[person].campaign), int(s.people[person].attempts) + 1
+    campaign = s.campaigns[c]
+    block = (person - campaign.first_person) >> BLOCK_BITS
+    drawn = -1
+    if attempt < len(s.slots) and s.slots[attempt] >= 0:
+        drawn = s.entry_of[campaign.reaction, s.slots[attempt], block]
+    if (
+        drawn < 0
+        or (campaign.numbers > 1 and s.entries[drawn, NUMBER] < 0)
+        or (campaign.voices > 1 and s.entries[drawn, VOICE] < 0)
+    ):
+        dialler.wanted_reaction = campaign.reaction
+        dialler.wanted_attempt = attempt
+        dialler.wanted_block = block
+        return -1
+    return drawn
+
+
+@rule
+def initiate(s: State, person: int, drawn: int) -> None:
+    """The line to the first call in the queue is being set up (P1)."""
+    dialler = s.dialler
+    c = int(s.people[person].campaign)
+    campaign = s.campaigns[c]
+    place = (person - campaign.first_person) & (BLOCK - 1)
+    due = s.queue[dialler.queue_first].due
+    take_first_in_queue(s)
+    line = s.free_lines[dialler.slots_in_use]
+    call = s.lines[line]
+    call.campaign = c
+    call.person = person
+    call.due = due
+    call.dialled_at = dialler.now
+    call.phase = DIALLING
+    call.number = caller_id(s, person, drawn, place)
+    write(s, person, DIALLED)
+    noted = s.dials[dialler.dials]
+    dialler.dials += 1
+    noted.number = call.number
+    noted.voice = voice(s, campaign, drawn, place)
+    noted.behaviour = s.reactions[campaign.reaction].behaviour
+    decide(s, call, drawn, place)
+    for r in range(len(s.recoveries)):
+        s.uses[r, call.number] = uses_of(s, r, call.number) + ONE_DIAL
+        s.used_at[r, call.number] = dialler.now
+    setup = max(1, int(s.values[s.entries[drawn, SETUP], place]))  # P1: at least 1 ms
+    push(s.line_at, s.line_numbers, 0, dialler.slots_in_use, dialler.now + setup, line)
+    dialler.slots_in_use += 1
+    dialler.dialled_last = dialler.now
+    campaign.dialling += 1
+
+
+# -- P3, P4: what a dial shows and says ------------------------------------------------------------
+
+
+@rule
+def caller_id(s: State, person: int, drawn: int, place: int) -> int:
+    """The number that a dial shows (P3)."""
+    campaign = s.campaigns[int(s.people[person].campaign)]
+    first, count = campaign.first_number, campaign.numbers
+    if count == 1:
+        return s.numbers[first]
+    avoided, last = -1, int(s.people[person].shown_last)
+    for k in range(count):
+        if s.numbers[first + k] == last:
+            avoided = k
+    draw = s.values[s.entries[drawn, NUMBER], place]
+    return s.numbers[first + chosen(count, avoided, draw)]
+
+
+@rule
+def uses_of(s: State, r: int, number: int) -> int:
+    """What is left of the dials of a number, under one of the times of recovery."""
+    return decayed(s.uses[r, number], s.dialler.now - s.used_at[r, number], s.recoveries[r])
+
+
+@rule
+def voice(s: State, campaign: Record, drawn: int, place: int) -> int:
+    """The voice that a dial speaks with (P4)."""
+    if campaign.voices == 1:
+        return s.voices[campaign.first_voice]
+    draw = s.values[s.entries[drawn, VOICE], place]
+    return s.voices[campaign.first_voice + int(draw * campaign.voices)]
+
+
+# -- P1, P2: phases and ends -----------------------------------------------------------------------
+
+
+@rule
+def decide(s: State, call: Record, drawn: int, place: int) -> None:
+    """How a call will end, and how long its phases last: by its script, or by chance (P1, P2)."""
+    person = s.people[call.person]
+    attempt = int(person.attempts) + 1
+    if person.script >= 0:
+        script = s.scripts[int(person.script)]
+        step = s.steps[script.first_step + min(attempt, script.steps) - 1]
+        call.ending = step.ending
+        call.ring = step.ring
+        call.talk = step.talk
+        return
+    reaction = s.campaigns[call.campaign].reaction
+    reacts = s.reactions[reaction]
+    hour = week_position(s.dialler.now) // HOUR
+    odds = s.week_odds[reaction, hour] * s.attempt_odds[reaction, s.slots[attempt]]
+    odds *= s.values[s.entries[drawn, SEGMENT], place]
+    if reacts.recovery >= 0:
+        odds *= fatigue(reacts.per1000, dials(uses_of(s, reacts.recovery, call.number)))
+    own, draw = s.values[s.entries[drawn, OWN], place], s.values[s.entries[drawn, OUTCOME], place]
+    call.ending = ending(own, odds, draw, reacts.no_answer, reacts.busy)
+    call.ring = int(s.values[s.entries[drawn, RING + call.ending], place])
+    call.talk = int(s.values[s.entries[drawn, TALK], place])
+
+
+@rule
+def make_progress(s: State) -> bool:
+    """Lines stand, people answer, calls end (P1, P2); False where the log has no room."""
+    dialler = s.dialler
+    while dialler.slots_in_use > 0 and s.line_at[0] == dialler.now:
+        if not has_room(s, ROWS_OF_A_CALL):
+            return False
+        line = s.line_numbers[0]
+        phase = s.lines[line].phase
+        if phase == DIALLING:
+            line_stands(s, line)
+        elif phase == RINGING:
+            rung(s, line)
+        else:
+            end(s, line)
+    return True
+
+
+@rule
+def line_stands(s: State, line: int) -> None:
+    """From here on nothing withdraws the call (C4): its number counts (P3), and it rings."""
+    call = s.lines[line]
+    campaign = s.campaigns[call.campaign]
+    campaign.dialling -= 1
+    campaign.under_way += 1
+    s.people[call.person].shown_last = call.number
+    if call.ring > 0:  # P1: no row where it would be over at once
+        write(s, call.person, RINGS)
+        lasts(s, line, RINGING, call.ring)
+    else:
+        rung(s, line)
+
+
+@rule
+def rung(s: State, line: int) -> None:
+    """Ringing is over, with an answer or without."""
+    call = s.lines[line]
+    if call.ending != REACHED:
+        end(s, line)
+        return
+    write(s, call.person, ANSWERED)
+    if call.talk > 0:
+        lasts(s, line, TALKING, call.talk)
+    else:
+        end(s, line)
+
+
+@rule
+def lasts(s: State, line: int, phase: int, span: int) -> None:
+    """The next phase of the call whose phase is over lasts so long."""
+    s.lines[line].phase = phase
+    replace_first(s.line_at, s.line_numbers, 0, s.dialler.slots_in_use, s.dialler.now + span, line)
+
+
+@rule
+def end(s: State, line: int) -> None:
+    """A dialled call ends (P2): it counts as an attempt (P5), and may be retried (R1, R3)."""
+    dialler = s.dialler
+    call = s.lines[line]
+    c, person, ending_of_call = call.campaign, call.person, call.ending
+    campaign = s.campaigns[c]
+    write(s, person, ENDED[ending_of_call])
+    remove_first(s.line_at, s.line_numbers, 0, dialler.slots_in_use)
+    free_line(s, line)
+    campaign.under_way -= 1
+    s.people[person].attempts += 1
+    if ending_of_call == REACHED and dialler.notes_reached:
+        s.reached_at[person] = dialler.now  # D3
+    attempts = int(s.people[person].attempts)
+    if ending_of_call == REACHED or attempts >= campaign.max_attempts or campaign.closed:
+        campaign.settled += 1
+        dialler.completing = 1  # C3: this may have been the last
+    else:
+        call_again(s, person)
+
+
+# -- Q1: slots -------------------------------------------------------------------------------------
+
+
+@rule
+def free_line(s: State, line: int) -> None:
+    """A slot is given back (Q1). `free_lines` has the free ones behind as many as are in use."""
+    dialler = s.dialler
+    dialler.slots_in_use -= 1
+    s.free_lines[dialler.slots_in_use] = line
+    dialler.woken = 1
+
+
+@rule
+def withdraw_dials(s: State, c: int, kind: int, waits: bool) -> None:
+    """Lines being set up are dropped with their slots; no dial was made (C4, P5)."""
+    dialler = s.dialler
+    if s.campaigns[c].dialling == 0:
+        return
+    kept, lines = 0, dialler.slots_in_use
+    for place in range(lines):
+        line = s.line_numbers[place]
+        call = s.lines[line]
+        if call.campaign == c and call.phase == DIALLING:
+            write(s, call.person, kind)
+            for r in range(len(s.recoveries)):
+                uses = uses_of(s, r, call.number)
+                left = decayed(ONE_DIAL, dialler.now - call.dialled_at, s.recoveries[r])
+                s.uses[r, call.number] = uses - left
+                s.used_at[r, call.number] = dialler.now
+            if waits:
+                wait(s, call.person, call.due)
+            free_line(s, line)
+        else:
+            s.line_at[kept] = s.line_at[place]
+            s.line_numbers[kept] = line
+            kept += 1
+    restore(s.line_at, s.line_numbers, 0, kept)
+    s.campaigns[c].dialling = 0

@@ -1,0 +1,195 @@
+"""The instants of one organization, step by step (T4, T5).
+
+Python calls two functions: `carry_out` for what somebody does (step 1) and `work_off` for all that
+follows (steps 2 to 8). `work_off` stops where it lacks something that only Python can give, a
+longer log or draws of chance; called again, it goes on where it stopped. That takes no
+bookkeeping, because every step is a loop over what is left to do in it.
+
+Nothing here is shared with the SimPy engine but the plain functions of arithmetic: that the two
+engines agree is how each is tested.
+"""
+
+from __future__ import annotations
+
+from dialsim.engine.compiled.calls import dial, make_progress
+from dialsim.engine.compiled.campaigns import (
+    BY_CANCEL,
+    BY_DELETE,
+    await_start,
+    become,
+    complete,
+    drop_waiting,
+    end_date_times,
+    pause,
+    resume,
+    run,
+)
+from dialsim.engine.compiled.jit import entry, rule
+from dialsim.engine.compiled.queue import (
+    await_releases,
+    can_release,
+    close_windows,
+    create_retry,
+    release,
+    time_out,
+    waiting,
+)
+from dialsim.engine.compiled.state import (
+    CANCEL,
+    CANCELLED,
+    COMPLETED,
+    DELETE,
+    DONE,
+    GO_ON,
+    LOG_IS_FULL,
+    NEVER,
+    PAUSE,
+    RESUME,
+    ROWS_OF_A_CALL,
+    RUNNING,
+    SCHEDULE,
+    SCHEDULED,
+    START,
+    State,
+    has_room,
+    look_at,
+)
+
+_A_WHILE = 1 << 17  # instants: a tenth of a second or less
+
+
+@rule
+def next_instant(s: State) -> int:
+    """The next instant at which something may happen; NEVER if none is left (T5)."""
+    dialler = s.dialler
+    if dialler.woken or dialler.completing:
+        return int(dialler.now)  # a command of this instant came, or its work was interrupted
+    # Timers are few, and seldom the next: `look_at` says until when they need no looking at
+    at = NEVER
+    if dialler.slots_in_use > 0:
+        at = s.line_at[0]
+    if dialler.retries > 0:
+        at = min(at, s.retry_due[0])
+    if dialler.queue_length > 0:  # all wait equally long: the first in the queue times out first
+        at = min(at, s.queue[dialler.queue_first].queued_at + dialler.queue_timeout)
+    if at < dialler.look_at:
+        return at
+    dialler.look_at = dialler.pace
+    for c in range(len(s.campaigns)):
+        campaign = s.campaigns[c]
+        dialler.look_at = min(
+            dialler.look_at,
+            campaign.begins_at,
+            campaign.ends_at,
+            campaign.closes_at,
+            campaign.releases_at,
+        )
+    return min(at, dialler.look_at)
+
+
+@rule
+def rows_of_timers(s: State) -> int:
+    """How many rows steps 2 and 3 of this instant may write at the most."""
+    rows = 0
+    for c in range(len(s.campaigns)):
+        campaign = s.campaigns[c]
+        if campaign.ends_at == s.dialler.now:
+            rows += waiting(campaign) + campaign.queued + campaign.dialling
+        if campaign.closes_at == s.dialler.now:
+            rows += campaign.queued
+    return rows
+
+
+@rule
+def release_and_dial(s: State) -> int:
+    """Release and dial until neither can do more (T4 step 7); says why it stopped."""
+    dialler = s.dialler
+    dialler.pace = NEVER
+    for c in range(len(s.campaigns)):
+        s.campaigns[c].is_ready = can_release(s, s.campaigns[c])
+    while True:
+        if not release(s):
+            return LOG_IS_FULL
+        dialled, stopped = dial(s)
+        if stopped != DONE:
+            return stopped
+        if not dialled:
+            break
+    dialler.woken = 0
+    await_releases(s)
+    return DONE
+
+
+@rule
+def fall_due(s: State) -> bool:
+    """Retries fall due, campaigns start, windows open (T4 step 6); False where the log is full."""
+    dialler = s.dialler
+    while dialler.retries > 0 and s.retry_due[0] <= dialler.now:
+        if not has_room(s, ROWS_OF_A_CALL):
+            return False
+        create_retry(s)
+    if dialler.look_at <= dialler.now:
+        if dialler.pace == dialler.now:
+            dialler.woken = 1
+        for c in range(len(s.campaigns)):
+            campaign = s.campaigns[c]
+            if campaign.begins_at == dialler.now:  # C2
+                campaign.begins_at = NEVER
+                become(s, c, RUNNING, START)
+                run(s, c)
+            if campaign.releases_at == dialler.now:  # Q2
+                campaign.releases_at = NEVER
+                dialler.woken = 1
+    return True
+
+
+@entry(State, int)
+def work_off(s: State, until: int) -> int:
+    """Work off one instant after the other, up to `until`; returns why it stopped (T4, T5)."""
+    dialler = s.dialler
+    for _ in range(_A_WHILE):
+        dialler.ahead = next_instant(s)
+        if dialler.ahead > until:
+            return DONE
+        dialler.now = dialler.ahead
+        if dialler.look_at <= dialler.now:
+            if not has_room(s, rows_of_timers(s)):
+                return LOG_IS_FULL
+            end_date_times(s)  # step 2
+            close_windows(s)  # step 3
+        if not (make_progress(s) and time_out(s) and fall_due(s)):  # steps 4, 5, 6
+            return LOG_IS_FULL
+        if dialler.woken:  # step 7
+            stopped = release_and_dial(s)
+            if stopped != DONE:
+                return stopped
+        if dialler.completing:
+            complete(s)  # step 8
+    return GO_ON
+
+
+@entry(State, int, int)
+def carry_out(s: State, command: int, c: int) -> None:
+    """Do what was asked of a campaign, and is allowed (T4 step 1).
+
+    The log must have room for a row for each of the campaign's people.
+    """
+    campaign = s.campaigns[c]
+    if command == SCHEDULE:
+        become(s, c, SCHEDULED, SCHEDULE)
+        if campaign.end_at != NEVER:
+            campaign.ends_at = max(s.dialler.now, campaign.end_at)  # C7: also one already past
+            look_at(s, campaign.ends_at)
+        await_start(s, campaign)
+    elif command == PAUSE:
+        pause(s, c)
+    elif command == RESUME:
+        resume(s, c)
+    elif command == CANCEL:
+        drop_waiting(s, c, BY_CANCEL)
+        become(s, c, CANCELLED, CANCEL)
+    elif campaign.status >= COMPLETED:  # C8
+        become(s, c, campaign.status, DELETE)
+    else:
+        drop_waiting(s, c, BY_DELETE)
+        become(s, c, CANCELLED, DELETE)

@@ -1,0 +1,556 @@
+"""One organization in the compiled engine: what is done to it, and what its rules lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine import trace as kinds
+from dialsim.engine.behaviour import ENDINGS
+from dialsim.engine.compiled.chances import Kind
+from dialsim.engine.compiled.instants import carry_out, work_off
+from dialsim.engine.compiled.state import (
+    CAMPAIGN,
+    CANCEL,
+    CAUSES,
+    CHANGE,
+    DELETE,
+    DIAL,
+    DIALLER,
+    DONE,
+    DRAWS_ARE_WANTED,
+    LINE,
+    LOG_IS_FULL,
+    NEVER,
+    PAUSE,
+    PERSON,
+    QUEUED_CALL,
+    REACTION,
+    RESUME,
+    SCHEDULE,
+    SCRIPT,
+    STATUSES,
+    STEP,
+    UNLIMITED,
+    State,
+    longer,
+    records,
+)
+from dialsim.engine.dial_choice import NONE, shown_numbers, spoken_voices
+from dialsim.engine.dialler import dial_gap
+from dialsim.engine.refusals import (
+    all_duplicates,
+    already_started,
+    calling_not_allowed,
+    campaign_not_found,
+    wrong_state,
+)
+from dialsim.engine.trace import (
+    CALL_SHIFT,
+    RECIPIENT_SHIFT,
+    CallLog,
+    CampaignChange,
+    Dials,
+    LimitChange,
+    Reanalysis,
+    ScheduledCampaign,
+    Trace,
+    UrlChange,
+)
+from dialsim.engine.windows import Windows
+from dialsim.interface.schedule import ScheduleRequest, check_conditions
+from dialsim.interface.status import CampaignStatus
+
+if TYPE_CHECKING:
+    from dialsim.engine.world import OrganizationBlock
+
+_CHANGES_AT_ONCE = 4  # more than a campaign makes between two commands
+
+S = CampaignStatus
+
+
+class Organization:
+    """An organization's calls and campaigns; `state` is what the rules work on.
+
+    Commands are those of the file's timeline. They raise `Refused` where the rules forbid them, and
+    then change nothing.
+    """
+
+    def __init__(self, trace: Trace, block: OrganizationBlock) -> None:
+        self.block = block
+        self._trace = trace
+        self._world = trace.world
+        self._chances = trace.world.chances
+        self._blocks = block.campaigns
+        self._deleted: set[int] = set()
+        self._calling_allowed = block.settings.calling_allowed
+        self._behaviours = [campaign.agent.behaviour for campaign in self._blocks]
+        self.state = self._first_state()
+        self._set_up_campaigns()
+        self.set_limit(block.settings.max_concurrent_calls)
+        webhook = block.settings.webhook
+        self.set_webhook_url(None if webhook is None else webhook.url)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """The last instant worked off."""
+        return int(self.state.dialler.now)
+
+    @property
+    def ahead(self) -> int:
+        """The next instant at which something may happen; `NEVER` if none is left."""
+        return int(self.state.dialler.ahead)
+
+    @property
+    def people_done(self) -> int:
+        """How many people are final."""
+        return int(self.state.campaigns["settled"].sum())
+
+    def advance(self, until: int, look_up: Callable[[], object]) -> None:
+        """Work everything off up to an instant, itself included.
+
+        `look_up` is called now and then on the way.
+        """
+        while True:
+            self._ensure_changes()
+            stopped = work_off(self.state, until)
+            if stopped == DONE:
+                return
+            if stopped == LOG_IS_FULL:
+                self._ensure_rows(len(self.state.log_at) + 1)
+            elif stopped == DRAWS_ARE_WANTED:
+                self._draw()
+            else:
+                look_up()
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def at(self, instant: int) -> None:
+        """What is commanded next is commanded at this instant, up to which all is worked off."""
+        self.state.dialler.now = instant
+
+    def schedule(self, c: int, request: ScheduleRequest) -> None:
+        """DRAFT → SCHEDULED, one call per recipient (C1)."""
+        self._require_schedulable(c, request)
+        campaign, now = self.state.campaigns[c], self.now
+        removed = self._duplicates(c, request)
+        campaign.start_at = max(now, request.start_date_time)
+        campaign.end_at = NEVER if request.end_date_time is None else request.end_date_time
+        campaign.max_attempts = request.max_attempts
+        campaign.retry_interval = request.retry_interval
+        self._set_windows(campaign, request)
+        self._set_numbers_and_voices(c, request)
+        self._trace.requests[self._place(c)] = ScheduledCampaign(
+            request, now, int(campaign.start_at), tuple(removed.tolist())
+        )
+        self._set_reaction(c)
+        campaign.settled += len(removed)
+        self._create_first_calls(c, removed, self._go_on_from_history(c, removed))
+        self._carry_out(SCHEDULE, c)
+
+    def pause(self, c: int) -> None:
+        """SCHEDULED or RUNNING → PAUSED (C4)."""
+        self._require_existing(c)
+        if self._status(c) is S.PAUSED:
+            return
+        self._require_status(c, "pause", S.SCHEDULED, S.RUNNING)
+        self._carry_out(PAUSE, c)
+
+    def resume(self, c: int) -> None:
+        """PAUSED → RUNNING or SCHEDULED (C5)."""
+        self._require_existing(c)
+        self._require_status(c, "resume", S.PAUSED)
+        self._carry_out(RESUME, c)
+
+    def cancel(self, c: int) -> None:
+        """Any state that isn't final → CANCELLED (C6)."""
+        self._require_existing(c)
+        self._require_status(c, "cancel", S.DRAFT, S.SCHEDULED, S.RUNNING, S.PAUSED)
+        self._carry_out(CANCEL, c)
+
+    def delete(self, c: int) -> None:
+        """Gone for campaign and recipient endpoints, from any state (C8)."""
+        self._require_existing(c)
+        self._deleted.add(c)
+        self._carry_out(DELETE, c)
+
+    def reanalyze(self, c: int, share: float) -> None:
+        """Have a share of the delivered calls analyzed again (A5); nothing dialled changes."""
+        self._require_existing(c)
+        self._trace.reanalyses.append(Reanalysis(self.now, self.block.position, c, share))
+
+    def set_limit(self, limit: int) -> None:
+        """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
+        dialler = self.state.dialler
+        dialler.limit = limit
+        dialler.capacity = self._queue_capacity(limit)
+        dialler.woken = 1
+        self._trace.limits.append(LimitChange(self.now, self.block.position, limit))
+
+    def set_webhook_url(self, url: str | None) -> None:
+        """Change where results are sent; the next one goes there (W6)."""
+        self._trace.urls.append(UrlChange(self.now, self.block.position, url))
+
+    def set_calling_allowed(self, allowed: bool) -> None:
+        """Allow or forbid the organization to start campaigns."""
+        self._calling_allowed = allowed
+
+    def use_behaviour(self, agent: str, behaviour: str) -> None:
+        """Have the people whom an agent calls react by another behaviour from the next dial on."""
+        for c, block in enumerate(self._blocks):
+            if block.agent.name == agent:
+                self._behaviours[c] = behaviour
+                if self._place(c) in self._trace.requests:
+                    self._set_reaction(c)
+
+    # -- what came of it --------------------------------------------------------------------------
+
+    def changes(self) -> list[CampaignChange]:
+        """The changes of the campaigns' status, in the order in which they happened."""
+        rows = self.state.changes[: self.state.dialler.changes].tolist()
+        return [
+            CampaignChange(
+                at, self.block.position, c, STATUSES[before], STATUSES[after], CAUSES[cause]
+            )
+            for at, c, before, after, cause in rows
+        ]
+
+    def unfinished(self) -> list[int]:
+        """The campaigns that are neither final nor DRAFT."""
+        statuses = [self._status(c) for c in range(len(self._blocks))]
+        return [
+            c for c, status in enumerate(statuses) if not status.final and status is not S.DRAFT
+        ]
+
+    def logs(self) -> list[CallLog]:
+        """The log of each campaign."""
+        s = self.state
+        at, keys = s.log_at[: s.dialler.rows], s.log_keys[: s.dialler.rows]
+        dials = np.asarray(s.dials[: s.dialler.dials])
+        if len(self._blocks) == 1:
+            return [_log(at, keys, dials)]
+        of_row = s.people["campaign"][keys >> RECIPIENT_SHIFT]
+        of_dial = of_row[(keys & 0xFF) == kinds.DIALLED]
+        logs = []
+        for c, first in enumerate(s.campaigns["first_person"].tolist()):
+            own = of_row == c
+            own_keys = keys[own] - (first << RECIPIENT_SHIFT)
+            logs.append(_log(at[own], own_keys, dials[of_dial == c]))
+        return logs
+
+    # -- setting up -------------------------------------------------------------------------------
+
+    def _first_state(self) -> State:
+        engine, settings = self._world.scenario.engine, self.block.settings
+        people = sum(block.people.count for block in self._blocks)
+        lines = min(max(self._limits()), people)
+        queued = min(max(map(self._queue_capacity, self._limits())), people)
+        recoveries = sorted(
+            {
+                behaviour.answered_odds.by_caller_id_use.recovery
+                for behaviour in self._world.scenario.behaviours.values()
+                if behaviour.answered_odds.by_caller_id_use is not None
+            }
+        )
+        only = records(1, DIALLER)
+        dialler = only[0]
+        dialler.now = self._world.scenario.clock.start
+        dialler.ahead = dialler.look_at = dialler.pace = NEVER
+        dialler.queue_timeout = engine.queue_timeout
+        dialler.release_interval = engine.release_interval
+        dialler.gap = dial_gap(engine.calls_per_second)
+        dialler.dialled_last = dialler.released_last = -1
+        dialler.is_fifo = engine.sharing == "fifo"
+        dialler.fresh_rank = engine.order == "retriesFirst"  # Q3
+        dialler.retry_rank = engine.order == "freshFirst"
+        dialler.notes_reached = settings.duplicate_call_alert is not None
+
+        def integers(count: int) -> NDArray[np.int64]:
+            return np.empty(count, dtype=np.int64)
+
+        return State(
+            dialler=only,
+            campaigns=records(len(self._blocks), CAMPAIGN),
+            reactions=records(0, REACTION),
+            people=records(people, PERSON),
+            fresh=integers(people),
+            waiting_keys=integers(people),
+            waiting_people=integers(people),
+            retry_due=integers(people),
+            retry_people=integers(people),
+            queue=records(queued, QUEUED_CALL),
+            lines=records(lines, LINE),
+            line_at=integers(lines),
+            line_numbers=integers(lines),
+            free_lines=np.arange(lines, dtype=np.int64),
+            reached_at=np.full(people if dialler.notes_reached else 0, -1, dtype=np.int64),
+            window_starts=integers(0),
+            window_ends=integers(0),
+            numbers=integers(0),
+            voices=integers(0),
+            scripts=records(0, SCRIPT),
+            steps=records(0, STEP),
+            week_odds=self._chances.week_odds,
+            recoveries=np.array(recoveries, dtype=np.int64),
+            uses=np.zeros((len(recoveries), 0), dtype=np.int64),
+            used_at=np.zeros((len(recoveries), 0), dtype=np.int64),
+            slots=self._chances.slots,
+            attempt_odds=self._chances.attempt_odds,
+            entry_of=self._chances.entry_of,
+            entries=self._chances.entries,
+            values=self._chances.values,
+            log_at=integers(12 * people + 64),
+            log_keys=integers(12 * people + 64),
+            dials=np.empty(3 * people + 64, dtype=DIAL).view(np.recarray),
+            changes=records(64, CHANGE),
+        )
+
+    def _limits(self) -> list[int]:
+        """The limits that the file ever sets."""
+        settings = self.block.settings
+        given = (a.value for a in settings.timeline if a.action == "setConcurrency")
+        return [
+            settings.max_concurrent_calls,
+            *(int(value) for value in given if value is not None),
+        ]
+
+    def _queue_capacity(self, limit: int) -> int:
+        """How many calls the queue takes under a limit (Q2)."""
+        queue_limit = self._world.scenario.engine.queue_limit
+        if limit == 0:
+            return 0
+        if queue_limit == "unlimited":
+            return UNLIMITED
+        return limit if queue_limit is None else queue_limit
+
+    def _set_up_campaigns(self) -> None:
+        """Every campaign a DRAFT, with its people and their scripts."""
+        first = 0
+        scripts: list[tuple[int, ...]] = []
+        steps: list[tuple[int, ...]] = []
+        for c, block in enumerate(self._blocks):
+            campaign, people = self.state.campaigns[c], block.people
+            campaign.end_at = NEVER
+            campaign.reaction = NONE
+            campaign.begins_at = campaign.ends_at = NEVER
+            campaign.closes_at = campaign.releases_at = NEVER
+            campaign.first_person = campaign.fresh_next = campaign.fresh_end = first
+            own = self.state.people[first : first + people.count]
+            own["campaign"] = c
+            own["shown_last"] = NONE
+            own["script"] = NONE
+            if people.script is not None:
+                own["script"] = np.where(people.script >= 0, people.script + len(scripts), NONE)
+            for script in people.scripts:
+                scripts.append((len(steps), len(script)))
+                steps += [(ENDINGS.index(step.outcome), step.ring, step.talk) for step in script]
+            if self.state.dialler.notes_reached:
+                for recipient, past in people.history.items():
+                    if past.reached:
+                        self.state.reached_at[first + recipient] = past.last_ended_at
+            first += people.count
+        self.state.scripts = np.array(scripts, dtype=SCRIPT).view(np.recarray)
+        self.state.steps = np.array(steps, dtype=STEP).view(np.recarray)
+
+    # -- scheduling -------------------------------------------------------------------------------
+
+    def _require_schedulable(self, c: int, request: ScheduleRequest) -> None:
+        """Checks 2 to 5 of a schedule request (C9)."""
+        self._require_existing(c)
+        if self._status(c) is not S.DRAFT:
+            raise already_started(self._status(c))
+        voice_keys = {voice.voice_key for voice in self._world.scenario.voices}
+        check_conditions(request, self.block.settings.calling_account(), voice_keys)
+        if not self._calling_allowed:
+            raise calling_not_allowed()
+
+    def _duplicates(self, c: int, request: ScheduleRequest) -> NDArray[np.int64]:
+        """The recipients whom the request drops, check 6 of a schedule request (D3, C9)."""
+        alert, own = self.block.settings.duplicate_call_alert, self._blocks[c]
+        if not request.remove_duplicates or alert is None:
+            return np.empty(0, dtype=np.int64)
+        reached: set[str] = set()
+        for other, block in enumerate(self._blocks):
+            if block.agent.name == own.agent.name:
+                ended = self._of(other, self.state.reached_at)
+                lately = np.flatnonzero((ended >= 0) & (ended >= self.now - alert.window))
+                if len(lately):
+                    tels = block.people.tels()
+                    reached.update(tels[recipient] for recipient in lately.tolist())
+        tels = own.people.tels() if reached else []
+        removed = [recipient for recipient, tel in enumerate(tels) if tel in reached]
+        if len(removed) == own.people.count:
+            raise all_duplicates()
+        return np.array(removed, dtype=np.int64)
+
+    def _set_windows(self, campaign: Any, request: ScheduleRequest) -> None:
+        starts, ends = Windows.of(request.time_windows).ranges
+        campaign.first_window, campaign.windows = len(self.state.window_starts), len(starts)
+        self.state.window_starts = np.append(self.state.window_starts, _integers(starts))
+        self.state.window_ends = np.append(self.state.window_ends, _integers(ends))
+
+    def _set_numbers_and_voices(self, c: int, request: ScheduleRequest) -> None:
+        """Take the caller IDs and voices from the schedule request (P3, P4)."""
+        agent, world, campaign = self._blocks[c].agent, self._world, self.state.campaigns[c]
+        numbers = shown_numbers(world, agent, request, self.block.settings)
+        voices = spoken_voices(world, agent, request)
+        campaign.first_number, campaign.numbers = len(self.state.numbers), len(numbers)
+        campaign.first_voice, campaign.voices = len(self.state.voices), len(voices)
+        known = self.state.uses.shape[1]
+        more = ((0, 0), (0, len(world.numbers) - known))
+        self.state.numbers = np.append(self.state.numbers, _integers(numbers))
+        self.state.voices = np.append(self.state.voices, _integers(voices))
+        self.state.uses = np.pad(self.state.uses, more)
+        self.state.used_at = np.pad(self.state.used_at, more)
+
+    def _go_on_from_history(self, c: int, removed: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Take up each person where the history left them (C1); returns who has one.
+
+        Who was reached, or has no attempt left, is final; anybody else's next call is a retry, due
+        at the later of now and retryInterval after the last one ended.
+        """
+        s, campaign, people = self.state, self.state.campaigns[c], self._blocks[c].people
+        persons, first = self._of(c, s.people), int(campaign.first_person)
+        dropped, due, waiting = set(removed.tolist()), [], []
+        for recipient, past in people.history.items():
+            if recipient in dropped:
+                continue
+            persons["attempts"][recipient] = past.call_attempt
+            if past.last_caller_id is not None:
+                persons["shown_last"][recipient] = self._world.number(past.last_caller_id)
+            if past.reached or past.call_attempt >= campaign.max_attempts:
+                campaign.settled += 1
+            else:
+                due.append(max(self.now, past.last_ended_at + int(campaign.retry_interval)))
+                waiting.append(first + recipient)
+        campaign.retries = len(due)
+        self._add_retries(due, waiting)
+        return np.array([*people.history], dtype=np.int64)
+
+    def _add_retries(self, due: list[int], people: list[int]) -> None:
+        """Put retries into their heap: sorted columns are one."""
+        s, before = self.state, int(self.state.dialler.retries)
+        after = before + len(due)
+        s.retry_due[before:after], s.retry_people[before:after] = due, people
+        order = np.lexsort((s.retry_people[:after], s.retry_due[:after]))
+        s.retry_due[:after] = s.retry_due[:after][order]
+        s.retry_people[:after] = s.retry_people[:after][order]
+        s.dialler.retries = after
+
+    def _create_first_calls(
+        self, c: int, removed: NDArray[np.int64], gone_on: NDArray[np.int64]
+    ) -> None:
+        """A call in SCHEDULED for every recipient but those removed or with a history."""
+        s, campaign, count = self.state, self.state.campaigns[c], self._blocks[c].people.count
+        first = int(campaign.first_person)
+        has_one = np.ones(count, dtype=bool)
+        has_one[removed] = has_one[gone_on] = False
+        people = first + np.flatnonzero(has_one)
+        s.fresh[first : first + len(people)] = people
+        campaign.fresh_next, campaign.fresh_end = first, first + len(people)
+        s.people["calls"][first : first + count] = has_one
+        self._ensure_rows(len(people))
+        rows = slice(int(s.dialler.rows), int(s.dialler.rows) + len(people))
+        self.state.log_at[rows] = self.now
+        self.state.log_keys[rows] = people << RECIPIENT_SHIFT | 1 << CALL_SHIFT | kinds.SCHEDULED
+        s.dialler.rows = rows.stop
+
+    # -- what the rules lack ----------------------------------------------------------------------
+
+    def _carry_out(self, command: int, c: int) -> None:
+        """Have the rules do what is allowed."""
+        self._ensure_changes()
+        self._ensure_rows(self._blocks[c].people.count)
+        carry_out(self.state, command, c)
+
+    def _ensure_rows(self, more: int) -> None:
+        """Have room for so many more rows of the log, and some dials."""
+        s = self.state
+        rows, dials = int(s.dialler.rows), int(s.dialler.dials)
+        if rows + more > len(s.log_at):
+            length = max(2 * len(s.log_at), rows + more)
+            s.log_at, s.log_keys = longer(s.log_at, length), longer(s.log_keys, length)
+        if dials >= len(s.dials):
+            s.dials = longer(s.dials, 2 * len(s.dials))
+
+    def _ensure_changes(self) -> None:
+        s = self.state
+        needed = int(s.dialler.changes) + _CHANGES_AT_ONCE * len(self._blocks)
+        if needed > len(s.changes):
+            s.changes = longer(s.changes, 2 * needed)
+
+    def _draw(self) -> None:
+        """Make the draws that the next dial wants."""
+        dialler = self.state.dialler
+        reaction = int(dialler.wanted_reaction)
+        (campaign,) = (
+            self.state.campaigns[c]
+            for c in range(len(self._blocks))
+            if self.state.campaigns[c].reaction == reaction
+        )
+        choices = {
+            kind
+            for kind, count in ((Kind.NUMBER, campaign.numbers), (Kind.VOICE, campaign.voices))
+            if count > 1
+        }
+        attempt, block = int(dialler.wanted_attempt), int(dialler.wanted_block)
+        self._chances.make(reaction, attempt, block, choices)
+        self._take_chances()
+
+    def _set_reaction(self, c: int) -> None:
+        """Have a scheduled campaign's people react by its behaviour of now."""
+        request = self._trace.requests[self._place(c)].request  # P8
+        reactions = self._world.reactions(self._blocks[c], self._behaviours[c], request)
+        number = self._chances.reaction(reactions)
+        if number >= len(self.state.reactions):
+            self.state.reactions = longer(self.state.reactions, number + 1)
+        reacts = self.state.reactions[number]
+        reacts.behaviour = reactions.behaviour
+        reacts.recovery, reacts.per1000 = -1, 1.0
+        if reactions.recovery is not None and reactions.per1000 is not None:
+            reacts.recovery = self.state.recoveries.tolist().index(reactions.recovery)
+            reacts.per1000 = reactions.per1000
+        reacts.no_answer, reacts.busy = reactions.other_bounds
+        self.state.campaigns[c].reaction = number
+        self._take_chances()
+
+    def _take_chances(self) -> None:
+        s, chances = self.state, self._chances
+        s.week_odds, s.attempt_odds = chances.week_odds, chances.attempt_odds
+        s.slots, s.entry_of, s.entries = chances.slots, chances.entry_of, chances.entries
+        s.values = chances.values
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def _place(self, c: int) -> tuple[int, int]:
+        return self.block.position, c
+
+    def _status(self, c: int) -> CampaignStatus:
+        return STATUSES[self.state.campaigns[c].status]
+
+    def _of(self, c: int, column: Any) -> Any:
+        """The part of a column of people that is a campaign's."""
+        first = int(self.state.campaigns[c].first_person)
+        return column[first : first + self._blocks[c].people.count]
+
+    def _require_existing(self, c: int) -> None:
+        if c in self._deleted:
+            raise campaign_not_found()  # C8
+
+    def _require_status(self, c: int, verb: str, *allowed: CampaignStatus) -> None:
+        if self._status(c) not in allowed:
+            raise wrong_state(verb, self._status(c))
+
+
+def _log(at: NDArray[np.int64], keys: NDArray[np.int64], dials: NDArray[np.void]) -> CallLog:
+    columns = (np.ascontiguousarray(dials[name]) for name in DIAL.names or ())
+    return CallLog.whole(at, keys, Dials(*columns))
+
+
+def _integers(values: Iterable[int]) -> NDArray[np.int64]:
+    return np.array([*values], dtype=np.int64)

@@ -1,0 +1,344 @@
+"""Who waits (rules Q, R): people for a retry, calls for their release, and calls in the queue."""
+
+from __future__ import annotations
+
+from dialsim.engine import trace as _trace
+from dialsim.engine import windows as _windows
+from dialsim.engine.compiled.heap import push, remove_first, restore
+from dialsim.engine.compiled.jit import rule, shared
+from dialsim.engine.compiled.state import (
+    NEVER,
+    ROWS_OF_A_CALL,
+    RUNNING,
+    Record,
+    State,
+    has_room,
+    look_at,
+    write,
+)
+
+# Compiled functions see names of numbers as constants.
+CREATED_RETRY = _trace.RETRY
+RELEASED = _trace.RELEASED
+TIMED_OUT = _trace.QUEUE_TIMEOUT
+WINDOW_CLOSED = _trace.WINDOW_CLOSED
+
+_RANK_SHIFT = 62  # instants and durations together stay below
+
+# The arithmetic of windows is the SimPy engine's.
+week_position = shared(_windows.week_position)
+range_at = shared(_windows.range_at)
+first_multiple = shared(_windows.first_multiple)
+next_open = shared(_windows.next_open, week_position=week_position)
+next_open_on_grid = shared(
+    _windows.next_open_on_grid, week_position=week_position, first_multiple=first_multiple
+)
+
+
+# -- R: retries ------------------------------------------------------------------------------------
+
+
+@rule
+def call_again(s: State, person: int) -> None:
+    """Another call follows, `retryInterval` after the end of the one before (R2)."""
+    dialler = s.dialler
+    campaign = s.campaigns[int(s.people[person].campaign)]
+    due = dialler.now + campaign.retry_interval
+    push(s.retry_due, s.retry_people, 0, dialler.retries, due, person)
+    dialler.retries += 1
+    campaign.retries += 1
+
+
+@rule
+def create_retry(s: State) -> None:
+    """The next call of a person is created at its due instant, pause or not (R2)."""
+    dialler = s.dialler
+    due, person = s.retry_due[0], s.retry_people[0]
+    remove_first(s.retry_due, s.retry_people, 0, dialler.retries)
+    dialler.retries -= 1
+    s.campaigns[int(s.people[person].campaign)].retries -= 1
+    s.people[person].calls += 1
+    write(s, person, CREATED_RETRY)
+    wait(s, person, due)
+    if dialler.queue_length < dialler.capacity:  # else whatever makes room wakes the dialler (Q2)
+        dialler.woken = 1
+
+
+@rule
+def drop_retries(s: State, c: int) -> None:
+    """Nobody of a campaign is to be called again."""
+    dialler = s.dialler
+    if s.campaigns[c].retries == 0:
+        return
+    kept = 0
+    for place in range(dialler.retries):
+        person = s.retry_people[place]
+        if s.people[person].campaign != c:
+            s.retry_due[kept] = s.retry_due[place]
+            s.retry_people[kept] = person
+            kept += 1
+    restore(s.retry_due, s.retry_people, 0, kept)
+    dialler.retries = kept
+    s.campaigns[c].retries = 0
+
+
+# -- Q3: the order inside a campaign ---------------------------------------------------------------
+
+
+@rule
+def waiting(campaign: Record) -> int:
+    """How many calls of a campaign are in SCHEDULED."""
+    return int(campaign.fresh_end - campaign.fresh_next + campaign.heaped)
+
+
+@rule
+def place_in_order(rank: int, due: int) -> int:
+    """What the order inside a campaign goes by, before upload order: class, due instant (Q3)."""
+    return rank << _RANK_SHIFT | due
+
+
+@rule
+def fresh_key(s: State, campaign: Record) -> int:
+    """The place in the order of first calls: all are due at startAt (C1)."""
+    return place_in_order(s.dialler.fresh_rank, campaign.start_at)
+
+
+@rule
+def goes_on_fresh(s: State, campaign: Record) -> bool:
+    """Whether a first call goes before the others that wait (Q3)."""
+    if campaign.fresh_next == campaign.fresh_end:
+        return False
+    if campaign.heaped == 0:
+        return True
+    fresh, other = fresh_key(s, campaign), s.waiting_keys[campaign.first_person]
+    if fresh != other:
+        return fresh < other
+    return s.fresh[campaign.fresh_next] < s.waiting_people[campaign.first_person]
+
+
+@rule
+def first_key(s: State, c: int) -> int:
+    """The place in the order of the call of a campaign that goes next (Q3)."""
+    campaign = s.campaigns[c]
+    if goes_on_fresh(s, campaign):
+        return fresh_key(s, campaign)
+    return s.waiting_keys[campaign.first_person]
+
+
+@rule
+def take_waiting(s: State, campaign: Record) -> tuple[int, int]:
+    """Take the waiting call that goes next (Q3): its due instant and its person."""
+    if goes_on_fresh(s, campaign):
+        person = s.fresh[campaign.fresh_next]
+        campaign.fresh_next += 1
+        return campaign.start_at, person
+    base = campaign.first_person
+    due, person = s.waiting_keys[base] & ~(1 << _RANK_SHIFT), s.waiting_people[base]
+    remove_first(s.waiting_keys, s.waiting_people, base, campaign.heaped)
+    campaign.heaped -= 1
+    return due, person
+
+
+@rule
+def wait(s: State, person: int, due: int) -> None:
+    """A call waits in SCHEDULED, at its place in the order (Q3)."""
+    campaign = s.campaigns[int(s.people[person].campaign)]
+    dialler = s.dialler
+    rank = dialler.retry_rank if s.people[person].attempts > 0 else dialler.fresh_rank
+    push(
+        s.waiting_keys,
+        s.waiting_people,
+        campaign.first_person,
+        campaign.heaped,
+        place_in_order(rank, due),
+        person,
+    )
+    campaign.heaped += 1
+
+
+# -- Q2, Q3: release -------------------------------------------------------------------------------
+
+
+@rule
+def can_release(s: State, campaign: Record) -> bool:
+    """Whether a call of this campaign may be released now (Q2), if the queue has room."""
+    interval = s.dialler.release_interval
+    return (
+        campaign.status == RUNNING
+        and waiting(campaign) > 0
+        and (interval == 0 or (s.dialler.now - campaign.start_at) % interval == 0)
+        and is_open(s, campaign)
+    )
+
+
+@rule
+def release(s: State) -> bool:
+    """SCHEDULED → QUEUED while the queue has room (Q2); False where the log has none."""
+    dialler = s.dialler
+    while dialler.queue_length < dialler.capacity:
+        c = next_campaign(s)
+        if c < 0:
+            break
+        if not has_room(s, ROWS_OF_A_CALL):
+            return False
+        campaign = s.campaigns[c]
+        due, person = take_waiting(s, campaign)
+        place = dialler.queue_first + dialler.queue_length
+        if place >= len(s.queue):
+            place -= len(s.queue)
+        call = s.queue[place]
+        call.person = person
+        call.due = due
+        call.queued_at = dialler.now
+        dialler.queue_length += 1
+        campaign.queued += 1
+        write(s, person, RELEASED)
+        campaign.closes_at = campaign.shuts  # Q6
+        look_at(s, campaign.closes_at)
+        dialler.released_last = c
+        campaign.is_ready = waiting(campaign) > 0
+    return True
+
+
+@rule
+def next_campaign(s: State) -> int:
+    """The campaign whose call is released next (Q3); -1 where none has one."""
+    first, after, least = -1, -1, -1
+    for c in range(len(s.campaigns)):
+        if not s.campaigns[c].is_ready:
+            continue
+        if first < 0:
+            first = c
+        if after < 0 and c > s.dialler.released_last:
+            after = c
+        if s.dialler.is_fifo and (least < 0 or first_key(s, c) < first_key(s, least)):
+            least = c  # campaigns of one key go in the order of the scenario
+    if s.dialler.is_fifo:
+        return least
+    return after if after >= 0 else first
+
+
+@rule
+def await_releases(s: State) -> None:
+    """Look again when a closed window opens or a release instant comes (Q2), if there is room.
+
+    Without room nothing need be awaited: whatever makes room wakes the dialler.
+    """
+    dialler = s.dialler
+    has_place = dialler.queue_length < dialler.capacity
+    for c in range(len(s.campaigns)):
+        campaign = s.campaigns[c]
+        campaign.releases_at = NEVER
+        if has_place and campaign.status == RUNNING and waiting(campaign) > 0:
+            if dialler.release_interval > 0:
+                starts, ends = windows(s, campaign)
+                at = next_open_on_grid(
+                    starts, ends, dialler.now, campaign.start_at, dialler.release_interval
+                )
+            else:
+                at = first_open(s, campaign, dialler.now)
+            if at >= 0:
+                campaign.releases_at = at
+                look_at(s, at)
+
+
+# -- Q5, Q6: leaving the queue ---------------------------------------------------------------------
+
+
+@rule
+def time_out(s: State) -> bool:
+    """QUEUED → CANCELLED for those who waited too long (Q5); False where the log has no room.
+
+    No attempt is counted, so another is left (R1).
+    """
+    dialler = s.dialler
+    while dialler.queue_length > 0:
+        call = s.queue[dialler.queue_first]
+        if call.queued_at + dialler.queue_timeout > dialler.now:
+            break
+        if not has_room(s, ROWS_OF_A_CALL):
+            return False
+        person = call.person
+        take_first_in_queue(s)
+        write(s, person, TIMED_OUT)
+        call_again(s, person)
+        dialler.woken = 1
+    return True
+
+
+@rule
+def take_first_in_queue(s: State) -> None:
+    """The call that was released first leaves the queue."""
+    dialler = s.dialler
+    person = s.queue[dialler.queue_first].person
+    s.campaigns[int(s.people[person].campaign)].queued -= 1
+    dialler.queue_first += 1
+    if dialler.queue_first == len(s.queue):
+        dialler.queue_first = 0
+    dialler.queue_length -= 1
+
+
+@rule
+def close_windows(s: State) -> None:
+    """Queued calls go back to SCHEDULED; lines being set up go on (Q6)."""
+    for c in range(len(s.campaigns)):
+        campaign = s.campaigns[c]
+        if campaign.closes_at == s.dialler.now:
+            campaign.closes_at = NEVER
+            leave_queue(s, c, WINDOW_CLOSED, True)
+
+
+@rule
+def leave_queue(s: State, c: int, kind: int, waits: bool) -> None:
+    """Every queued call of a campaign leaves the queue, and `waits` for another release or ends."""
+    dialler = s.dialler
+    campaign = s.campaigns[c]
+    if campaign.queued == 0:
+        return
+    kept, size = 0, len(s.queue)
+    for place in range(dialler.queue_length):
+        call = s.queue[(dialler.queue_first + place) % size]
+        if int(s.people[call.person].campaign) == c:
+            write(s, call.person, kind)
+            if waits:
+                wait(s, call.person, call.due)
+        else:
+            moved = s.queue[(dialler.queue_first + kept) % size]
+            moved.person, moved.due, moved.queued_at = call.person, call.due, call.queued_at
+            kept += 1
+    dialler.queue_length = kept
+    campaign.queued = 0
+    dialler.woken = 1
+
+
+# -- T3: windows -----------------------------------------------------------------------------------
+
+
+@rule
+def windows(s: State, campaign: Record):  # type: ignore[no-untyped-def]
+    """The starts and ends of a campaign's open ranges."""
+    first, end = campaign.first_window, campaign.first_window + campaign.windows
+    return s.window_starts[first:end], s.window_ends[first:end]
+
+
+@rule
+def is_open(s: State, campaign: Record) -> bool:
+    """Whether a window is open now; `opened` and `shuts` are then the ends of this open span."""
+    now = s.dialler.now
+    if campaign.opened <= now < campaign.shuts:
+        return True
+    starts, ends = windows(s, campaign)
+    position = week_position(now)
+    place = range_at(starts, ends, position)
+    if place < 0:
+        return False
+    campaign.opened = now + starts[place] - position
+    campaign.shuts = now + ends[place] - position
+    return True
+
+
+@rule
+def first_open(s: State, campaign: Record, instant: int) -> int:
+    """The first open instant of a campaign's windows from `instant` on (T3)."""
+    starts, ends = windows(s, campaign)
+    return next_open(starts, ends, instant)

@@ -1,0 +1,106 @@
+"""A run of the compiled engine: World in, Trace out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from dialsim.engine.compiled.organization import Organization
+from dialsim.engine.timeline import Deed, deeds, refusal
+from dialsim.engine.trace import Trace
+from dialsim.interface.errors import Refused
+from dialsim.interface.instants import LAST_INSTANT
+from dialsim.interface.schedule import ScheduleRequest
+from dialsim.scenario.timeline import TimelineAction
+
+if TYPE_CHECKING:
+    from dialsim.engine.world import World
+
+Progress = Callable[[int, int], object]
+
+
+def run(world: World, progress: Progress | None = None) -> Trace:
+    """Work a world off to its end (T5).
+
+    Organizations have nothing to do with one another between two instants at which the file acts;
+    there they go on one by one. `progress(done, people)` is called now and then.
+    """
+    trace = Trace(world=world, calls=[], engine="compiled")
+    organizations = [Organization(trace, block) for block in world.organizations]
+    people = sum(c.people.count for o in world.organizations for c in o.campaigns)
+
+    def look_up() -> None:
+        if progress is not None:
+            progress(sum(each.people_done for each in organizations), people)
+
+    def advance(until: int) -> None:
+        for each in organizations:
+            each.advance(until, look_up)
+        look_up()
+
+    clock = world.scenario.clock
+    last, left_out = clock.start, False
+    for instant, together in groupby(deeds(world), key=lambda deed: deed.at):
+        if clock.end is not None and instant > clock.end:
+            left_out = True
+            break
+        advance(instant - 1)
+        for deed in together:
+            _carry_out(organizations[deed.organization], deed, trace)
+        last = instant
+    advance(LAST_INSTANT if clock.end is None else clock.end)
+    trace.calls = [each.logs() for each in organizations]
+    trace.campaigns = sorted(
+        (change for each in organizations for change in each.changes()), key=lambda row: row.at
+    )
+    trace.idle = not left_out and all(each.ahead > LAST_INSTANT for each in organizations)
+    trace.cut = not trace.idle
+    if trace.idle:
+        trace.stalled = frozenset(
+            (o, c) for o, each in enumerate(organizations) for c in each.unfinished()
+        )
+    trace.end = max([last, *(each.now for each in organizations)])
+    if clock.end is not None:
+        trace.end = clock.end
+    return trace
+
+
+def _carry_out(organization: Organization, deed: Deed, trace: Trace) -> None:
+    """Do what the file says at this instant; what is refused is noted."""
+    organization.at(deed.at)
+    try:
+        if deed.campaign is None:
+            _command(organization, deed.action)
+        else:
+            _campaign_command(organization, deed.campaign, deed.action)
+    except Refused as refused:
+        trace.refused.append(refusal(deed, refused))
+
+
+def _command(organization: Organization, action: TimelineAction) -> None:
+    match action:
+        case TimelineAction(action="setConcurrency", value=int(limit)):
+            organization.set_limit(limit)
+        case TimelineAction(action="setCallingAllowed", value=bool(allowed)):
+            organization.set_calling_allowed(allowed)
+        case TimelineAction(action="setWebhookUrl", url=url):
+            organization.set_webhook_url(url)
+        case TimelineAction(action="setBehaviour", agent=str(agent), behaviour=str(behaviour)):
+            organization.use_behaviour(agent, behaviour)
+
+
+def _campaign_command(organization: Organization, c: int, action: TimelineAction) -> None:
+    match action:
+        case TimelineAction(action="schedule", body=ScheduleRequest() as request):
+            organization.schedule(c, request)
+        case TimelineAction(action="reanalyze", share=float(share)):
+            organization.reanalyze(c, share)
+        case TimelineAction(action="pause"):
+            organization.pause(c)
+        case TimelineAction(action="resume"):
+            organization.resume(c)
+        case TimelineAction(action="cancel"):
+            organization.cancel(c)
+        case TimelineAction(action="delete"):
+            organization.delete(c)

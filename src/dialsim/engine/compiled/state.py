@@ -1,0 +1,267 @@
+"""The state of one organization while it is worked off: records and columns of plain numbers.
+
+Records are read and written by reference (`campaign = s.campaigns[0]; campaign.status = RUNNING`),
+compiled or not. Their fields are 64 bits wide, so that uncompiled arithmetic on them never
+overflows; only `PERSON`, of which there are many, is narrow, and its fields are read through
+`int()`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.compiled.jit import Columns, rule
+from dialsim.engine.trace import CALL_SHIFT, RECIPIENT_SHIFT
+from dialsim.interface.status import CampaignStatus
+
+Record = Any
+"""One record: numba knows its fields, mypy can't."""
+Records = NDArray[np.void]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NEVER = int(np.iinfo(np.int64).max)
+"""The instant of what is not to happen."""
+UNLIMITED = int(np.iinfo(np.int64).max)
+
+STATUSES = tuple(CampaignStatus)
+DRAFT, SCHEDULED, RUNNING, PAUSED, COMPLETED, CANCELLED, EXPIRED = range(len(STATUSES))
+"""Statuses as numbers; from COMPLETED on they are final."""
+
+CAUSES = (
+    "schedule",
+    "start",
+    "all_final",
+    "pause",
+    "resume",
+    "cancel",
+    "end_date_time",
+    "delete",
+)
+SCHEDULE, START, ALL_FINAL, PAUSE, RESUME, CANCEL, END_DATE_TIME, DELETE = range(len(CAUSES))
+"""Causes of a campaign's changes, and commands, as numbers."""
+
+DONE, LOG_IS_FULL, DRAWS_ARE_WANTED, GO_ON = range(4)
+"""Why the rules stopped; GO_ON: they have worked for a while, and whoever waits may look up."""
+
+ROWS_OF_A_CALL = 8
+"""More than a step writes of one call."""
+
+
+def _record(*names: str, form: str = "i8") -> np.dtype[np.void]:
+    return np.dtype([(name, form) for name in names], align=True)
+
+
+DIALLER = _record(
+    "now",  # the instant that is worked off
+    "ahead",  # the next one, NEVER if there is none
+    "look_at",  # no timer of a campaign is set to an earlier instant
+    "woken",  # releases and dials are to be looked at in this instant
+    "completing",  # a campaign may be final in this instant
+    "limit",  # maxConcurrentCalls (Q1)
+    "capacity",  # how many calls the queue takes (Q2)
+    "slots_in_use",  # INITIATED calls; as many entries has the heap of `lines`
+    "queue_first",
+    "queue_length",
+    "queue_timeout",
+    "release_interval",
+    "gap",  # the least time between two dials (Q4)
+    "pace",  # when the next dial may come, if that is what a free slot waits for
+    "dialled_last",  # an instant, -1 before the first
+    "released_last",  # a campaign, -1 before the first
+    "is_fifo",
+    "fresh_rank",  # of people without a counted attempt, and of the others, in `order` (Q3)
+    "retry_rank",
+    "notes_reached",  # duplicates are asked for (D3)
+    "retries",  # entries in the heap of retries
+    "rows",  # of `log_at` and `log_keys`
+    "dials",
+    "changes",
+    "wanted_reaction",  # what chance has in store for these is to be drawn
+    "wanted_attempt",
+    "wanted_block",
+)
+
+CAMPAIGN = _record(
+    "status",
+    "started",  # has been RUNNING
+    "closed",  # nobody will be called again
+    "is_ready",  # may release calls in this instant
+    "first_person",
+    "start_at",
+    "end_at",
+    "max_attempts",
+    "retry_interval",
+    "begins_at",  # timers: when it becomes RUNNING, when its endDateTime comes,
+    "ends_at",  # when the window closes behind which calls were released,
+    "closes_at",
+    "releases_at",  # and when a release has to be looked at
+    "opened",  # the open span asked about last
+    "shuts",
+    "first_window",
+    "windows",
+    "fresh_next",  # first calls not yet released, in `fresh`
+    "fresh_end",
+    "heaped",  # other waiting calls, in the heap of `waiting`
+    "queued",  # calls in QUEUED
+    "dialling",  # lines being set up
+    "under_way",  # calls ringing or in conversation
+    "retries",  # not created yet
+    "settled",  # people who are final
+    "reaction",
+    "first_number",
+    "numbers",
+    "first_voice",
+    "voices",
+)
+
+PERSON = _record(
+    "campaign",
+    "attempts",  # counted (P5)
+    "calls",  # created
+    "shown_last",  # the number of the last counted dial (P3)
+    "script",  # -1: none
+    form="i4",
+)
+
+QUEUED_CALL = _record("person", "due", "queued_at")
+
+LINE = _record(  # an INITIATED call
+    "campaign", "person", "due", "dialled_at", "number", "phase", "ending", "ring", "talk"
+)
+
+REACTION = np.dtype(
+    [
+        ("behaviour", "i8"),
+        ("recovery", "i8"),  # a position in `recoveries`, -1: caller IDs don't tire
+        ("per1000", "f8"),
+        ("no_answer", "f8"),
+        ("busy", "f8"),
+    ]
+)
+
+SCRIPT = _record("first_step", "steps")
+STEP = _record("ending", "ring", "talk")
+DIAL = np.dtype([("number", "i4"), ("voice", "i4"), ("behaviour", "i2")])
+CHANGE = _record("at", "campaign", "before", "after", "cause")
+
+
+INTEGER, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
+
+
+class State(Columns):
+    """All of it; heaps are pairs of columns (`heap`), positions are explained at the records.
+
+    People of all campaigns are counted on, campaign by campaign. A campaign's heap of waiting calls
+    has its people's places. `uses` and `used_at` have a row for each of `recoveries` and a column
+    for each of `World.numbers`. `slots` to `values` are those of `Chances`.
+    """
+
+    FORMS: ClassVar = {
+        "dialler": (DIALLER, 0),
+        "campaigns": (CAMPAIGN, 1),
+        "reactions": (REACTION, 1),
+        "people": (PERSON, 1),
+        "fresh": (INTEGER, 1),
+        "waiting_keys": (INTEGER, 1),
+        "waiting_people": (INTEGER, 1),
+        "retry_due": (INTEGER, 1),
+        "retry_people": (INTEGER, 1),
+        "queue": (QUEUED_CALL, 1),
+        "lines": (LINE, 1),
+        "line_at": (INTEGER, 1),
+        "line_numbers": (INTEGER, 1),
+        "free_lines": (INTEGER, 1),
+        "reached_at": (INTEGER, 1),
+        "window_starts": (INTEGER, 1),
+        "window_ends": (INTEGER, 1),
+        "numbers": (INTEGER, 1),
+        "voices": (INTEGER, 1),
+        "scripts": (SCRIPT, 1),
+        "steps": (STEP, 1),
+        "week_odds": (FLOAT, 2),
+        "recoveries": (INTEGER, 1),
+        "uses": (INTEGER, 2),
+        "used_at": (INTEGER, 2),
+        "slots": (INTEGER, 1),
+        "attempt_odds": (FLOAT, 2),
+        "entry_of": (INTEGER, 3),
+        "entries": (INTEGER, 2),
+        "values": (FLOAT, 2),
+        "log_at": (INTEGER, 1),
+        "log_keys": (INTEGER, 1),
+        "dials": (DIAL, 1),
+        "changes": (CHANGE, 1),
+    }
+
+    dialler: Record
+    campaigns: Records
+    reactions: Records
+    people: Records
+    fresh: Integers
+    waiting_keys: Integers
+    waiting_people: Integers
+    retry_due: Integers
+    retry_people: Integers
+    queue: Records
+    lines: Records
+    line_at: Integers
+    line_numbers: Integers
+    free_lines: Integers
+    reached_at: Integers
+    window_starts: Integers
+    window_ends: Integers
+    numbers: Integers
+    voices: Integers
+    scripts: Records
+    steps: Records
+    week_odds: Floats
+    recoveries: Integers
+    uses: Integers
+    used_at: Integers
+    slots: Integers
+    attempt_odds: Floats
+    entry_of: Integers
+    entries: Integers
+    values: Floats
+    log_at: Integers
+    log_keys: Integers
+    dials: Records
+    changes: Records
+
+
+def records(count: int, form: np.dtype[np.void]) -> Any:
+    """So many records, all zero."""
+    return np.zeros(count, dtype=form).view(np.recarray)
+
+
+def longer(column: Any, length: int) -> Any:
+    """A column with the same beginning and room for `length` entries."""
+    grown = np.empty(length, dtype=column.dtype).view(type(column))
+    grown[: len(column)] = column
+    return grown
+
+
+@rule
+def look_at(s: State, instant: int) -> None:
+    """A timer was set to an instant."""
+    s.dialler.look_at = min(s.dialler.look_at, instant)
+
+
+@rule
+def has_room(s: State, rows: int) -> bool:
+    """Whether the log has room for so many rows, and one more dial."""
+    return s.dialler.rows + rows <= len(s.log_at) and s.dialler.dials < len(s.dials)
+
+
+@rule
+def write(s: State, person: int, kind: int) -> None:
+    """Write a change of a person's newest call."""
+    dialler = s.dialler
+    call = int(s.people[person].calls)
+    s.log_at[dialler.rows] = dialler.now
+    s.log_keys[dialler.rows] = person << RECIPIENT_SHIFT | call << CALL_SHIFT | kind
+    dialler.rows += 1

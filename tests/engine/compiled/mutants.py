@@ -1,0 +1,203 @@
+"""Engines that break one rule each, for the other engine to notice.
+
+A mutant is a line of an engine's source that is changed. The engine is then made anew from its
+source, uncompiled: rules are the same functions, compiled or not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from dialsim.engine import trace as trace_module
+from dialsim.engine.compiled import jit
+from dialsim.engine.trace import Trace
+from dialsim.engine.world import World
+
+ENGINE = Path(trace_module.__file__).parent
+SIMPY = (
+    "waiting",
+    "reached",
+    "caller_ids",
+    "outgoing",
+    "clock",
+    "call",
+    "campaign",
+    "dialler",
+    "timeline",
+    "simulation",
+)
+COMPILED = (
+    "compiled.state",
+    "compiled.heap",
+    "compiled.queue",
+    "compiled.calls",
+    "compiled.campaigns",
+    "compiled.instants",
+    "compiled.organization",
+    "compiled.running",
+)
+
+
+class Mutant(NamedTuple):
+    """In a module a piece of source becomes another, and a rule is broken."""
+
+    rule: str
+    module: str
+    source: str
+    broken: str
+
+
+def simpy_engine(mutant: Mutant | None) -> Callable[[World], Trace]:
+    """The SimPy engine, with a rule broken."""
+    made = _made_anew(SIMPY, mutant)
+    return lambda world: made["simulation"].Simulation.of_world(world).run()
+
+
+def compiled_engine(mutant: Mutant | None) -> Callable[[World], Trace]:
+    """The compiled engine, uncompiled, with a rule broken."""
+    made = _made_anew(COMPILED, mutant)
+    run: Callable[[World], Trace] = made["compiled.running"].run
+    return run
+
+
+def _made_anew(names: tuple[str, ...], mutant: Mutant | None) -> dict[str, ModuleType]:
+    made = {}
+    with _own_modules(names), _uncompiled():
+        for name in names:
+            source = (ENGINE / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
+            if mutant is not None and mutant.module == name:
+                assert source.count(mutant.source) == 1, mutant
+                source = source.replace(mutant.source, mutant.broken)
+            module = ModuleType(f"dialsim.engine.{name}")
+            module.__file__ = f"<{name}, with {mutant.rule if mutant else 'no rule'} broken>"
+            sys.modules[module.__name__] = made[name] = module
+            exec(compile(source, module.__file__, "exec"), module.__dict__)
+    return made
+
+
+@contextmanager
+def _own_modules(names: tuple[str, ...]) -> Iterator[None]:
+    """Put modules aside while others of the same names are made."""
+    own = {full: import_module(full) for full in (f"dialsim.engine.{name}" for name in names)}
+    try:
+        yield
+    finally:
+        sys.modules.update(own)
+
+
+@contextmanager
+def _uncompiled() -> Iterator[None]:
+    """Have rules stay the Python functions that they are written as."""
+    real = jit.rule, jit.shared, jit.entry
+    jit.rule = lambda function: function
+    jit.shared = lambda function, **_uses: function
+    jit.entry = lambda *_arguments: lambda function: function
+    try:
+        yield
+    finally:
+        jit.rule, jit.shared, jit.entry = real
+
+
+OF_COMPILED = (
+    Mutant("T4", "compiled.instants", "end_date_times(s)  # step 2",
+           "make_progress(s); end_date_times(s)"),
+    Mutant("T5", "compiled.running", "each.unfinished()", "()"),
+    Mutant("C1", "compiled.organization", "max(now, request.start_date_time)",
+           "request.start_date_time"),
+    Mutant("C1", "compiled.organization", "due.append(max(self.now, ", "due.append(max(0, "),
+    Mutant("C2", "compiled.campaigns", "max(s.dialler.now, campaign.start_at)", "s.dialler.now"),
+    Mutant("C3", "compiled.campaigns", " + campaign.retries == 0\n    )", " == 0\n    )"),
+    Mutant("C4", "compiled.campaigns", "    withdraw_dials(s, c, PAUSED_DIALLING, True)\n", ""),
+    Mutant("C5", "compiled.campaigns", "if campaign.started or start", "if start"),
+    Mutant("C5", "compiled.queue", "wait(s, call.person, call.due)",
+           "wait(s, call.person, s.dialler.now)"),
+    Mutant("C6", "compiled.campaigns", "    drop_retries(s, c)\n", ""),
+    Mutant("C7", "compiled.campaigns", "campaign.dialling + campaign.retries\n            drop",
+           "campaign.dialling\n            drop"),
+    Mutant("C7", "compiled.instants", "max(s.dialler.now, campaign.end_at)", "campaign.end_at"),
+    Mutant("C8", "compiled.instants", "become(s, c, campaign.status, DELETE)",
+           "become(s, c, CANCELLED, DELETE)"),
+    Mutant("C9", "compiled.organization", "raise calling_not_allowed()", "pass"),
+    Mutant("Q1", "compiled.calls", "dialler.slots_in_use < dialler.limit:",
+           "dialler.slots_in_use < dialler.limit + 1 <= len(s.lines):"),
+    Mutant("Q2", "compiled.organization", "return limit if queue_limit is None else queue_limit",
+           "return limit"),
+    Mutant("Q2", "compiled.queue", "and (interval == 0 or ", "and (True or "),
+    Mutant("Q3", "compiled.organization", 'dialler.fresh_rank = engine.order == "retriesFirst"',
+           'dialler.fresh_rank = engine.order == "freshFirst"'),
+    Mutant("Q3", "compiled.queue", "dialler.released_last = c\n", "pass\n"),
+    Mutant("Q3", "compiled.queue", "first_key(s, c) < first_key(s, least)",
+           "first_key(s, c) <= first_key(s, least)"),
+    Mutant("Q4", "compiled.calls", "if dialler.now < free_at:", "if dialler.now < free_at - 1:"),
+    Mutant("Q5", "compiled.organization", "dialler.queue_timeout = engine.queue_timeout",
+           "dialler.queue_timeout = engine.queue_timeout + 1"),
+    Mutant("Q6", "compiled.queue", "leave_queue(s, c, WINDOW_CLOSED, True)", "pass"),
+    Mutant("P1", "compiled.calls", "if call.ring > 0:", "if call.ring >= 0:"),
+    Mutant("P1", "compiled.calls", "setup = max(1, int(", "setup = max(2, int("),
+    Mutant("P3", "compiled.calls", "            avoided = k\n", "            pass\n"),
+    Mutant("P4", "compiled.calls", "int(draw * campaign.voices)", "0"),
+    Mutant("P5", "compiled.calls", "s.uses[r, call.number] = uses - left",
+           "s.uses[r, call.number] = uses"),
+    Mutant("P5", "compiled.calls", "    s.people[call.person].shown_last = call.number\n", ""),
+    Mutant("R1", "compiled.calls", "or attempts >= campaign.max_attempts",
+           "or attempts > campaign.max_attempts"),
+    Mutant("R2", "compiled.queue", "due = dialler.now + campaign.retry_interval",
+           "due = dialler.now + campaign.retry_interval + 1"),
+    Mutant("R3", "compiled.calls", "if ending_of_call == REACHED or attempts", "if attempts"),
+    Mutant("D3", "compiled.organization", "(ended >= self.now - alert.window)",
+           "(ended > self.now - alert.window)"),
+)  # fmt: skip
+
+OF_SIMPY = (
+    Mutant("T4", "clock",
+           "ACTIONS = 1\n    END_DATE_TIME = 2\n    WINDOW_CLOSING = 3\n    PROGRESS = 4",
+           "ACTIONS = 4\n    END_DATE_TIME = 2\n    WINDOW_CLOSING = 3\n    PROGRESS = 1"),
+    Mutant("T5", "simulation", "if ahead is None\n", "if False\n"),
+    Mutant("C1", "campaign", "max(now, request.start_date_time)", "request.start_date_time"),
+    Mutant("C1", "campaign", "due = max(now, past.last", "due = max(0, past.last"),
+    Mutant("C2", "campaign", "self._windows.next_open(max(now, self._start_at))",
+           "self._windows.next_open(now)"),
+    Mutant("C3", "campaign", "len(self.waiting) or self._retries or self._under_way\n",
+           "len(self.waiting) or self._under_way\n"),
+    Mutant("C4", "campaign", "            self._withdraw(call)\n"
+           "            self._wait(call.due, call.recipient, call.number)\n"
+           "        self._open.clear()",
+           "            self._withdraw(call)\n"
+           "        self._open.clear()"),
+    Mutant("C5", "campaign", "if self._started or begins == now:", "if begins == now:"),
+    Mutant("C6", "campaign", "        self._closed = True\n", ""),
+    Mutant("C7", "campaign", "len(self.waiting) or self._retries)\n", "len(self.waiting))\n"),
+    Mutant("C8", "campaign", "self._become(self.status, \"delete\")",
+           "self._become(CampaignStatus.CANCELLED, \"delete\")"),
+    Mutant("C9", "campaign", "raise calling_not_allowed()", "pass"),
+    Mutant("Q1", "dialler", "while self._queued and self.slots_in_use < self.limit:",
+           "while self._queued and self.slots_in_use <= self.limit:"),
+    Mutant("Q2", "dialler", "return self.limit if self._queue_limit is None else self._queue_limit",
+           "return self.limit"),
+    Mutant("Q3", "dialler", "            self._released_last = campaign.block.position\n", ""),
+    Mutant("Q3", "waiting", "1 if order == \"retriesFirst\" else 0",
+           "1 if order == \"freshFirst\" else 0"),
+    Mutant("Q4", "dialler", "if now < free_at:", "if now < free_at - 1:"),
+    Mutant("Q5", "dialler", "self._queue_timeout = scenario.engine.queue_timeout",
+           "self._queue_timeout = scenario.engine.queue_timeout + 1"),
+    Mutant("Q6", "campaign", "if call.status is CallStatus.QUEUED]\n        for",
+           "if False]\n        for"),
+    Mutant("P1", "call", "if ring:  # P1", "if True:  # P1"),
+    Mutant("P3", "caller_ids", "if previous in numbers else -1", "if False else -1"),
+    Mutant("P4", "outgoing", "[recipient] * len(voices))]", "[recipient] * 0)]"),
+    Mutant("P5", "outgoing", "            use.withdrawn(call.shown_number, call.dialled_at, now)\n",
+           "            pass\n"),
+    Mutant("R1", "campaign", ">= self._request.max_attempts or self._closed",
+           "> self._request.max_attempts or self._closed"),
+    Mutant("R2", "campaign", "self.clock.now + self._request.retry_interval  # R2",
+           "self.clock.now + self._request.retry_interval + 1"),
+    Mutant("R3", "campaign", "if reached or self._attempts[recipient] >=",
+           "if self._attempts[recipient] >="),
+    Mutant("D3", "reached", "if ended >= since)", "if ended > since)"),
+)  # fmt: skip

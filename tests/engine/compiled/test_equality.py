@@ -1,0 +1,175 @@
+"""Both engines leave the same trace, with chance, whatever a scenario file says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from numpy.typing import NDArray
+
+import dialsim
+from dialsim.engine.engines import run_world
+from dialsim.engine.trace import DIALLED, CallLog, Trace
+from dialsim.engine.world import World
+from dialsim.scenario.loading import load, loads
+from dialsim.scenario.scenario import Scenario as Model
+from engine.breadth import broad_scenario, broad_scenarios
+from engine.rows import told
+from oracle.scenarios import Scenario
+
+SHIPPED = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
+AROUND = 4  # rows shown before and after the first that differs
+
+
+def both(model: Model, replication: int = 0) -> tuple[Trace, Trace]:
+    """The traces of the SimPy and of the compiled engine."""
+    worlds = [World(model, replication=replication) for _ in range(2)]
+    return run_world(worlds[0], "simpy"), run_world(worlds[1], "compiled")
+
+
+def assert_same(model: Model, whence: str, replication: int = 0) -> None:
+    simpy, compiled = map(told, both(model, replication))
+    for name, wanted in simpy.items():
+        found = compiled[name]
+        if found != wanted:
+            pytest.fail(f"{whence}: {name} differ\n{difference(found, wanted)}", pytrace=False)
+
+
+def difference(found: object, wanted: object) -> str:
+    """What differs; of lists, the first row that does (>) and those around it."""
+    if not isinstance(found, list) or not isinstance(wanted, list):
+        return f"compiled: {found}\nSimPy: {wanted}"
+    short = min(len(found), len(wanted))
+    row = next((i for i in range(short) if found[i] != wanted[i]), short)
+    texts = []
+    for title, rows in (("compiled", found), ("SimPy", wanted)):
+        texts.append(f"{title}, {len(rows)} rows:")
+        for i in range(max(0, row - AROUND), min(len(rows), row + AROUND + 1)):
+            texts.append(f"{'>' if i == row else ' '} {i}: {rows[i]}")
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_both_engines_agree_on_a_scenario_of_full_breadth(seed: int) -> None:
+    written = broad_scenario(seed)
+    assert_same(loads(json.dumps(written)), f"broad_scenario({seed})", replication=seed % 3)
+
+
+@given(broad_scenarios())
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+def test_both_engines_agree_on_what_hypothesis_finds(written: Scenario) -> None:
+    assert_same(loads(json.dumps(written)), json.dumps(written))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hundred", range(20))
+def test_both_engines_agree_on_thousands_of_scenarios(hundred: int) -> None:
+    for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
+        assert_same(loads(json.dumps(broad_scenario(seed))), f"broad_scenario({seed})")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_both_engines_agree_on_every_shipped_scenario(path: Path) -> None:
+    assert_same(load(path), path.name)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_both_engines_write_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    model = load(path)
+    folders = [
+        dialsim.run(model, engine=engine).write(tmp_path / engine)
+        for engine in ("simpy", "compiled")
+    ]
+    one, other = (
+        {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "manifest.json"}
+        for folder in folders
+    )
+    assert one.keys() == other.keys()
+    assert {name for name in one if one[name] != other[name]} == set()
+
+
+MANY = """
+version: 1
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 300
+    callerIds: ["021000001", "021000002", "021000003"]
+    agents: [{name: Reminder}]
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {count: %d, segments: {vip: 0.1, mass: 0.9}}
+        schedule:
+          startDateTime: "2026-01-05T02:00:00Z"
+          maxAttempts: 3
+          retryInterval: 3600000
+          callerIds: ["021000001", "021000002", "021000003"]
+      - name: February
+        agent: Reminder
+        recipients: {count: 5000}
+        schedule: {startDateTime: "2026-01-06T02:00:00Z", maxAttempts: 4}
+behaviours:
+  default:
+    people: {reachable: 0.95, concentration: 3}
+    answeredOdds:
+      byHour: {"9": 0.8, "17": 1.3}
+      byAttempt: [1, 0.9]
+      bySegment: {vip: 1.4}
+      byCallerIdUse: {per1000: 0.97, recovery: 1d}
+"""
+
+
+@pytest.mark.parametrize("people", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_both_engines_agree_on_many_people(people: int) -> None:
+    simpy, compiled = both(loads(MANY % people))
+    assert simpy.end == compiled.end
+    assert sorted(simpy.campaigns) == sorted(compiled.campaigns)
+    assert len(simpy.calls[0][0]) > 5 * people
+    for one, other in zip(simpy.calls[0], compiled.calls[0], strict=True):
+        for wanted, found in zip(columns(one), columns(other), strict=True):
+            assert np.array_equal(found, wanted)
+
+
+def columns(log: CallLog) -> list[NDArray[np.int64]]:
+    """A log's columns in the order of tables (T4): what happens in one instant has no other."""
+    rows = log.rows()
+    order = np.lexsort((rows.call, rows.recipient, rows.at))
+    place = np.cumsum(rows.kind == DIALLED) - 1
+    dials = place[order[rows.kind[order] == DIALLED]]
+    shown = (log.dial_numbers, log.dial_voices, log.dial_behaviours)
+    columns = (rows.at, rows.recipient, rows.call, rows.kind)
+    return [
+        *(column[order].astype(np.int64) for column in columns),
+        *(np.array(column, dtype=np.int64)[dials] for column in shown),
+    ]
+
+
+def test_uncompiled_the_rules_do_the_same() -> None:
+    # NUMBA_DISABLE_JIT=1 runs the same functions in Python, for debugging
+    environment = os.environ | {
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    code = (
+        "import json; from engine.breadth import broad_scenario\n"
+        "from engine.compiled.test_equality import assert_same, loads\n"
+        "from dialsim.engine.compiled.instants import work_off\n"
+        "assert not hasattr(work_off, 'py_func')\n"
+        "for seed in range(25):\n"
+        "    assert_same(loads(json.dumps(broad_scenario(seed))), f'broad_scenario({seed})')\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
