@@ -22,7 +22,7 @@ from math import isfinite, isnan, log, nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.experiments.case import Subject
+from dialsim.experiments.case import Case
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
@@ -137,7 +137,7 @@ def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
 
 
 @dataclass(frozen=True)
-class Case:
+class Claim:
     """A goal, what is drawn, whether that meets it, and the figures of `n` runs by name."""
 
     goal: str
@@ -172,25 +172,25 @@ REACH_AND_FINISH = "mean(reach_share) >= 0.9 and p95(finish) <= 1h"
 AND_LOST = f"{REACH_AND_FINISH} and mean(webhooks_lost) <= 0.5"
 
 CASES = [
-    Case("prob(finish <= 1h) >= 0.98", "97 % in time", False, finish(coin(0.97))),
-    Case("prob(finish <= 1h) >= 0.999", "97 % in time", False, finish(coin(0.97))),
-    Case("prob(finish <= 1h) >= 0.95", "95 % in time", True, finish(coin(0.95))),
-    Case("p95(finish) <= 1h", "94 % in time", False, finish(coin(0.94))),
-    Case("p95(finish) <= 1h", "95 % in time", True, finish(coin(0.95))),
-    Case("mean(finish) <= 1h", "4.75 % spill", False, finish(spilling(0.0475))),
-    Case("mean(finish) <= 1h", "4.75 % spill, else alike", False, finish(spilling(0.0475, 0.0))),
-    Case("mean(finish) <= 3h", "12 % spill", False, finish(spilling(0.12))),
-    Case("mean(queue_wait_mean_seconds) <= 59.9", "exponential, 60", False, same("exponential")),
-    Case("mean(queue_wait_mean_seconds) >= 60.1", "exponential, 60", False, same("exponential")),
-    Case("mean(people_reached) >= 120.1", "binomial, 120", False, same("reach, binomial")),
-    Case("mean(talk_minutes) <= 0.99", "log-normal, 1", False, same("log-normal, sd 4 × mean")),
-    Case("mean(talk_minutes) >= 1.01", "log-normal, 1", False, same("log-normal, sd 4 × mean")),
-    Case("mean(webhooks_lost) <= 0.079", "rare counts, 0.08", False, counted(0.08)),
-    Case("mean(webhooks_lost) >= 0.081", "rare counts, 0.08", False, counted(0.08)),
-    Case(REACH_AND_FINISH, "92 %; 94 % in time", False, reach(0.92) | finish(coin(0.94))),
-    Case(REACH_AND_FINISH, "89.9 %; 99 % in time", False, reach(0.899) | finish(coin(0.99))),
-    Case(REACH_AND_FINISH, "90 %; 95 % in time", True, reach(0.9) | finish(coin(0.95))),
-    Case(
+    Claim("prob(finish <= 1h) >= 0.98", "97 % in time", False, finish(coin(0.97))),
+    Claim("prob(finish <= 1h) >= 0.999", "97 % in time", False, finish(coin(0.97))),
+    Claim("prob(finish <= 1h) >= 0.95", "95 % in time", True, finish(coin(0.95))),
+    Claim("p95(finish) <= 1h", "94 % in time", False, finish(coin(0.94))),
+    Claim("p95(finish) <= 1h", "95 % in time", True, finish(coin(0.95))),
+    Claim("mean(finish) <= 1h", "4.75 % spill", False, finish(spilling(0.0475))),
+    Claim("mean(finish) <= 1h", "4.75 % spill, else alike", False, finish(spilling(0.0475, 0.0))),
+    Claim("mean(finish) <= 3h", "12 % spill", False, finish(spilling(0.12))),
+    Claim("mean(queue_wait_mean_seconds) <= 59.9", "exponential, 60", False, same("exponential")),
+    Claim("mean(queue_wait_mean_seconds) >= 60.1", "exponential, 60", False, same("exponential")),
+    Claim("mean(people_reached) >= 120.1", "binomial, 120", False, same("reach, binomial")),
+    Claim("mean(talk_minutes) <= 0.99", "log-normal, 1", False, same("log-normal, sd 4 × mean")),
+    Claim("mean(talk_minutes) >= 1.01", "log-normal, 1", False, same("log-normal, sd 4 × mean")),
+    Claim("mean(webhooks_lost) <= 0.079", "rare counts, 0.08", False, counted(0.08)),
+    Claim("mean(webhooks_lost) >= 0.081", "rare counts, 0.08", False, counted(0.08)),
+    Claim(REACH_AND_FINISH, "92 %; 94 % in time", False, reach(0.92) | finish(coin(0.94))),
+    Claim(REACH_AND_FINISH, "89.9 %; 99 % in time", False, reach(0.899) | finish(coin(0.99))),
+    Claim(REACH_AND_FINISH, "90 %; 95 % in time", True, reach(0.9) | finish(coin(0.95))),
+    Claim(
         AND_LOST,
         "90 %; 95 % in time; 0.5",
         True,
@@ -202,12 +202,12 @@ CASES = [
 class Drawn:
     """In place of a laboratory: the replications of a subject are drawn, and not simulated."""
 
-    def __init__(self, case: Case, chance: Chance, most: int) -> None:
+    def __init__(self, case: Claim, chance: Chance, most: int) -> None:
         columns = {name: draw(chance, most) for name, draw in case.draws.items()}
         self._figures = {"finish": np.full(most, float(START)), "cost": np.full(most, nan)}
         self._figures |= columns
 
-    def replicate(self, subjects: Sequence[Subject], count: int) -> None:
+    def replicate(self, subjects: Sequence[Case], count: int) -> None:
         for subject in subjects:
             for k in range(len(subject.finished), count):
                 values = {name: float(column[k]) for name, column in self._figures.items()}

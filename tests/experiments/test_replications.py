@@ -14,7 +14,7 @@ import pytest
 import dialsim
 from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
-from dialsim.experiments.case import Subject, Task, carry_out
+from dialsim.experiments.case import Case, Task, carry_out
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.experiment_text import (
     lost_sentences,
@@ -24,7 +24,7 @@ from dialsim.experiments.experiment_text import (
 )
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import read_figure
-from dialsim.experiments.runner import Crew
+from dialsim.experiments.runner import Workers
 from dialsim.experiments.statistics import mean_interval
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import Result, result_of
@@ -214,9 +214,9 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
 
 
 def test_a_worker_returns_numbers_and_no_tables() -> None:
-    subject = Subject(crowd(200, 20))
+    case = Case(crowd(200, 20))
     outcome = carry_out(
-        0, subject.digest, subject.parcel, subject.seed, 0, "simpy", dialsim.__version__, None
+        0, case.digest, case.parcel, case.seed, 0, "simpy", dialsim.__version__, None
     )
     assert outcome.failure is None
     assert outcome.figures is not None
@@ -224,8 +224,8 @@ def test_a_worker_returns_numbers_and_no_tables() -> None:
 
 
 def test_a_worker_with_another_version_does_not_give_its_figures_for_ours() -> None:
-    subject = Subject(crowd())
-    outcome = carry_out(0, subject.digest, subject.parcel, subject.seed, 0, "simpy", "99", None)
+    case = Case(crowd())
+    outcome = carry_out(0, case.digest, case.parcel, case.seed, 0, "simpy", "99", None)
     assert outcome.figures is None
     assert outcome.failure == f"the worker has dialsim {dialsim.__version__}, not 99"
 
@@ -238,12 +238,12 @@ class Bomb:
 
 
 def test_runs_that_kill_their_workers_again_and_again_are_given_up() -> None:
-    good, bad = Subject(crowd()), np.frombuffer(pickle.dumps(Bomb()), dtype=np.uint8)
+    good, bad = Case(crowd()), np.frombuffer(pickle.dumps(Bomb()), dtype=np.uint8)
     tasks = [Task(k, good.digest, good.parcel, 1, k, "simpy") for k in range(3)]
     tasks.append(Task(3, "bad", bad, 1, 7, "simpy"))
     outcomes = []
     with pytest.raises(WorkersLost) as lost:
-        outcomes.extend(Crew(jobs=2).outcomes(tasks))
+        outcomes.extend(Workers(jobs=2).outcomes(tasks))
     assert str(lost.value) == (
         "worker processes were killed 3 times without a result, perhaps for want of memory; "
         "1 runs are missing, the first of them replication 7 of seed 1; "

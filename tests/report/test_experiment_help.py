@@ -27,7 +27,7 @@ from dialsim.report.effects import (
 )
 from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, Place, what_would_help
 from dialsim.report.writing import plan_report, sweep_report
-from dialsim.results.bottleneck import HeldBack, Reason
+from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.summary import Summary
 from dialsim.results.thai_time import THAI
 from dialsim.scenario.scenario import Scenario
@@ -189,7 +189,7 @@ def test_variants_that_are_alike_in_a_figure_have_no_best(scenario: Scenario) ->
 def test_runs_held_back_by_the_same_causes_are_counted_together_whichever_leads() -> None:
     def held(*reasons: Reason) -> RunFigures:
         sentence = f"{' and '.join(reasons)}: said"
-        cause = HeldBack("Acme/January", reasons[0], sentence, 0.5, reasons[1:])
+        cause = Bottleneck("Acme/January", reasons[0], sentence, 0.5, reasons[1:])
         return RunFigures(0, None, (ScopeFigures("run", None, None, {}, cause),))
 
     slots, pacing = Reason.SLOTS, Reason.PACING

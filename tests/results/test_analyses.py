@@ -12,7 +12,7 @@ import pytest
 
 import dialsim
 from dialsim.results.result import Result
-from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.live_engine import LiveEngine
 
 PEOPLE = 20_000
 RATES = {
@@ -219,7 +219,7 @@ def test_a5_a_share_of_the_delivered_is_analyzed_again_and_draws_anew(share: flo
 
 
 def test_a5_one_call_is_analyzed_again_alone_and_only_once_delivered() -> None:
-    simulation = Running(load({"count": 30}, {}))
+    simulation = LiveEngine(load({"count": 30}, {}))
     january = simulation.campaign(0, 0)
     simulation.advance(seconds=66)  # all have talked, and nothing is analyzed yet
     january.reanalyze_call(5, 1)
@@ -235,7 +235,7 @@ def test_a5_one_call_is_analyzed_again_alone_and_only_once_delivered() -> None:
 
 @pytest.mark.parametrize(("recipient", "call"), [(-1, 1), (3, 1), (0, 0), (0, 2)])
 def test_a_call_that_is_not_there_is_not_analyzed_again(recipient: int, call: int) -> None:
-    simulation = Running(load({"count": 3}))
+    simulation = LiveEngine(load({"count": 3}))
     with pytest.raises(dialsim.Refused, match="Call not found"):
         simulation.campaign(0, 0).reanalyze_call(recipient, call)
     assert simulation.trace.reanalyses == []

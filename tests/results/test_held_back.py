@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.results.bottleneck import HeldBack, percent
+from dialsim.results.bottleneck import Bottleneck, percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
 from dialsim.scenario.service import EngineSettings
@@ -18,7 +18,7 @@ NINE_TO_SEVEN = {
 }
 
 
-def held_back(*campaigns: HandCampaign, **more: Any) -> HeldBack:
+def held_back(*campaigns: HandCampaign, **more: Any) -> Bottleneck:
     """Of the first campaign."""
     found = Result(hand_trace([*campaigns], **more)).summary.campaigns[0].held_back
     assert found is not None

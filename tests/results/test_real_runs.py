@@ -13,7 +13,7 @@ import pytest
 import dialsim
 from dialsim.results.result import Result
 from dialsim.results.thai_time import thai
-from dialsim.results.timeline import CampaignLife
+from dialsim.results.timeline import CampaignTimeline
 from oracle.scenarios import random_scenario
 from results import naive
 
@@ -202,7 +202,7 @@ def test_calling_days_are_those_of_the_dials(seed: int) -> None:
         assert campaign.calling_days == len({thai(at).date() for at in ms(dials["at"]) if at})
 
 
-def small(result: Result) -> list[CampaignLife]:
+def small(result: Result) -> list[CampaignTimeline]:
     """The campaigns of a run that are quickly walked through."""
     logs = [sum(map(len, logs)) for logs in result.trace.calls]
     return [

@@ -12,7 +12,7 @@ from tests.sandbox.described import require_as_described
 
 import dialsim
 from dialsim.sandbox.control.guard import ControlToken
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.application import application
 
 WORLD = Path(__file__).with_name("corpus.yaml")
@@ -24,19 +24,19 @@ def key(organization: str) -> str:
     return f"{organization.lower()}_0123456789abcdef0123456789abcdef"
 
 
-def exchange_of_the_corpus() -> Exchange:
-    """A new exchange of the corpus' world, at the instant of its requests."""
-    exchange = Exchange(dialsim.load(WORLD))
-    exchange.simulation.advance(to=NOW)
-    return exchange
+def exchange_of_the_corpus() -> SandboxCore:
+    """A new core of the corpus' world, at the instant of its requests."""
+    core = SandboxCore(dialsim.load(WORLD))
+    core.simulation.advance(to=NOW)
+    return core
 
 
 class Client:
     """Asks one sandbox; faults of ours are answered, not raised."""
 
-    def __init__(self, exchange: Exchange, token: ControlToken | None = None) -> None:
-        self.exchange = exchange
-        self._app = application(exchange, token)
+    def __init__(self, core: SandboxCore, token: ControlToken | None = None) -> None:
+        self.core = core
+        self._app = application(core, token)
 
     def ask(
         self,

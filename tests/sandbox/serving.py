@@ -11,7 +11,7 @@ from typing import NamedTuple
 import uvicorn
 
 from dialsim.sandbox.control.guard import ControlToken
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.application import application
 from dialsim.sandbox.http.server import Connection, address, configuration, listening
 
@@ -35,13 +35,13 @@ class Served(NamedTuple):
 
 @contextmanager
 def served(
-    exchange: Exchange,
+    core: SandboxCore,
     token: ControlToken | None = None,
     connection: type[Connection] = Connection,
 ) -> Iterator[Served]:
     """Serve in a thread."""
     with listening("127.0.0.1", 0) as listener:
-        app = application(exchange, token)
+        app = application(core, token)
         config = configuration(app, connection, log_config=None, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]})

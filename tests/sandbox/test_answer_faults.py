@@ -14,7 +14,7 @@ import pytest
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 import dialsim
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import MOST_FAULTS
 from dialsim.sandbox.http import answer_faults
 from dialsim.sandbox.restart import begin, resume
@@ -239,9 +239,9 @@ def test_a_share_is_left_to_chance_that_the_seed_decides() -> None:
     text = WORLD.text
     rounds = []
     for seed in (1, 1, 2):
-        client = Client(Exchange(dialsim.loads(text), seed))
+        client = Client(SandboxCore(dialsim.loads(text), seed))
         add(client, api="error", next=1000, share=0.3)
-        headers = {"X-API-Key": client.exchange.api_key(0)}
+        headers = {"X-API-Key": client.core.api_key(0)}
         answers = [client.ask("GET", AGENTS, headers).status_code for _ in range(200)]
         rounds.append(answers)
         [fault] = control(client, "GET", "/faults").json()
@@ -395,8 +395,8 @@ def test_a_campaign_must_be_one_of_the_organization(client: Client) -> None:
 
 
 def test_spent_or_cleared_faults_leave_no_trace_in_any_answer() -> None:
-    touched, untouched = (Client(Exchange(WORLD.scenario())) for _ in range(2))
-    headers = {"X-API-Key": touched.exchange.api_key(0)}
+    touched, untouched = (Client(SandboxCore(WORLD.scenario())) for _ in range(2))
+    headers = {"X-API-Key": touched.core.api_key(0)}
 
     def rounds() -> Iterator[tuple[str, str, Any]]:
         [january, _] = (one["id"] for one in control(untouched, "GET", "/campaigns").json())
@@ -426,7 +426,7 @@ def test_spent_or_cleared_faults_leave_no_trace_in_any_answer() -> None:
         assert answers[0].content == answers[1].content
         assert answers[0].headers == answers[1].headers
         assert answers[0].status_code == answers[1].status_code
-    trace, other = (client.exchange.simulation.trace for client in (touched, untouched))
+    trace, other = (client.core.simulation.trace for client in (touched, untouched))
     assert trace.turns == other.turns
     assert trace.campaigns == other.campaigns
 
@@ -434,8 +434,8 @@ def test_spent_or_cleared_faults_leave_no_trace_in_any_answer() -> None:
 def test_faults_and_their_chances_go_on_after_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "journal"
     stopped = Client(begin(file, dialsim.loads(WORLD.text)))
-    whole = Client(Exchange(dialsim.loads(WORLD.text)))
-    headers = {"X-API-Key": whole.exchange.api_key(0)}
+    whole = Client(SandboxCore(dialsim.loads(WORLD.text)))
+    headers = {"X-API-Key": whole.core.api_key(0)}
 
     def seen(client: Client, count: int) -> list[int]:
         return [client.ask("GET", AGENTS, headers).status_code for _ in range(count)]
@@ -445,13 +445,13 @@ def test_faults_and_their_chances_go_on_after_a_restart(tmp_path: Path) -> None:
             add(client, api="error", next=20, share=0.4, status=status)
         control(client, "DELETE", "/faults/2")
     first = seen(stopped, 23)
-    stopped.exchange.journal.close()  # type: ignore[union-attr]
+    stopped.core.journal.close()  # type: ignore[union-attr]
     again = Client(resume(file))
     assert first + seen(again, 23) == seen(whole, 46)
     listed = control(again, "GET", "/faults").content
     assert listed == control(whole, "GET", "/faults").content
     assert re.search(rb'"struck":[1-9]', listed)
-    again.exchange.journal.close()  # type: ignore[union-attr]
+    again.core.journal.close()  # type: ignore[union-attr]
 
 
 # -- from Python -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 
 import dialsim
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.application import application
 from dialsim.sandbox.http.endpoints import Service
 from dialsim.sandbox.organization import KeyRing, derived_key
@@ -104,7 +104,7 @@ async def _raw(
         "raw_path": SCHEDULE.encode(), "query_string": b"", "root_path": "", "scheme": "http",
         "headers": headers, "server": ("sandbox.test", 80), "client": ("127.0.0.1", 1),
     }  # fmt: skip
-    await application(client.exchange)(scope, receive, send)
+    await application(client.core)(scope, receive, send)
     return sent[0]["status"], sent[1]["body"]
 
 
@@ -121,7 +121,7 @@ def test_an_organization_without_a_key_in_the_file_is_reached_by_its_derived_key
     clock: {start: 2026-01-05T01:00:00Z}
     organizations: [{name: Acme, maxConcurrentCalls: 1}]
     """
-    client = Client(Exchange(dialsim.loads(text)))
+    client = Client(SandboxCore(dialsim.loads(text)))
     response = client.ask("GET", "/api/agent/list", {"X-API-Key": derived_key(9, "Acme")})
     assert response.json()["data"] == []
 
@@ -144,24 +144,24 @@ def test_a_refused_schedule_request_changes_nothing(client: Client) -> None:
     headers = {"X-API-Key": key("Acme"), "Content-Type": "application/json"}
     path = SCHEDULE.replace("000000000001/", "000000000009/")  # all its people are duplicates
     body = json.dumps({"startDateTime": "2026-01-05T04:00:00Z", "removeDuplicates": True}).encode()
-    before = client.exchange.simulation.log.size()
+    before = client.core.simulation.log.size()
     for _ in range(2):
         refused = client.ask("POST", path, headers, body)
         assert refused.json()["message"].startswith("All recipients are duplicates")
-    assert client.exchange.simulation.log.size() == before
+    assert client.core.simulation.log.size() == before
 
 
 def test_c4_pausing_twice_says_so_and_changes_nothing(client: Client) -> None:
     headers = {"X-API-Key": key("Acme")}
     path = "/api/campaign/cccccccc-0000-4000-8000-000000000003/pause"
     messages = [client.ask("POST", path, headers).json()["message"]]
-    size = client.exchange.simulation.log.size()
+    size = client.core.simulation.log.size()
     messages.append(client.ask("POST", path, headers).json()["message"])
     assert messages == [
         "Campaign status updated to PAUSED successfully",
         "Campaign is already PAUSED",
     ]
-    assert client.exchange.simulation.log.size() == size
+    assert client.core.simulation.log.size() == size
 
 
 def test_d3_the_dropped_leave_the_list(client: Client) -> None:

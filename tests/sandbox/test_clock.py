@@ -24,7 +24,7 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.instants import parse_instant
 from dialsim.sandbox import clock
 from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
@@ -35,7 +35,7 @@ QUIET = Sketch(slots=1).campaign("January", "busy 1s", requested=None)
 
 @pytest.fixture
 def client() -> Client:
-    return Client(Exchange(dialsim.load(WORLD)))
+    return Client(SandboxCore(dialsim.load(WORLD)))
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ async def until(holds: Callable[[], bool]) -> None:
 
 def test_a_running_clock_comes_to_the_run_of_the_file_and_stops_at_its_end() -> None:
     scenario = dialsim.load(WORLD, ["clock.end=2026-01-12T00:00:00Z"])
-    exchange = Exchange(scenario)
+    core = SandboxCore(scenario)
 
     async def scene() -> None:
-        exchange.clock.run(MOST_SPEED)
-        await until(lambda: exchange.clock.speed is None)
-        await exchange.close()
+        core.clock.run(MOST_SPEED)
+        await until(lambda: core.clock.speed is None)
+        await core.close()
 
     asyncio.run(scene())
-    assert exchange.at == scenario.clock.end
-    assert tables(exchange.simulation.trace) == tables(run_trace(scenario))
+    assert core.at == scenario.clock.end
+    assert tables(core.simulation.trace) == tables(run_trace(scenario))
 
 
 @pytest.mark.parametrize(("speed", "long", "tolerance"), [(7.5, 40, 7_500 * 0.1), (0.001, 10, 1)])
@@ -102,14 +102,14 @@ def test_the_speed_is_what_was_asked_for_also_a_slow_one(
         await until(lambda: seconds[0] > long)
         clock.stop()
 
-    start = clock._exchange.at
+    start = clock._core.at
     asyncio.run(scene())
-    assert abs(clock._exchange.at - start - 1_000 * speed * seconds[0]) <= tolerance
+    assert abs(clock._core.at - start - 1_000 * speed * seconds[0]) <= tolerance
 
 
 def test_who_was_busy_for_long_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, seconds = _counted(monkeypatch, per_look=5.0)
-    start = clock._exchange.at
+    start = clock._core.at
 
     async def scene() -> None:
         clock.run(100)
@@ -117,7 +117,7 @@ def test_who_was_busy_for_long_does_not_jump(monkeypatch: pytest.MonkeyPatch) ->
         clock.stop()
 
     asyncio.run(scene())
-    assert 0 < clock._exchange.at - start <= 100 * 100 * (seconds[0] / 5)
+    assert 0 < clock._core.at - start <= 100 * 100 * (seconds[0] / 5)
 
 
 def test_time_in_which_results_are_under_way_does_not_count(
@@ -130,7 +130,7 @@ def test_time_in_which_results_are_under_way_does_not_count(
         return True
 
     monkeypatch.setattr(clock, "_settle", settle)
-    start = clock._exchange.at
+    start = clock._core.at
 
     async def scene() -> None:
         clock.run(100)
@@ -138,7 +138,7 @@ def test_time_in_which_results_are_under_way_does_not_count(
         clock.stop()
 
     asyncio.run(scene())
-    assert clock._exchange.at == start
+    assert clock._core.at == start
 
 
 def _counted(
@@ -153,7 +153,7 @@ def _counted(
 
     monkeypatch.setattr(clock, "monotonic", look)
     monkeypatch.setattr(clock, "_TICK", 0)
-    return Exchange(QUIET.scenario()).clock, seconds
+    return SandboxCore(QUIET.scenario()).clock, seconds
 
 
 @contextmanager
@@ -166,9 +166,9 @@ def running(sketch: Sketch, url: str | None, speed: float) -> Iterator[Steered]:
 
 def test_requests_are_answered_while_the_clock_runs_and_it_is_stopped_anywhere() -> None:
     with running(ENDLESS, None, 5_000) as sandbox:
-        campaign = sandbox.exchange.accounts[0].desks[0].identifier
+        campaign = sandbox.core.accounts[0].views[0].identifier
         path = f"{sandbox.url}/api/campaign/{campaign}/recipients"
-        headers = {"X-API-Key": sandbox.exchange.api_key(0)}
+        headers = {"X-API-Key": sandbox.core.api_key(0)}
         seen = set()
         while len(seen) < 10:
             seen.add(sandbox.ask("GET", "/clock")["now"])
@@ -189,19 +189,19 @@ def test_a_running_clock_is_not_advanced_and_an_advanced_one_is_not_set_running(
         )
         assert (answer.status_code, answer.json()["code"]) == (409, "CLOCK_RUNNING")
         assert answer.json()["message"] == "The clock runs by itself; set its mode to manual first"
-    exchange = Exchange(ENDLESS.scenario())
+    core = SandboxCore(ENDLESS.scenario())
 
     async def scene() -> None:
-        moving = asyncio.create_task(exchange.clock.advance_to_idle())
+        moving = asyncio.create_task(core.clock.advance_to_idle())
         await asyncio.sleep(0)
         with pytest.raises(Refused) as refused:
-            exchange.clock.run(5)
+            core.clock.run(5)
         assert (refused.value.status, refused.value.code) == (409, "CLOCK_BUSY")
         moving.cancel()
         await asyncio.wait([moving])
-        assert not exchange.clock.advancing
-        exchange.clock.run(5)
-        await exchange.close()
+        assert not core.clock.advancing
+        core.clock.run(5)
+        await core.close()
 
     asyncio.run(scene())
 
@@ -212,9 +212,9 @@ def test_a_running_clock_stands_still_while_results_are_under_way_and_does_not_j
     with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
 
         def linger(_request: object) -> None:
-            before = sandbox.exchange.at
+            before = sandbox.core.at
             time.sleep(0.3)
-            seen.append((before, sandbox.exchange.at))
+            seen.append((before, sandbox.core.at))
 
         receiver.otherwise = Answer(first=linger)
         sandbox.ask("PUT", "/clock", {"mode": "running", "speed": 100})
@@ -243,18 +243,18 @@ def test_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
 
 def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
     stops = 0
-    collect = Exchange._collect
+    collect = SandboxCore._collect
 
-    def counted(exchange: Exchange) -> None:
+    def counted(core: SandboxCore) -> None:
         nonlocal stops
         stops += 1
-        collect(exchange)
+        collect(core)
 
-    monkeypatch.setattr(Exchange, "_collect", counted)
+    monkeypatch.setattr(SandboxCore, "_collect", counted)
     sketch = Sketch(slots=20).campaign("January", recipients={"count": 2_000})
-    exchange = Exchange(sketch.scenario())
-    asyncio.run(exchange.clock.advance_by(9 * HOUR))
-    assert exchange.simulation.log.size() > 10_000
+    core = SandboxCore(sketch.scenario())
+    asyncio.run(core.clock.advance_by(9 * HOUR))
+    assert core.simulation.log.size() > 10_000
     assert stops <= 9 * 60 + 2
 
 
@@ -268,40 +268,40 @@ def test_a4_a_failed_analysis_is_waited_for_too() -> None:
 
 
 def test_nothing_is_waited_for_twice_however_often_somebody_looks_ahead() -> None:
-    exchange = Exchange(Sketch(slots=1).campaign("January", "answered 1s 5s").scenario())
+    core = SandboxCore(Sketch(slots=1).campaign("January", "answered 1s 5s").scenario())
 
     async def scene() -> list[int]:
         seen = []
-        while (ahead := exchange.next_event_at()) is not None:
-            assert ahead == exchange.next_event_at()
-            await exchange.clock.advance_to_next_event()
-            seen.append(exchange.at)
-        await exchange.clock.advance_to_idle()
-        return [*seen, exchange.at]
+        while (ahead := core.next_event_at()) is not None:
+            assert ahead == core.next_event_at()
+            await core.clock.advance_to_next_event()
+            seen.append(core.at)
+        await core.clock.advance_to_idle()
+        return [*seen, core.at]
 
     *seen, idle = asyncio.run(scene())
     assert seen == sorted(set(seen))
     assert idle == seen[-1]
-    assert idle == exchange.simulation.log.campaigns[-1].at + 20_000  # the analysis
+    assert idle == core.simulation.log.campaigns[-1].at + 20_000  # the analysis
 
 
 def test_a_clock_that_was_running_goes_on_when_its_journal_is_resumed(tmp_path: Path) -> None:
-    exchange = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
+    core = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
 
-    async def scene(exchange: Exchange) -> None:
-        exchange.open()
-        start = exchange.at
-        if exchange.clock.speed is None:
-            exchange.clock.run(5_000)
-        await until(lambda: exchange.at > start + HOUR)
-        assert exchange.clock.speed == 5_000
-        await exchange.close()
-        assert exchange.journal is not None
-        exchange.journal.close()
+    async def scene(core: SandboxCore) -> None:
+        core.open()
+        start = core.at
+        if core.clock.speed is None:
+            core.clock.run(5_000)
+        await until(lambda: core.at > start + HOUR)
+        assert core.clock.speed == 5_000
+        await core.close()
+        assert core.journal is not None
+        core.journal.close()
 
-    asyncio.run(scene(exchange))
+    asyncio.run(scene(core))
     again = resume(tmp_path / "journal")
-    assert (again.at, again.clock.speed) == (exchange.at, 5_000)
+    assert (again.at, again.clock.speed) == (core.at, 5_000)
     asyncio.run(scene(again))
 
 
@@ -316,7 +316,7 @@ class Advance:
         self._sandbox = sandbox
         self._thread = Thread(target=self._ask, args=(move,))
         self._thread.start()
-        while not sandbox.exchange.clock.advancing:
+        while not sandbox.core.clock.advancing:
             time.sleep(0.001)
 
     def _ask(self, move: dict[str, str]) -> None:
@@ -350,17 +350,17 @@ def test_an_advance_is_stopped_on_the_way_and_says_how_far_it_came() -> None:
 def test_a_stopped_advance_has_done_what_one_up_to_there_does() -> None:
     sketch = ENDLESS.having(webhook={"url": "http://127.0.0.1:9/nobody"})
 
-    async def scene(exchange: Exchange) -> bool:
-        moving = asyncio.create_task(exchange.clock.advance_to_idle())
-        await until(lambda: exchange.at > start + HOUR)
-        exchange.clock.stop()
-        assert not exchange.clock.advancing
+    async def scene(core: SandboxCore) -> bool:
+        moving = asyncio.create_task(core.clock.advance_to_idle())
+        await until(lambda: core.at > start + HOUR)
+        core.clock.stop()
+        assert not core.clock.advancing
         arrived = await moving
-        await exchange.courier.settled()
-        await exchange.close()
+        await core.sender.settled()
+        await core.close()
         return arrived
 
-    stopped, whole = Exchange(sketch.scenario()), Exchange(sketch.scenario())
+    stopped, whole = SandboxCore(sketch.scenario()), SandboxCore(sketch.scenario())
     start = stopped.at
     assert asyncio.run(scene(stopped)) is False
     assert asyncio.run(whole.clock.advance_to(stopped.at)) is True
@@ -395,19 +395,19 @@ def test_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> None:
 
 
 def test_an_advance_that_was_stopped_is_where_it_was_after_a_restart(tmp_path: Path) -> None:
-    exchange = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
+    core = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
 
     async def scene() -> None:
-        start = exchange.at
-        moving = asyncio.create_task(exchange.clock.advance_to_idle())
-        await until(lambda: exchange.at > start + HOUR)
-        exchange.clock.stop()
+        start = core.at
+        moving = asyncio.create_task(core.clock.advance_to_idle())
+        await until(lambda: core.at > start + HOUR)
+        core.clock.stop()
         await moving
 
     asyncio.run(scene())
-    assert exchange.journal is not None
-    exchange.journal.close()
+    assert core.journal is not None
+    core.journal.close()
     again = resume(tmp_path / "journal")
-    assert again.at == exchange.at
+    assert again.at == core.at
     assert again.journal is not None
     again.journal.close()

@@ -166,8 +166,8 @@ def test_a_body_that_comes_slowly_but_steadily_is_read(sandbox: Served) -> None:
 
 
 def test_who_goes_on_after_being_refused_is_dropped_sooner() -> None:
-    exchange = exchange_of_the_corpus()
-    with served(exchange, connection=Strict) as sandbox, sandbox.connect() as client:
+    core = exchange_of_the_corpus()
+    with served(core, connection=Strict) as sandbox, sandbox.connect() as client:
         client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 1000000000"))
         assert one_answer(client)[0] == 413
         trickle(client, b" " * 1_000)
@@ -231,8 +231,8 @@ def test_an_answer_that_takes_us_long_is_waited_for(monkeypatch: pytest.MonkeyPa
         return Response(b"at last")
 
     monkeypatch.setattr(Endpoints, "_voices", slow)
-    exchange = exchange_of_the_corpus()
-    with served(exchange, connection=Hasty) as sandbox, sandbox.connect() as client:
+    core = exchange_of_the_corpus()
+    with served(core, connection=Hasty) as sandbox, sandbox.connect() as client:
         client.sendall(CATALOG)
         assert one_answer(client) == (200, b"at last")
 

@@ -200,10 +200,10 @@ def test_every_answer_that_is_described_is_given() -> None:
 def test_the_guard_answers_as_is_described_for_every_operation(name: str) -> None:
     method, path = request_of(name)
     assert refusals(OPERATIONS[name]) >= GUARDED
-    exchange = exchange_of_the_corpus()
+    core = exchange_of_the_corpus()
     for client, headers, status in (
-        (Client(exchange, ControlToken("correct-horse-battery-staple")), HOME, 401),
-        (Client(exchange), {"Host": "elsewhere.test"}, 403),
+        (Client(core, ControlToken("correct-horse-battery-staple")), HOME, 401),
+        (Client(core), {"Host": "elsewhere.test"}, 403),
     ):
         response = client.ask(method, path, headers)
         assert response.status_code == status
@@ -258,7 +258,7 @@ def test_a_csv_may_come_in_the_place_of_the_body_with_the_rest_in_the_query() ->
 @pytest.mark.parametrize(("name", "link"), [*zip(FILES, LINKS, strict=True)])
 def test_files_are_answered_as_is_described(name: str, link: str) -> None:
     client = Client(exchange_of_the_corpus())
-    posts = [post["payload"] for post in Result(client.exchange.simulation.trace).webhooks.body]
+    posts = [post["payload"] for post in Result(client.core.simulation.trace).webhooks.body]
     links = {post["recipient"]["tel"]: post[link] for post in posts}
     good, expired = links["0810000009"], links["0830000001"]
     codes = {follow(client, url) for url in (good, expired, f"{good}0", good.replace("-", "_"))}

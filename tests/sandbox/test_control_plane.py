@@ -14,7 +14,7 @@ from dialsim.engine.simulation import run_trace
 from dialsim.interface.errors import Refused
 from dialsim.sandbox import clock as virtual_clock
 from dialsim.sandbox import core as sandbox_exchange
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.endpoints import Service
 
 HOME = {"Host": "127.0.0.1:8400"}
@@ -25,7 +25,7 @@ RUNNING, PAUSED, COMPLETED = f"{CAMPAIGN}003", f"{CAMPAIGN}004", f"{CAMPAIGN}005
 
 @pytest.fixture
 def client() -> Client:
-    return Client(Exchange(dialsim.load(WORLD)))
+    return Client(SandboxCore(dialsim.load(WORLD)))
 
 
 def test_the_clock_stands_at_the_start_until_it_is_moved(client: Client) -> None:
@@ -95,10 +95,10 @@ def test_a_move_that_makes_no_sense_is_refused(
 
 def test_moving_in_strides_comes_to_the_run_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = dialsim.load(WORLD)
-    exchange = Exchange(scenario)
+    core = SandboxCore(scenario)
     monkeypatch.setattr(sandbox_exchange, "_PATIENCE", 0)
-    asyncio.run(exchange.clock.advance_to(scenario.clock.end or 0))
-    whole, moved = run_trace(scenario), exchange.simulation.trace
+    asyncio.run(core.clock.advance_to(scenario.clock.end or 0))
+    whole, moved = run_trace(scenario), core.simulation.trace
     assert moved.campaigns == whole.campaigns
     for ours, theirs in zip(moved.calls, whole.calls, strict=True):
         for log, other in zip(ours, theirs, strict=True):
@@ -110,9 +110,9 @@ def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sandbox_exchange, "_PATIENCE", 0)
-    exchange = Exchange(dialsim.load(WORLD))
-    clock = exchange.clock
-    target = exchange.simulation.at + 7_200_000
+    core = SandboxCore(dialsim.load(WORLD))
+    clock = core.clock
+    target = core.simulation.at + 7_200_000
     seen: list[int] = []
 
     async def scene() -> None:
@@ -122,21 +122,21 @@ def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
             await clock.advance_by(1)
         assert (refused.value.status, refused.value.code) == (409, "CLOCK_BUSY")
         while not moving.done():
-            Service(exchange).recipients(0, RUNNING)
-            seen.append(exchange.simulation.at)
+            Service(core).recipients(0, RUNNING)
+            seen.append(core.simulation.at)
             await asyncio.sleep(0)
         await moving
 
     asyncio.run(scene())
     assert len(set(seen)) > 3
     assert seen == sorted(seen)
-    assert exchange.simulation.at == target
+    assert core.simulation.at == target
     assert not clock.advancing
 
 
 def test_waiting_for_idleness_gives_up_after_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual_clock, "LONGEST_TO_IDLE", 60_000)
-    clock = Exchange(dialsim.load(WORLD)).clock
+    clock = SandboxCore(dialsim.load(WORLD)).clock
     with pytest.raises(Refused) as refused:
         asyncio.run(clock.advance_to_idle())
     assert (refused.value.status, refused.value.code) == (409, "NOT_IDLE")
@@ -207,7 +207,7 @@ def test_c5_c6_c8_commands_go_by_the_rules(client: Client) -> None:
 def test_a_web_page_from_elsewhere_steers_nothing(client: Client, headers: dict[str, str]) -> None:
     response = client.ask("POST", f"/_dialsim/campaigns/{RUNNING}/cancel", headers)
     assert (response.status_code, response.json()["code"]) == (403, "FORBIDDEN")
-    assert client.exchange.simulation.status("Acme/Running") == "RUNNING"
+    assert client.core.simulation.status("Acme/Running") == "RUNNING"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from cli.program import dialsim as dialsim_program
 from dialsim.report.writing import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox.control import export
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.application import application
 from dialsim.scenario.loading import with_overrides
 from dialsim.scenario.scenario import Scenario
@@ -62,7 +62,7 @@ def test_the_export_of_a_finished_run_is_the_folder_that_run_writes(
 ) -> None:
     overrides = [] if end is None else [f"clock.end={end}"]
     scenario = with_overrides(JANUARY.scenario(), overrides)
-    client = Client(Exchange(scenario))
+    client = Client(SandboxCore(scenario))
     move = {"until": "idle"} if end is None else {"to": end}
     control(client, "POST", "/clock/advance", move)
     found = unpacked(control(client, "GET", "/export"))
@@ -79,10 +79,10 @@ def test_the_export_of_a_finished_run_is_the_folder_that_run_writes(
 
 def test_a_run_that_goes_on_is_exported_as_it_stands_and_can_be_steered_before() -> None:
     client = Client(exchange_of_the_corpus())
-    campaign = client.exchange.accounts[0].desks[2].identifier
+    campaign = client.core.accounts[0].views[2].identifier
     control(client, "POST", f"/campaigns/{campaign}/cancel")
     found = unpacked(control(client, "GET", "/export"))
-    result = Result(client.exchange.simulation.trace)
+    result = Result(client.core.simulation.trace)
     assert found["summary.json"] == result.summary.to_json()
     lines = io.BytesIO()
     result.write_webhooks(lines)
@@ -94,13 +94,13 @@ def test_a_run_that_goes_on_is_exported_as_it_stands_and_can_be_steered_before()
 
 def test_a_run_that_has_not_begun_can_be_exported() -> None:
     scenario = Sketch(slots=1).campaign("Draft", "busy 1s", requested=None).scenario()
-    assert set(unpacked(control(Client(Exchange(scenario)), "GET", "/export"))) == FILES
+    assert set(unpacked(control(Client(SandboxCore(scenario)), "GET", "/export"))) == FILES
 
 
 def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = Exchange(JANUARY.scenario())
-    exchange.simulation.advance(hours=1)
-    expected = Result(exchange.simulation.trace).summary.to_json()
+    core = SandboxCore(JANUARY.scenario())
+    core.simulation.advance(hours=1)
+    expected = Result(core.simulation.trace).summary.to_json()
     packing, moved = asyncio.Event(), asyncio.Event()
     real = export.pack
 
@@ -113,7 +113,7 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
             return real(*given)
 
         monkeypatch.setattr(export, "pack", pack)
-        transport = httpx.ASGITransport(application(exchange))
+        transport = httpx.ASGITransport(application(core))
         home = {"Host": "127.0.0.1:8400"}
         async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=home) as ask:
             exporting = asyncio.create_task(ask.get("/_dialsim/export"))
@@ -123,7 +123,7 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
             return await exporting
 
     assert unpacked(asyncio.run(scene()))["summary.json"] == expected
-    assert Result(exchange.simulation.trace).summary.to_json() != expected
+    assert Result(core.simulation.trace).summary.to_json() != expected
 
 
 # -- API keys --------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ KEYED = JANUARY.having(api_key="acme_0123456789abcdef0123456789abcdef")
 
 
 def exported(scenario: Scenario, query: str = "") -> dict[str, bytes]:
-    return unpacked(control(Client(Exchange(scenario)), "GET", f"/export{query}"))
+    return unpacked(control(Client(SandboxCore(scenario)), "GET", f"/export{query}"))
 
 
 def test_an_export_holds_no_api_keys() -> None:
@@ -159,7 +159,7 @@ def test_an_export_holds_api_keys_where_they_are_asked_for(query: str) -> None:
 
 @pytest.mark.parametrize("query", ["?apiKeys=", "?apiKeys=1", "?apiKeys=True", "?apiKeys"])
 def test_whether_api_keys_are_asked_for_is_said_clearly(query: str) -> None:
-    response = control(Client(Exchange(JANUARY.scenario())), "GET", f"/export{query}")
+    response = control(Client(SandboxCore(JANUARY.scenario())), "GET", f"/export{query}")
     assert (response.status_code, response.json()["errors"]) == (
         400,
         ["apiKeys must be true or false"],
@@ -189,7 +189,7 @@ def test_a_text_that_spells_a_key_otherwise_is_left_out() -> None:
 @pytest.mark.parametrize("query", ["", "?apiKeys=true"])
 def test_the_page_of_an_export_can_be_made_anew(tmp_path: Path, query: str) -> None:
     end = "2026-01-05T11:00:00Z"
-    client = Client(Exchange(dialsim.loads(KEYED.text, overrides=[f"clock.end={end}"])))
+    client = Client(SandboxCore(dialsim.loads(KEYED.text, overrides=[f"clock.end={end}"])))
     control(client, "POST", "/clock/advance", {"to": end})
     found = unpacked(control(client, "GET", f"/export{query}"))
     for name, content in found.items():

@@ -11,7 +11,7 @@ from tests.sandbox.asking import Client, control
 
 import dialsim
 from dialsim.interface.instants import LAST_INSTANT
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 
 KEY = "acme_0123456789abcdef0123456789abcdef"
 CAMPAIGN = "cccccccc-0000-4000-8000-000000000001"
@@ -42,7 +42,7 @@ organizations:
 
 @pytest.fixture
 def client() -> Client:
-    return Client(Exchange(dialsim.loads(SCENARIO)))
+    return Client(SandboxCore(dialsim.loads(SCENARIO)))
 
 
 def ask(client: Client, method: str, path: str, body: Any = None) -> httpx.Response:
@@ -106,7 +106,7 @@ def test_a_campaign_at_the_end_of_time_leaves_the_clock_alone(
 def test_what_would_come_after_the_year_9999_does_not_happen() -> None:
     text = SCENARIO.replace("2026-01-05T01", "9999-12-31T20")
     text = text.replace("agents:", "webhook: {url: 'http://127.0.0.1:9/'}\n    agents:")
-    client = Client(Exchange(dialsim.loads(text)))
+    client = Client(SandboxCore(dialsim.loads(text)))
     windows = [{"dayOfWeek": 6, "time": [{"start": "06:00", "end": "09:00"}]}]
     schedule(client, startDateTime="9999-12-31T23:59:00Z", timeWindows=windows)
     ends = control(client, "POST", "/clock/advance", {"to": "9999-12-31T23:59:59.999Z"})
@@ -117,7 +117,7 @@ def test_what_would_come_after_the_year_9999_does_not_happen() -> None:
     assert call["callStartedAt"].startswith("9999-12-31T23:59:0")
     page = client.ask("GET", "/_dialsim/", {"Host": "127.0.0.1:8400"})
     assert (page.status_code, "31 Dec 9999" in page.text) == (200, True)
-    trace = client.exchange.simulation.run()
+    trace = client.core.simulation.run()
     assert (trace.idle, trace.end) == (True, LAST_INSTANT)
 
 

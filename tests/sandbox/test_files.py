@@ -13,7 +13,7 @@ from tests.sandbox.asking import Client
 
 import dialsim
 from dialsim.results.result import Result
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 
 SCENARIO = """
 clock: {start: 2026-01-05T02:00:00Z}
@@ -44,14 +44,14 @@ LATER = "2026-01-05T02:05:00Z"
 
 @pytest.fixture
 def client() -> Client:
-    exchange = Exchange(dialsim.loads(SCENARIO, overrides=["seed=5"]))
-    exchange.simulation.advance(to=LATER)
-    return Client(exchange)
+    core = SandboxCore(dialsim.loads(SCENARIO, overrides=["seed=5"]))
+    core.simulation.advance(to=LATER)
+    return Client(core)
 
 
 def payloads(client: Client) -> dict[str, dict[str, Any]]:
     """The payload of each webhook so far, by phone number."""
-    posts = Result(client.exchange.simulation.trace).webhooks.body
+    posts = Result(client.core.simulation.trace).webhooks.body
     return {post["payload"]["recipient"]["tel"]: post["payload"] for post in posts}
 
 
@@ -127,8 +127,8 @@ def test_head_is_answered_as_get(client: Client) -> None:
 
 
 def test_links_expire_in_virtual_time() -> None:
-    client = Client(Exchange(dialsim.loads(SCENARIO.replace("retention:", "# "))))
-    simulation = client.exchange.simulation
+    client = Client(SandboxCore(dialsim.loads(SCENARIO.replace("retention:", "# "))))
+    simulation = client.core.simulation
     simulation.advance(to=LATER)
     payload = payloads(client)["0810000002"]  # sent at 02:01:37, so good until 03:01:37
     for link in (payload["recordUrl"], payload["transcriptFileUrl"]):
@@ -163,7 +163,7 @@ def test_a_link_that_was_tampered_with_is_refused(client: Client) -> None:
 def test_files_that_are_not_there_are_not_found(client: Client) -> None:
     known = payloads(client)
     assert known["0810000004"]["recordUrl"] is None
-    calls = Result(client.exchange.simulation.trace).calls.call_id.to_list()
+    calls = Result(client.core.simulation.trace).calls.call_id.to_list()
     query = urlsplit(known["0810000002"]["recordUrl"]).query
     nowhere = [
         *(f"http://x/files/recordings/{calls[place]}.wav?{query}" for place in (3, 4, 5)),
@@ -187,7 +187,7 @@ def test_d1_what_retention_removes_is_gone_though_the_link_has_time_left(client:
     }
     gone: list[str] = []
     for instant, name in (("02:31:37", "recordUrl"), ("02:41:37", "transcriptFileUrl")):
-        client.exchange.simulation.advance(to=f"2026-01-05T{instant}Z")
+        client.core.simulation.advance(to=f"2026-01-05T{instant}Z")
         gone.append(name)
         for kind, expected in removed.items():
             response = follow(client, payload[kind])
@@ -200,7 +200,7 @@ def test_d1_what_retention_removes_is_gone_though_the_link_has_time_left(client:
 def test_c8_files_of_a_deleted_campaign_are_gone(client: Client) -> None:
     payload = payloads(client)["0820000001"]
     assert follow(client, payload["recordUrl"]).status_code == 200
-    client.exchange.simulation.delete("B")
+    client.core.simulation.delete("B")
     for link in (payload["recordUrl"], payload["transcriptFileUrl"]):
         assert refusal(follow(client, link))[:2] == (410, "FILE_REMOVED")
 

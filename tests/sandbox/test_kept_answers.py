@@ -9,7 +9,7 @@ import pytest
 from tests.sandbox.test_read_model import SCENARIO
 
 import dialsim
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.recipients import KeptAnswers, RecipientTexts
 from dialsim.sandbox.tables import PageNumber
 
@@ -20,59 +20,59 @@ def page(place: int) -> PageNumber:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_pages_and_calls_that_are_kept_are_those_rendered_anew(seed: int) -> None:
-    exchange, chance = Exchange(dialsim.loads(SCENARIO.format(seed=seed))), random.Random(seed)
-    desks = exchange.accounts[0].desks
+    core, chance = SandboxCore(dialsim.loads(SCENARIO.format(seed=seed))), random.Random(seed)
+    views = core.accounts[0].views
     compared = 0
     for step in range(250):
-        exchange.simulation.advance(minutes=chance.choice((1, 1, 1, 3, 20)))
+        core.simulation.advance(minutes=chance.choice((1, 1, 1, 3, 20)))
         if step == 200:
-            exchange.simulation.delete("First")
-        at = exchange.simulation.at
-        for desk in desks:
-            desk.catch_up()
+            core.simulation.delete("First")
+        at = core.simulation.at
+        for view in views:
+            view.catch_up()
             for number in range(3):
-                answer = desk.pages.answer(page(number), at)
-                who = desk.newest_first(100 * number, 100 * number + 100)
-                fresh = b"".join(next(desk.recipients(who, at).pages(100))) if len(who) else b""
+                answer = view.pages.answer(page(number), at)
+                who = view.newest_first(100 * number, 100 * number + 100)
+                fresh = b"".join(next(view.recipients(who, at).pages(100))) if len(who) else b""
                 assert answer.endswith(b'"recipients":[%b]}}' % fresh)
-                assert b'"totalRecipients":%d,' % desk.total_recipients in answer[:100]
+                assert b'"totalRecipients":%d,' % view.total_recipients in answer[:100]
                 if step % 10 == 0:
-                    alone = [desk.recipient(one, at) for one in who.tolist()]
+                    alone = [view.recipient(one, at) for one in who.tolist()]
                     assert fresh == b",".join(alone)
-            for call in chance.sample(range(desk.calls), min(desk.calls, 20)):
-                entry = desk.book[call]
-                assert desk.call(call, at) == desk._render_call(call, entry, at)
+            for call in chance.sample(range(view.calls), min(view.calls, 20)):
+                entry = view.book[call]
+                assert view.call(call, at) == view._render_call(call, entry, at)
                 compared += 1
     assert compared > 1_000
 
 
 def test_pages_rendered_ahead_are_kept_until_somebody_on_them_changes() -> None:
     text = SCENARIO.format(seed=1).replace("count: 130", "count: 4000")
-    exchange = Exchange(dialsim.loads(text))
-    exchange.simulation.advance(to="2026-01-05T02:00:00Z")
-    desk = exchange.accounts[0].desks[0]
-    desk.catch_up()
+    core = SandboxCore(dialsim.loads(text))
+    core.simulation.advance(to="2026-01-05T02:00:00Z")
+    view = core.accounts[0].views[0]
+    view.catch_up()
     rendered: list[int] = []
-    render = desk.recipients
+    render = view.recipients
 
     def count(who: np.ndarray, at: int) -> RecipientTexts:
         rendered.append(len(who))
         return render(who, at)
 
-    desk.recipients = count  # type: ignore[method-assign]
+    view.recipients = count  # type: ignore[method-assign]
 
     def read_from(first: int) -> list[int]:
         """Read all pages from one on, and say how many recipients were rendered each time."""
         rendered.clear()
         for number in range(first, 40):
-            desk.pages.answer(page(number), exchange.simulation.at)
+            view.pages.answer(page(number), core.simulation.at)
         return rendered
 
     assert read_from(36) == [100, 100, 200]  # nobody had read what is before the first of them
     assert read_from(0) == [100, 100, 200, 400, 800, 1600, 400]  # up to those that were known
     assert read_from(0) == []
-    exchange.simulation.advance(minutes=5)  # calls the first of the upload, on the last two pages
-    desk.catch_up()
+    core.simulation.advance(minutes=5)  # calls the first of the upload, on the last two pages
+    view.catch_up()
     assert read_from(0) == [200]
 
 

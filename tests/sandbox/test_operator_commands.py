@@ -54,9 +54,9 @@ def test_a_sandbox_resumed_from_its_journal_has_the_same_answers(tmp_path: Path)
     before = Client(restart.begin(tmp_path / "journal", dialsim.load(WORLD)))
     key = operate(before)
     expected = answers(before, key)
-    assert before.exchange.journal is not None
-    before.exchange.journal.close()
+    assert before.core.journal is not None
+    before.core.journal.close()
     after = Client(restart.resume(tmp_path / "journal"))
     assert answers(after, key) == expected
-    assert after.exchange.journal is not None
-    after.exchange.journal.close()
+    assert after.core.journal is not None
+    after.core.journal.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import dialsim
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.endpoints import Service
 
 SCENARIO = """
@@ -23,7 +23,7 @@ organizations:
 
 
 def test_f4_agents_and_recipients_made_together_are_listed_last_first() -> None:
-    service = Service(Exchange(dialsim.loads(SCENARIO)))
+    service = Service(SandboxCore(dialsim.loads(SCENARIO)))
     agents = json.loads(service.agents(0))["data"]
     assert [agent["name"] for agent in agents] == ["Third", "Second", "First"]
     page = json.loads(service.recipients(0, "0b0b0b0b-0000-4000-8000-000000000001"))["data"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
 ACME = {
@@ -63,7 +63,7 @@ def test_settings_are_changed_together(client: Client) -> None:
 
 
 def test_a_limit_binds_at_once() -> None:
-    client = Client(Exchange(Sketch(slots=1).campaign("A", *["answered 5s 90s"] * 3).scenario()))
+    client = Client(SandboxCore(Sketch(slots=1).campaign("A", *["answered 5s 90s"] * 3).scenario()))
     counts = [
         ("GET", None),
         ("PATCH", {"maxConcurrentCalls": 2}),

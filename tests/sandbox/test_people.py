@@ -9,7 +9,7 @@ import pytest
 from tests.sandbox.asking import Client, control
 
 import dialsim
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 
@@ -27,7 +27,7 @@ TEL_TEXT = "tel must be a phone number of at most 20 digits, with or without a +
 
 @pytest.fixture
 def client() -> Client:
-    return Client(Exchange(PLAIN.scenario()))
+    return Client(SandboxCore(PLAIN.scenario()))
 
 
 def give(client: Client, script: str | None, tel: str = TEL) -> Any:
@@ -47,7 +47,7 @@ def test_p6_the_next_calls_follow_the_script_and_what_is_left_of_it_is_listed(
     ]
     [campaign] = control(client, "GET", "/campaigns").json()
     path = f"/api/campaign/{campaign['id']}"
-    headers = {"X-API-Key": client.exchange.api_key(0)}
+    headers = {"X-API-Key": client.core.api_key(0)}
     schedule = b'{"startDateTime": "2026-01-05T02:00:00Z"}'
     client.ask("POST", f"{path}/schedule", headers | {"Content-Type": "application/json"}, schedule)
     control(client, "POST", "/clock/advance", {"by": "30s"})
@@ -128,9 +128,9 @@ def test_p6_scripts_from_python_are_those_of_a_simulation() -> None:
 
 def test_p6_scripts_are_in_the_journal(tmp_path: Path) -> None:
     file = tmp_path / "journal"
-    exchange = begin(file, dialsim.loads(PLAIN.text))
-    give(Client(exchange), "busy 1s; failed 1s")
-    Client(exchange).exchange.journal.close()  # type: ignore[union-attr]
+    core = begin(file, dialsim.loads(PLAIN.text))
+    give(Client(core), "busy 1s; failed 1s")
+    Client(core).core.journal.close()  # type: ignore[union-attr]
     again = resume(file)
     assert again.simulation.scripts == {TEL: "busy 1s; failed 1s"}
     again.journal.close()  # type: ignore[union-attr]

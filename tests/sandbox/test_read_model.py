@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.engine.calls import read_ledger
+from dialsim.engine.calls import read_calls
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.calls import CallBook
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.endpoints import Service
 
 SCENARIO = """
@@ -73,14 +73,14 @@ SEEDS = (1, 2)
 
 @pytest.fixture(params=SEEDS)
 def service(request: pytest.FixtureRequest) -> Service:
-    return Service(Exchange(dialsim.loads(SCENARIO.format(seed=request.param))))
+    return Service(SandboxCore(dialsim.loads(SCENARIO.format(seed=request.param))))
 
 
 def stops(service: Service) -> Iterator[Result]:
     """The tables of the run so far, at every instant."""
     for instant in INSTANTS:
-        service.exchange.simulation.advance(to=instant)
-        yield Result(service.exchange.simulation.trace)
+        service.core.simulation.advance(to=instant)
+        yield Result(service.core.simulation.trace)
 
 
 def wire(value: object) -> str | None:
@@ -90,7 +90,7 @@ def wire(value: object) -> str | None:
 
 def listed(service: Service, campaign: int) -> list[dict[str, object]]:
     """All recipients of a campaign in upload order, page by page."""
-    identifier = service.exchange.accounts[0].desks[campaign].identifier
+    identifier = service.core.accounts[0].views[campaign].identifier
     people: list[dict[str, object]] = []
     for page in range(1, 1000):
         data = json.loads(service.recipients(0, identifier, str(page)))["data"]
@@ -161,7 +161,7 @@ def test_a5_the_result_is_that_of_the_newest_webhook(service: Service) -> None:
 def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(service: Service) -> None:
     spans = {"audio": 1, "personalData": 5, "output": 7}
     for result in stops(service):
-        now = pd.Timestamp(service.exchange.simulation.now)
+        now = pd.Timestamp(service.core.simulation.now)
         for row in result.calls.itertuples():
             call = json.loads(service.call(0, row.call_id))["data"]
             for flag, hours in spans.items():
@@ -195,26 +195,26 @@ def test_d1_a_removed_result_has_null_under_every_key(service: Service) -> None:
 
 
 def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: Service) -> None:
-    service.exchange.simulation.advance(to="2026-01-05T02:30:00Z")
-    call_id = Result(service.exchange.simulation.trace).calls.call_id[0]
-    service.exchange.simulation.delete("First")
+    service.core.simulation.advance(to="2026-01-05T02:30:00Z")
+    call_id = Result(service.core.simulation.trace).calls.call_id[0]
+    service.core.simulation.delete("First")
     call = json.loads(service.call(0, call_id))["data"]
     assert call["dataExpired"] == {"audio": True, "personalData": True, "output": True}
     assert call["recipient"]["tel"][2:8] == "xxxxxx"
 
 
 def test_the_book_is_the_same_however_often_it_is_caught_up(service: Service) -> None:
-    log = service.exchange.simulation.log.calls[0][0]
-    people = service.exchange.simulation.log.world.organizations[0].campaigns[0].people
+    log = service.core.simulation.log.calls[0][0]
+    people = service.core.simulation.log.world.organizations[0].campaigns[0].people
     often = CallBook(log, people)
-    while service.exchange.simulation.next_event_at is not None:
-        service.exchange.simulation.advance(minutes=7)
+    while service.core.simulation.next_event_at is not None:
+        service.core.simulation.advance(minutes=7)
         often.catch_up()
-        if service.exchange.simulation.now.day > 7:
+        if service.core.simulation.now.day > 7:
             break
     once = CallBook(log, people)
     once.catch_up()
-    ledger = read_ledger(service.exchange.simulation.trace, 0, 0)
+    ledger = read_calls(service.core.simulation.trace, 0, 0)
     order = np.lexsort((once.column("number", np.arange(len(once))), _who(once)))
     assert _who(once)[order].tolist() == ledger.recipient.tolist()
     assert [often[call] for call in range(len(often))] == [once[call] for call in range(len(once))]
@@ -226,7 +226,7 @@ def _who(book: CallBook) -> np.ndarray:
 
 
 def test_a_campaign_that_is_added_is_served_like_any_other(service: Service) -> None:
-    simulation = service.exchange.simulation
+    simulation = service.core.simulation
     simulation.advance(hours=1)
     person = {"tel": "0844444444", "id": "eeeeeeee-0000-4000-8000-000000000002"}
     identifier = simulation.add_campaign(

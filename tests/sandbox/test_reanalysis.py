@@ -9,7 +9,7 @@ import pytest
 from tests.sandbox.asking import Client, control
 
 from dialsim.results.result import Result
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
 PEOPLE = (
@@ -23,11 +23,11 @@ PEOPLE = (
 @pytest.fixture
 def client() -> Client:
     sketch = Sketch(slots=4, webhook_delay="5s").campaign("January", *PEOPLE)
-    return Client(Exchange(sketch.scenario()))
+    return Client(SandboxCore(sketch.scenario()))
 
 
 def rows(client: Client) -> list[dict[str, Any]]:
-    identifier = client.exchange.accounts[0].desks[0].identifier
+    identifier = client.core.accounts[0].views[0].identifier
     found: list[dict[str, Any]] = control(client, "GET", f"/campaigns/{identifier}/calls").json()[
         "calls"
     ]
@@ -39,19 +39,19 @@ def reanalyze(client: Client, identifier: str) -> httpx.Response:
 
 
 def test_a5_a_delivered_call_is_analyzed_again_and_no_other_is(client: Client) -> None:
-    client.exchange.simulation.advance(minutes=5)
+    client.core.simulation.advance(minutes=5)
     first = rows(client)[0]
     response = reanalyze(client, first["callId"].upper())
     assert (response.status_code, response.json()) == (200, first)
-    client.exchange.simulation.advance(until="idle")
-    client.exchange.simulation.advance(minutes=1)
-    posts = Result(client.exchange.simulation.trace).webhooks
+    client.core.simulation.advance(until="idle")
+    client.core.simulation.advance(minutes=1)
+    posts = Result(client.core.simulation.trace).webhooks
     again = [post["payload"] for post in posts.body if post["payload"]["isReAnalysis"]]
     assert [payload["call"]["id"] for payload in again] == [first["callId"]]
 
 
 def test_a5_only_completed_calls_whose_first_post_is_out_can_be(client: Client) -> None:
-    simulation, told = client.exchange.simulation, {}
+    simulation, told = client.core.simulation, {}
     # set up 2 s, ringing 5 s, talking 90 s; the analysis takes 20 s, the POST leaves 5 s later
     for second in (96, 97, 117, 121, 122):
         simulation.advance(to=f"2026-01-05T02:{second // 60:02}:{second % 60:02}Z")
@@ -84,12 +84,12 @@ def test_a_call_that_is_not_there_is_refused(
 ) -> None:
     response = reanalyze(client, identifier)
     assert (response.status_code, response.json()["message"]) == (status, text)
-    assert client.exchange.simulation.trace.reanalyses == []
+    assert client.core.simulation.trace.reanalyses == []
 
 
 def test_c8_calls_of_a_deleted_campaign_are_not_analyzed_again(client: Client) -> None:
-    client.exchange.simulation.advance(minutes=5)
+    client.core.simulation.advance(minutes=5)
     first = rows(client)[0]
-    client.exchange.simulation.delete("January")
+    client.core.simulation.delete("January")
     response = reanalyze(client, first["callId"])
     assert (response.status_code, response.json()["code"]) == (404, "CAMPAIGN_NOT_FOUND")

@@ -19,7 +19,7 @@ import dialsim
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox.commands import ResumeCampaign
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 
 DRAFTS = 50
 
@@ -73,7 +73,7 @@ checks.use_after_free.enabled = false
 """
 
 
-def exchange_with_drafts() -> Exchange:
+def exchange_with_drafts() -> SandboxCore:
     """The world of the golden requests, with campaigns enough to start."""
     world = yaml.safe_load(WORLD.read_text("utf-8"))
     campaigns = world["organizations"][0]["campaigns"]
@@ -81,30 +81,30 @@ def exchange_with_drafts() -> Exchange:
         {"name": f"Draft {number}", "agent": "Survey", "recipients": [{"tel": f"08200000{number}"}]}
         for number in range(10, 10 + DRAFTS)
     ]
-    exchange = Exchange(dialsim.loads(json.dumps(world, default=str)))
-    exchange.simulation.advance(to=NOW)
-    return exchange
+    core = SandboxCore(dialsim.loads(json.dumps(world, default=str)))
+    core.simulation.advance(to=NOW)
+    return core
 
 
-def settings(exchange: Exchange) -> str:
+def settings(core: SandboxCore) -> str:
     """How to ask this sandbox in the name of its first organization."""
-    desks = exchange.accounts[0].desks
-    for desk in desks:
-        desk.catch_up()
-    recipients = [who for desk in desks for who in desk.recipient_ids(desk.newest_first(0, 9))]
-    calls = [call for desk in desks for call in desk.call_ids(np.arange(desk.calls))]
+    views = core.accounts[0].views
+    for view in views:
+        view.catch_up()
+    recipients = [who for view in views for who in view.recipient_ids(view.newest_first(0, 9))]
+    calls = [call for view in views for call in view.call_ids(np.arange(view.calls))]
     return SETTINGS.format(
         key=json.dumps(key("Acme")),
-        campaigns=json.dumps([desk.identifier for desk in desks]),
+        campaigns=json.dumps([view.identifier for view in views]),
         recipients=json.dumps([who.decode() for who in recipients]),
         calls=json.dumps([call.decode() for call in calls]),
     )
 
 
-def schemathesis(exchange: Exchange, folder: Path, *options: str) -> str:
+def schemathesis(core: SandboxCore, folder: Path, *options: str) -> str:
     """Run all its checks; what it prints, last the verdict."""
-    (folder / "schemathesis.toml").write_text(settings(exchange), "utf-8")
-    with served(exchange) as sandbox:
+    (folder / "schemathesis.toml").write_text(settings(core), "utf-8")
+    with served(core) as sandbox:
         run = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{sandbox.url}/openapi.json"),
@@ -147,8 +147,8 @@ def test_nothing_of_the_control_plane_is_answered_otherwise(tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", ["2", "3"])
 def test_the_control_plane_may_be_asked_however_often(tmp_path: Path, seed: str) -> None:
-    exchange = exchange_with_drafts()
-    said = schemathesis(exchange, tmp_path, *CONTROL, "--max-examples", "100", "--seed", seed)
+    core = exchange_with_drafts()
+    said = schemathesis(core, tmp_path, *CONTROL, "--max-examples", "100", "--seed", seed)
     assert f"Tested: {ASKED}" in said
 
 
@@ -166,18 +166,18 @@ def test_organizations_may_be_changed_to_anything_that_is_described(tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", ["2", "3"])
 def test_nothing_is_answered_otherwise_however_often_it_is_asked(tmp_path: Path, seed: str) -> None:
-    exchange = exchange_with_drafts()
+    core = exchange_with_drafts()
     said = schemathesis(
-        exchange, tmp_path, "--include-tag", "interface", "--max-examples", "400", "--seed", seed
+        core, tmp_path, "--include-tag", "interface", "--max-examples", "400", "--seed", seed
     )
     assert "Tested: 7" in said
     started = [
-        desk.campaign.block.position
-        for desk in exchange.accounts[0].desks[-DRAFTS:]
-        if desk.campaign.status is not CampaignStatus.DRAFT
+        view.campaign.block.position
+        for view in core.accounts[0].views[-DRAFTS:]
+        if view.campaign.status is not CampaignStatus.DRAFT
     ]
     assert started
     for position in started:
         with suppress(Refused):  # not all are paused
-            exchange.carry_out(ResumeCampaign(organization=0, campaign=position))
-    exchange.simulation.advance(to="2026-02-28T00:00:00Z")  # what was asked for can be carried out
+            core.carry_out(ResumeCampaign(organization=0, campaign=position))
+    core.simulation.advance(to="2026-02-28T00:00:00Z")  # what was asked for can be carried out

@@ -14,7 +14,7 @@ from tests.sandbox.test_read_model import INSTANTS, SCENARIO, SEEDS, wire
 import dialsim
 from dialsim.results.result import Result
 from dialsim.sandbox import tables
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
 CALL_NAMES = {
@@ -91,24 +91,24 @@ def test_pages_put_together_are_the_tables_at_every_instant(
     costs = ["costs.perDial=0.1", "costs.perMinute=1.2", "costs.billingIncrement=6s"]
     segments = ["organizations.0.campaigns.0.recipients.segments={a: 0.5, b: 0.5}"]
     text = SCENARIO.format(seed=seed)
-    exchange = Exchange(dialsim.loads(text, overrides=[*costs, *segments]))
-    client, simulation = Client(exchange), exchange.simulation
+    core = SandboxCore(dialsim.loads(text, overrides=[*costs, *segments]))
+    client, simulation = Client(core), core.simulation
     for instant in INSTANTS:
         simulation.advance(to=instant)
         result = Result(simulation.trace)
-        for desk in exchange.accounts[0].desks:
+        for view in core.accounts[0].views:
             own = {
-                name: frame[frame["campaign"] == desk.campaign.block.name]
+                name: frame[frame["campaign"] == view.campaign.block.name]
                 for name, frame in (("calls", result.calls), ("transitions", result.transitions))
             }
-            calls = pages(client, desk.identifier, "calls")
+            calls = pages(client, view.identifier, "calls")
             created = [row["createdAt"] for row in calls]
             assert created == sorted(created)
             ids = dict(result.recipients[["recipient_id", "tel"]].itertuples(index=False))
             assert all(ids[row.pop("recipientId")] == row.pop("tel") for row in calls)
             calls.sort(key=lambda row: (row["recipient"], row["call"]))
             assert calls == table_rows(own["calls"], CALL_NAMES)
-            changes = pages(client, desk.identifier, "transitions")
+            changes = pages(client, view.identifier, "transitions")
             assert [row["at"] for row in changes] == sorted(row["at"] for row in changes)
             # rows of one instant are listed as they happened, those of the table by recipient
             changes.sort(key=lambda row: (row["at"], row["recipient"], row["call"]))
@@ -117,9 +117,9 @@ def test_pages_put_together_are_the_tables_at_every_instant(
 
 def test_p5_of_a_dial_that_was_withdrawn_nothing_is_shown() -> None:
     scenario = Sketch(slots=1).campaign("A", "answered 5s 90s").scenario()
-    exchange = Exchange(scenario)
-    client, simulation = Client(exchange), exchange.simulation
-    identifier = exchange.accounts[0].desks[0].identifier
+    core = SandboxCore(scenario)
+    client, simulation = Client(core), core.simulation
+    identifier = core.accounts[0].views[0].identifier
     dial = ("attempt", "callerId", "initiatedAt")
     for _ in range(2):  # it is the same call when it is dialled again
         [row] = pages(client, identifier, "calls")
@@ -133,11 +133,11 @@ def test_p5_of_a_dial_that_was_withdrawn_nothing_is_shown() -> None:
 
 
 def test_what_was_listed_stays_where_it_was() -> None:
-    exchange = Exchange(dialsim.loads(SCENARIO.format(seed=3)))
-    client, known = Client(exchange), {"calls": [], "transitions": []}
-    identifier = exchange.accounts[0].desks[0].identifier
+    core = SandboxCore(dialsim.loads(SCENARIO.format(seed=3)))
+    client, known = Client(core), {"calls": [], "transitions": []}
+    identifier = core.accounts[0].views[0].identifier
     for instant in INSTANTS:
-        exchange.simulation.advance(to=instant)
+        core.simulation.advance(to=instant)
         changes = pages(client, identifier, "transitions")
         assert changes[: len(known["transitions"])] == known["transitions"]
         calls = [row["callId"] for row in pages(client, identifier, "calls")]
@@ -147,10 +147,10 @@ def test_what_was_listed_stays_where_it_was() -> None:
 
 
 def test_filters_hold_together() -> None:
-    exchange = Exchange(dialsim.loads(SCENARIO.format(seed=1)))
-    client = Client(exchange)
-    exchange.simulation.advance(to="2026-01-05T05:30:00Z")
-    identifier = exchange.accounts[0].desks[0].identifier
+    core = SandboxCore(dialsim.loads(SCENARIO.format(seed=1)))
+    client = Client(core)
+    core.simulation.advance(to="2026-01-05T05:30:00Z")
+    identifier = core.accounts[0].views[0].identifier
     whole = {table: pages(client, identifier, table) for table in ("calls", "transitions")}
     person = next(row for row in whole["calls"] if row["call"] == 2)
     for query, chosen in (

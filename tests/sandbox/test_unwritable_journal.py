@@ -19,7 +19,7 @@ from tests.sandbox.serving import served
 from tests.sandbox.test_journal import entries_of
 
 import dialsim
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.journal import Entry, JournalError, Kind
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.view import View
@@ -123,7 +123,7 @@ def test_whatever_may_be_answered_so_is_tried() -> None:
 
 def told_after(client: Client) -> list[Any]:
     """What another sandbox tells that goes on with the journal of this one, which is stopped."""
-    journal = client.exchange.journal
+    journal = client.core.journal
     assert journal is not None
     journal.close()
     return told_by(journal.path)
@@ -131,10 +131,10 @@ def told_after(client: Client) -> list[Any]:
 
 def told_by(path: Path) -> list[Any]:
     """What a sandbox tells that goes on with a journal."""
-    exchange = resume(path)
-    assert exchange.journal is not None
-    with closing(exchange.journal):
-        return everything(Client(exchange))
+    core = resume(path)
+    assert core.journal is not None
+    with closing(core.journal):
+        return everything(Client(core))
 
 
 def test_a_refused_command_leaves_nothing_in_the_journal(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_a_command_that_was_refused_just_before_a_kill_is_passed_over(tmp_path: 
     client = corpus(tmp_path)
     place = {"organization": 0, "campaign": 2}
     limit = {"kind": "changeOrganization", "organization": 0, "changes": {"maxConcurrentCalls": 7}}
-    journal = client.exchange.journal
+    journal = client.core.journal
     assert journal is not None
     for command in ({"kind": "resume", **place}, limit):
-        journal.keep(Entry(client.exchange.at, Kind.COMMAND, json.dumps(command).encode()))
+        journal.keep(Entry(client.core.at, Kind.COMMAND, json.dumps(command).encode()))
         for suffix in ("", "-wal"):
             shutil.copy(f"{journal.path}{suffix}", tmp_path / "killed" / f"a.journal{suffix}")
         if command is not limit:
@@ -188,8 +188,8 @@ SKETCH = Sketch(slots=2).campaign("January", *BUSY * 5, maxAttempts=2, retryInte
 class Sandbox:
     """A sandbox that is served, with a journal and a receiver."""
 
-    def __init__(self, exchange: Exchange, url: str) -> None:
-        self.exchange = exchange
+    def __init__(self, core: SandboxCore, url: str) -> None:
+        self.core = core
         self._http = httpx.Client(base_url=f"{url}/_dialsim", timeout=WAIT, trust_env=False)
 
     def ask(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
@@ -220,11 +220,11 @@ class Sandbox:
 
 
 @contextmanager
-def sandbox(exchange: Exchange) -> Iterator[Sandbox]:
-    with served(exchange) as server, closing(Sandbox(exchange, server.url)) as sandbox:
+def sandbox(core: SandboxCore) -> Iterator[Sandbox]:
+    with served(core) as server, closing(Sandbox(core, server.url)) as sandbox:
         yield sandbox
-    assert exchange.journal is not None
-    exchange.journal.close()
+    assert core.journal is not None
+    core.journal.close()
 
 
 def sketch(receiver: Receiver) -> Any:
@@ -346,6 +346,6 @@ def test_the_page_says_why_the_clock_stands_still(disk: Disk) -> None:
     with sandbox(begin(disk.folder / "a.journal", dialsim.loads(SKETCH.text))) as it:
         disk.fail()
         it.ask("POST", "/clock/advance", {"by": "1h"}, 507)
-        sections = Sections(it.exchange).render(View.read({}))
+        sections = Sections(it.core).render(View.read({}))
         assert f"can&#39;t be written: {disk.says}" in sections["clock"]
         disk.recover()

@@ -14,7 +14,7 @@ from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 from dialsim.sandbox.commands import AddCampaign, Command
 from dialsim.sandbox.control.routes import MOST_BYTES
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.application import application
 
 START = "2026-01-05T04:00:00.000Z"
@@ -162,7 +162,7 @@ def test_a_request_that_is_refused_at_once_adds_nothing(client: Client) -> None:
     }
     response = control(client, "POST", "/campaigns", gamma)
     assert (response.status_code, response.json()["code"]) == (403, "CALLING_NOT_ALLOWED")
-    assert len(client.exchange.accounts[2].desks) == 2
+    assert len(client.core.accounts[2].views) == 2
 
 
 @pytest.mark.parametrize(
@@ -216,14 +216,14 @@ def test_the_command_can_be_written_down_and_carried_out_again(client: Client) -
     block = {"name": "New", "agent": "Reminder", "id": ID}
     command = AddCampaign(organization=0, block=block, csv=csv)
     written = TypeAdapter(Command).dump_json(command)
-    client.exchange.carry_out(TypeAdapter(Command).validate_json(written))
+    client.core.carry_out(TypeAdapter(Command).validate_json(written))
     assert listed(client, ID)[0]["tel"] == "0890000001"
     assert command.csv is csv  # nobody copies a quarter of a gigabyte
     assert command.block is block
 
 
 def test_others_are_answered_while_a_long_list_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = exchange_of_the_corpus()
+    core = exchange_of_the_corpus()
     reading, answered = asyncio.Event(), asyncio.Event()
     real = AddCampaign.read
 
@@ -236,7 +236,7 @@ def test_others_are_answered_while_a_long_list_is_read(monkeypatch: pytest.Monke
             real(command, around)
 
         monkeypatch.setattr(AddCampaign, "read", read_slowly)
-        transport = httpx.ASGITransport(application(exchange))
+        transport = httpx.ASGITransport(application(core))
         home = {"Host": "127.0.0.1:8400"}
         async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=home) as ask:
             creating = asyncio.create_task(ask.post("/_dialsim/campaigns", json=BLOCK))
@@ -249,13 +249,13 @@ def test_others_are_answered_while_a_long_list_is_read(monkeypatch: pytest.Monke
 
 
 def test_names_that_are_taken_meanwhile_are_refused(client: Client) -> None:
-    exchange: Exchange = client.exchange
+    core: SandboxCore = client.core
     first, second = (
         AddCampaign(organization=0, block={k: v for k, v in BLOCK.items() if k != "organization"})
         for _ in range(2)
     )
-    first.read(exchange.simulation.surroundings(0))
-    second.read(exchange.simulation.surroundings(0))
-    exchange.carry_out(first)
+    first.read(core.simulation.surroundings(0))
+    second.read(core.simulation.surroundings(0))
+    core.carry_out(first)
     with pytest.raises(Exception, match='name "New" must be unique'):
-        exchange.carry_out(second)
+        core.carry_out(second)

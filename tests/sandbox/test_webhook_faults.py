@@ -167,7 +167,7 @@ def test_once_a_fault_is_spent_webhooks_are_as_ever(receiver: Receiver) -> None:
 
 
 class _Stopped:
-    """A courier that is stopped while all that it was given is under way."""
+    """A sender that is stopped while all that it was given is under way."""
 
     busy = False
 
@@ -182,19 +182,19 @@ def test_a_post_under_way_when_the_sandbox_was_killed_meets_the_same_fate_once(
     tmp_path: Path,
 ) -> None:
     file, text = tmp_path / "journal", MANY.having(webhook={"url": "http://127.0.0.1:9/"}).text
-    exchange = begin(file, dialsim.loads(text))
-    first = exchange.courier = _Stopped()  # type: ignore[assignment]
+    core = begin(file, dialsim.loads(text))
+    first = core.sender = _Stopped()  # type: ignore[assignment]
     for how, share in (("timeout", 0.4), ("late", 0.5)):
         order = FaultOrder.model_validate({"webhooks": how, "next": 50, "share": share})
-        exchange.carry_out(InjectFault(order=order))
-    while exchange.work_on(exchange.at + 10_000) or not first.given:
+        core.carry_out(InjectFault(order=order))
+    while core.work_on(core.at + 10_000) or not first.given:
         pass
-    counts = [(fault.met, fault.struck) for fault in exchange.faults]
+    counts = [(fault.met, fault.struck) for fault in core.faults]
     assert {fault for _, fault in first.given} == {"timeout", "late", None}
-    exchange.carry_out(ClearFaults(number=1))
-    exchange.journal.close()  # type: ignore[union-attr]
+    core.carry_out(ClearFaults(number=1))
+    core.journal.close()  # type: ignore[union-attr]
     again = resume(file)
-    second = again.courier = _Stopped()  # type: ignore[assignment]
+    second = again.sender = _Stopped()  # type: ignore[assignment]
     again.open()
     assert [*second.given] == [*first.given]
     assert [(fault.met, fault.struck) for fault in again.faults] == counts[1:]
@@ -203,10 +203,10 @@ def test_a_post_under_way_when_the_sandbox_was_killed_meets_the_same_fate_once(
 
 def test_without_faults_nothing_about_them_is_kept(tmp_path: Path) -> None:
     text = ONE.having(webhook={"url": "http://127.0.0.1:9/"}).text
-    exchange = begin(tmp_path / "journal", dialsim.loads(text))
-    stopped = exchange.courier = _Stopped()  # type: ignore[assignment]
-    exchange.work_on(exchange.at + 10_000)
+    core = begin(tmp_path / "journal", dialsim.loads(text))
+    stopped = core.sender = _Stopped()  # type: ignore[assignment]
+    core.work_on(core.at + 10_000)
     assert [fault for _, fault in stopped.given] == [None]
-    assert exchange.journal is not None
-    assert {entry.kind for entry in exchange.journal.entries()} == {Kind.STEP}
-    exchange.journal.close()
+    assert core.journal is not None
+    assert {entry.kind for entry in core.journal.entries()} == {Kind.STEP}
+    core.journal.close()

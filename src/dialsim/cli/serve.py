@@ -10,7 +10,7 @@ import click
 from dialsim.cli.program import optional_scenario_argument, seed_option, set_option
 
 if TYPE_CHECKING:
-    from dialsim.sandbox.core import Exchange
+    from dialsim.sandbox.core import SandboxCore
 
 
 @click.command(
@@ -83,35 +83,35 @@ def serve(
 
     token = None if control_token is None else ControlToken(control_token)
     with listening(host, port, token) as listener:
-        exchange = _exchange(scenario, journal, seed, overrides, address(listener))
-        for position, account in enumerate(exchange.accounts):
+        core = _core(scenario, journal, seed, overrides, address(listener))
+        for position, account in enumerate(core.accounts):
             if account.block.settings.api_key is None:
-                click.echo(f"API key of {account.block.name}: {exchange.api_key(position)}")
-        serve_http(exchange, listener, token)
+                click.echo(f"API key of {account.block.name}: {core.api_key(position)}")
+        serve_http(core, listener, token)
 
 
-def _exchange(
+def _core(
     scenario: Path | None,
     journal: Path | None,
     seed: int | None,
     overrides: tuple[str, ...],
     url: str,
-) -> Exchange:
+) -> SandboxCore:
     """A new sandbox at this address, or the one that a journal tells of."""
     from dialsim.interface.instants import format_instant
     from dialsim.sandbox.addresses import with_public_url
-    from dialsim.sandbox.core import Exchange
+    from dialsim.sandbox.core import SandboxCore
     from dialsim.sandbox.restart import begin, check_same, resume
     from dialsim.scenario.loading import load
 
     loaded = None if scenario is None else load(scenario, overrides)
     if loaded is not None and journal is None:
-        return Exchange(with_public_url(loaded, url), seed)
+        return SandboxCore(with_public_url(loaded, url), seed)
     assert journal is not None
     if loaded is not None and not journal.exists():
         return begin(journal, with_public_url(loaded, url), seed)
     if loaded is not None:
         check_same(journal, loaded, seed)
-    exchange = resume(journal)
-    click.echo(f"Going on with {journal} at {format_instant(exchange.simulation.at)}")
-    return exchange
+    core = resume(journal)
+    click.echo(f"Going on with {journal} at {format_instant(core.simulation.at)}")
+    return core

@@ -55,7 +55,7 @@ IN_QUEUE = _net(CallStatus.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class Calls:
     """The calls of one campaign in the order (recipient, call), and the rows they come from.
 
     Per recipient, `first[r]:first[r + 1]` are the calls of recipient r (int64). Per call: instants
@@ -152,7 +152,7 @@ class Ledger:
         return packed & 0xFFFFFFFF
 
 
-def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
+def read_calls(trace: Trace, organization: int, campaign: int) -> Calls:
     """Read the log of one campaign, given by its positions in the scenario."""
     log = trace.calls[organization][campaign]
     block = trace.world.organizations[organization].campaigns[campaign]
@@ -172,7 +172,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
         np.where(dialled, reading.of_dials(dials, np.array(column, dtype=np.int32)), np.int32(-1))
         for column in (log.dial_numbers, log.dial_voices, log.dial_behaviours)
     )
-    return Ledger(
+    return Calls(
         organization=organization,
         campaign=campaign,
         people=people,
@@ -204,7 +204,7 @@ def read_ledger(trace: Trace, organization: int, campaign: int) -> Ledger:
 
 
 class PastCalls(NamedTuple):
-    """What histories tell, per recipient; see `past_attempts` and so on of `Ledger`."""
+    """What histories tell, per recipient; see `past_attempts` and so on of `Calls`."""
 
     attempts: NDArray[np.int32]
     status: NDArray[np.int8]

@@ -16,7 +16,7 @@ from simpy.events import Event
 from dialsim.engine import trace
 from dialsim.engine.call import Call
 from dialsim.engine.clock import At, Clock, Step, Timer
-from dialsim.engine.dial_choice import Outgoing
+from dialsim.engine.dial_choice import DialChoice
 from dialsim.engine.refusals import (
     all_duplicates,
     already_started,
@@ -125,7 +125,7 @@ class Campaign:
         self._dialler = dialler
         self._trace = dialler.trace
         self._release_interval = dialler.trace.world.scenario.engine.release_interval
-        self._outgoing = Outgoing(
+        self._outgoing = DialChoice(
             dialler.trace.world, block, self.log, dialler.number_uses, dialler.scripted
         )
         self._attempts = array("i", bytes(4 * count))  # counted attempts of each person (P5)

@@ -170,7 +170,7 @@ def spoken_voices(world: World, agent: Agent, request: ScheduleRequest) -> tuple
     return tuple(NONE if key is None else world.voice(key) for key in keys)
 
 
-class Outgoing:
+class DialChoice:
     """The dials of one campaign; `start` must come before the first.
 
     `uses` are the organization's counts of dials by number, one per time constant of recovery;

@@ -1,4 +1,4 @@
-"""The subject of an experiment: a scenario with a seed, and what its replications came to.
+"""The case of an experiment: a scenario with a seed, and what its replications came to.
 
 One replication as a task for a worker, which may be another process or another machine.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 
-class Subject:
+class Case:
     """A scenario that is replicated; `finished` are its replications so far, by number."""
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:

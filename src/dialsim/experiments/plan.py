@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.goal import Evidence, Finding, read_goal
-from dialsim.experiments.runner import Progress, laboratory
+from dialsim.experiments.runner import Progress, runner
 from dialsim.experiments.search import (
     Search,
     cheapest,
@@ -139,7 +139,7 @@ def plan(
         axis = make_axis(low, high, None if step is None else value_text(step))
     wanted = read_goal(goal, scenario)
     check_variable(scenario, (vary,), seed)
-    with laboratory(jobs, dask, store, progress, engine) as place:
+    with runner(jobs, dask, store, progress, engine) as place:
         search = Search(
             place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence
         )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dialsim.experiments.case import Subject
+from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import (
@@ -17,7 +17,7 @@ from dialsim.experiments.run_figures import (
     figure_frame,
     replication_rows,
 )
-from dialsim.experiments.runner import Progress, laboratory
+from dialsim.experiments.runner import Progress, runner
 from dialsim.experiments.statistics import Precision, estimates, precisions, reach_precision
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def replicate(
     if n < 1:
         raise ExperimentError(f"the number of replications must be 1 or more, not {n}")
     wanted = precisions(precision, scenario)
-    subject = Subject(scenario, seed)
-    with laboratory(jobs, dask, store, progress, engine) as place:
-        reached = reach_precision(place, subject, n, max_replications, wanted)
-    figures = subject.first(len(subject.finished) if wanted else n)
-    return Replications(scenario, subject.seed, figures, reached)
+    case = Case(scenario, seed)
+    with runner(jobs, dask, store, progress, engine) as place:
+        reached = reach_precision(place, case, n, max_replications, wanted)
+    figures = case.first(len(case.finished) if wanted else n)
+    return Replications(scenario, case.seed, figures, reached)

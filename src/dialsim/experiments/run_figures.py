@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialsim.experiments.errors import ExperimentError
-from dialsim.results.bottleneck import HeldBack, Reason
+from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.figures import AnalysisFigures, WebhookFigures
 from dialsim.results.summary import CampaignSummary, Figures, Progress, Summary, figure_rows
 
@@ -64,7 +64,7 @@ class ScopeFigures:
     organization: str | None
     campaign: str | None
     values: dict[str, Number]
-    held_back: HeldBack | None = None
+    held_back: Bottleneck | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ class RunFigures:
         return cls(replication, start, parts, tuple(reached))
 
 
-def _held_back(kept: list[Any] | None) -> HeldBack | None:
+def _held_back(kept: list[Any] | None) -> Bottleneck | None:
     if kept is None:
         return None
     campaign, reason, sentence, share, also = kept
-    return HeldBack(campaign, Reason(reason), sentence, share, tuple(map(Reason, also)))
+    return Bottleneck(campaign, Reason(reason), sentence, share, tuple(map(Reason, also)))
 
 
 def figures_of(result: Result) -> RunFigures:

@@ -1,9 +1,9 @@
-"""The crew: worker processes on this machine, or a Dask cluster, behind one way of working.
+"""The workers: worker processes on this machine, or a Dask cluster, behind one way of working.
 
 Both are joblib backends. Results come in any order and are told apart by their index. Where a
 worker is killed, joblib gives the whole round up; what is missing then is handed out again.
 
-The laboratory: replicates subjects with a crew, keeps what is finished, reports progress.
+The runner: replicates cases with workers, keeps what is finished, reports progress.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
-from dialsim.experiments.case import Outcome, Subject, Task, carry_out
+from dialsim.experiments.case import Case, Outcome, Task, carry_out
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.store import Store
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 _FRUITLESS_ROUNDS = 3
-"""So many rounds in a row may be lost without a single result before the crew gives up."""
+"""So many rounds in a row may be lost without a single result before the workers gives up."""
 
 
-class Crew:
+class Workers:
     """Where tasks are carried out.
 
     `jobs` processes on this machine (None: one per processor; 1: in this process), or the workers
@@ -152,89 +152,89 @@ def _lost(missing: dict[int, Task]) -> str:
 Progress = Callable[[int, int], object]
 
 
-class Laboratory:
+class ExperimentRunner:
     """Runs replications; the same ones whoever carries them out."""
 
     def __init__(
-        self, crew: Crew, store: Store | None, progress: Progress | None, engine: Choice
+        self, workers: Workers, store: Store | None, progress: Progress | None, engine: Choice
     ) -> None:
         """`progress(done, total)` is called whenever a replication is finished.
 
         `engine` "auto" takes the compiled engine from where on it pays.
         """
-        self._crew = crew
+        self._workers = workers
         self._store = store
         self._progress = progress
         self._engine = engine
         self._done = 0
         self._calls = 0  # of all replications so far, about
 
-    def replicate(self, subjects: Sequence[Subject], count: int) -> None:
-        """Have the first `count` replications of every subject finished; runs what is missing.
+    def replicate(self, cases: Sequence[Case], count: int) -> None:
+        """Have the first `count` replications of every case finished; runs what is missing.
 
         Raises ReplicationFailed for the first that fails; those finished before are kept.
         """
         if self._store is not None:
-            for subject in subjects:
-                self._store.recall(subject, count)
+            for case in cases:
+                self._store.recall(case, count)
         # Variants of one replication stand side by side: a worker that takes up several of them
         # makes the draws of that replication once
         owners, missing = [], []
         for replication in range(count):
-            for subject in subjects:
-                if replication not in subject.finished:
-                    owners.append(subject)
+            for case in cases:
+                if replication not in case.finished:
+                    owners.append(case)
                     missing.append(replication)
         engine = self._choose(owners)
         tasks = [
-            _task(index, subject, replication, engine)
-            for index, (subject, replication) in enumerate(zip(owners, missing, strict=True))
+            _task(index, case, replication, engine)
+            for index, (case, replication) in enumerate(zip(owners, missing, strict=True))
         ]
         total = self._done + len(tasks)
-        with closing(self._crew.outcomes(tasks)) as outcomes:
+        with closing(self._workers.outcomes(tasks)) as outcomes:
             for outcome in outcomes:
-                task, subject = tasks[outcome.index], owners[outcome.index]
+                task, case = tasks[outcome.index], owners[outcome.index]
                 if outcome.figures is None:
-                    cause, rerun = outcome.failure or "", subject.rerun(task.replication)
-                    raise ReplicationFailed(subject.seed, task.replication, cause, rerun)
+                    cause, rerun = outcome.failure or "", case.rerun(task.replication)
+                    raise ReplicationFailed(case.seed, task.replication, cause, rerun)
                 if self._store is not None:
-                    self._store.keep(subject, task.replication, outcome.figures)
-                subject.finished[task.replication] = RunFigures.from_text(outcome.figures)
+                    self._store.keep(case, task.replication, outcome.figures)
+                case.finished[task.replication] = RunFigures.from_text(outcome.figures)
                 self._done += 1
                 if self._progress is not None:
                     self._progress(self._done, total)
 
-    def _choose(self, owners: Sequence[Subject]) -> Engine:
+    def _choose(self, owners: Sequence[Case]) -> Engine:
         """The engine for one more replication of each of these.
 
         A search asks for few at a time, and they add up.
         """
-        self._calls += sum(calls_of(subject.scenario) for subject in owners)
+        self._calls += sum(calls_of(case.scenario) for case in owners)
         engine = choose(self._engine, self._calls)
         prepare(engine)
         return engine
 
 
-def _task(index: int, subject: Subject, replication: int, engine: Engine) -> Task:
-    return Task(index, subject.digest, subject.parcel, subject.seed, replication, engine)
+def _task(index: int, case: Case, replication: int, engine: Engine) -> Task:
+    return Task(index, case.digest, case.parcel, case.seed, replication, engine)
 
 
 @contextmanager
-def laboratory(
+def runner(
     jobs: int | None,
     dask: str | None,
     store: str | os.PathLike[str] | None,
     progress: Progress | None,
     engine: Choice = "auto",
-) -> Iterator[Laboratory]:
-    """A laboratory for one experiment; `store` is the folder that its store is kept in."""
+) -> Iterator[ExperimentRunner]:
+    """A runner for one experiment; `store` is the folder that its store is kept in."""
     kept = None
     if store is not None:
         Path(store).mkdir(parents=True, exist_ok=True)
         kept = Store(Path(store))
-    with closing(Crew(jobs, dask)) as crew:
+    with closing(Workers(jobs, dask)) as workers:
         try:
-            yield Laboratory(crew, kept, progress, engine)
+            yield ExperimentRunner(workers, kept, progress, engine)
         finally:
             if kept is not None:
                 kept.close()

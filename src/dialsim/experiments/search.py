@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments.case import Subject
+from dialsim.experiments.case import Case
 from dialsim.experiments.goal import Evidence, weigh
 from dialsim.experiments.statistics import paired_difference, share_interval
 from dialsim.experiments.variants import Change, Variant
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Goal
-    from dialsim.experiments.runner import Laboratory
-    from dialsim.experiments.value_range import Axis
+    from dialsim.experiments.runner import ExperimentRunner
+    from dialsim.experiments.value_range import ValueRange
     from dialsim.scenario.scenario import Scenario
 
 _MORE = 4
@@ -32,11 +32,11 @@ class Search:
 
     def __init__(
         self,
-        place: Laboratory,
+        place: ExperimentRunner,
         scenario: Scenario,
         seed: int | None,
         path: str,
-        axis: Axis,
+        axis: ValueRange,
         goal: Goal,
         first: int,
         most: int,
@@ -51,7 +51,7 @@ class Search:
         self._seed = seed
         self._looks = _looks(first, most)
         self._confidence = _each(confidence, self._looks)
-        self._subjects: dict[int, Subject] = {}
+        self._cases: dict[int, Case] = {}
         self._tried: dict[int, Evidence] = {}
 
     @property
@@ -79,20 +79,20 @@ class Search:
         for count in self._looks:
             if not doubtful:
                 return
-            self._place.replicate([self._subject(index) for index in doubtful], count)
+            self._place.replicate([self._case(index) for index in doubtful], count)
             for index in doubtful:
-                runs = self._subjects[index].first(count)
+                runs = self._cases[index].first(count)
                 value = self.axis[index].plain
-                prior = self._subjects[index].prior
+                prior = self._cases[index].prior
                 self._tried[index] = weigh(value, self.goal, runs, self._confidence, prior)
             doubtful = [index for index in doubtful if not self._tried[index].sure]
 
-    def _subject(self, index: int) -> Subject:
-        if index not in self._subjects:
+    def _case(self, index: int) -> Case:
+        if index not in self._cases:
             change = Change(self.path, self.axis[index].text)
             scenario = Variant(change.text, (change,)).of(self.scenario)
-            self._subjects[index] = Subject(scenario, self._seed)
-        return self._subjects[index]
+            self._cases[index] = Case(scenario, self._seed)
+        return self._cases[index]
 
     def warn(self, text: str) -> None:
         """Note something to doubt, once."""

@@ -59,9 +59,9 @@ from dialsim.experiments.run_figures import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialsim.experiments.case import Subject
+    from dialsim.experiments.case import Case
     from dialsim.experiments.run_figures import RunFigures
-    from dialsim.experiments.runner import Laboratory
+    from dialsim.experiments.runner import ExperimentRunner
     from dialsim.scenario.scenario import Scenario
 
 
@@ -660,16 +660,16 @@ def _pairs(text: str) -> list[tuple[str, float]]:
 
 
 def reach_precision(
-    place: Laboratory, subject: Subject, first: int, most: int, wanted: Sequence[Wanted]
+    place: ExperimentRunner, case: Case, first: int, most: int, wanted: Sequence[Wanted]
 ) -> list[Precision]:
-    """Replicate a subject until all precisions are reached, or `most` runs are made.
+    """Replicate a case until all precisions are reached, or `most` runs are made.
 
     Gives up early on a figure whose mean is infinite, which no further run can change.
     """
     count = first if not wanted else min(max(first, FIRST_STAGE), most)
     while True:
-        place.replicate([subject], count)
-        reached = [_reached(part, subject.first(count), subject.prior) for part in wanted]
+        place.replicate([case], count)
+        reached = [_reached(part, case.first(count), case.prior) for part in wanted]
         hopeless = any(part.unfinished for part in reached)
         if hopeless or all(part.met for part in reached) or count >= most:
             return reached

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from types import TracebackType
 
-from dialsim.experiments.case import Subject
+from dialsim.experiments.case import Case
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
@@ -53,22 +53,22 @@ class Store:
             self._database.close()
             raise StoreError(f"{self.path} is not a store of replications: {error}") from None
 
-    def recall(self, subject: Subject, count: int) -> None:
-        """Give a subject those of its first `count` replications that are kept here."""
+    def recall(self, case: Case, count: int) -> None:
+        """Give a case those of its first `count` replications that are kept here."""
         rows = self._database.execute(
             "SELECT figures FROM finished WHERE version = ? AND scenario = ? AND seed = ? "
             "AND replication < ?",
-            (self._made_by, subject.digest, subject.seed, count),
+            (self._made_by, case.digest, case.seed, count),
         )
         for (text,) in rows:
             figures = RunFigures.from_text(text)
-            subject.finished.setdefault(figures.replication, figures)
+            case.finished.setdefault(figures.replication, figures)
 
-    def keep(self, subject: Subject, replication: int, text: str) -> None:
+    def keep(self, case: Case, replication: int, text: str) -> None:
         """Keep a finished replication; when this returns, a killed program has not lost it."""
         self._database.execute(
             "INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?, ?)",
-            (self._made_by, subject.digest, subject.seed, replication, text),
+            (self._made_by, case.digest, case.seed, replication, text),
         )
 
     def close(self) -> None:

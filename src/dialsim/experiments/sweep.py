@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from dialsim.experiments.case import Subject
+from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import (
@@ -22,7 +22,7 @@ from dialsim.experiments.run_figures import (
     figure_frame,
     replication_rows,
 )
-from dialsim.experiments.runner import Progress, laboratory
+from dialsim.experiments.runner import Progress, runner
 from dialsim.experiments.statistics import estimates
 from dialsim.experiments.variants import Setting, Variant, check_variable, variants_of
 
@@ -187,8 +187,8 @@ def sweep(
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
-    subjects = [Subject(variant.of(scenario), seed) for variant in variants]
-    with laboratory(jobs, dask, store, progress, engine) as place:
-        place.replicate(subjects, replications)
-    figures = [subject.first(replications) for subject in subjects]
-    return Sweep(scenario, variants, figures, [subject.prior for subject in subjects])
+    cases = [Case(variant.of(scenario), seed) for variant in variants]
+    with runner(jobs, dask, store, progress, engine) as place:
+        place.replicate(cases, replications)
+    figures = [case.first(replications) for case in cases]
+    return Sweep(scenario, variants, figures, [case.prior for case in cases])

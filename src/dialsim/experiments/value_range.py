@@ -96,7 +96,7 @@ def value_text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ValueRange:
     """The values `low`, `low + step`, … up to `high`, all of one kind."""
 
     kind: Kind
@@ -117,7 +117,7 @@ _LONGEST = 10**9
 _STEPS = {Kind.WHOLE: 1, Kind.DURATION: 60_000, Kind.INSTANT: 3_600_000}
 
 
-def make_axis(low: str, high: str, step: str | None = None) -> Axis:
+def make_axis(low: str, high: str, step: str | None = None) -> ValueRange:
     """The axis between two amounts.
 
     Without a step it is 1, `1m` between durations, `1h` between instants, and a hundredth of the
@@ -133,7 +133,7 @@ def make_axis(low: str, high: str, step: str | None = None) -> Axis:
         raise ExperimentError(f"{low}..{high}: the range has too many values; give a step")
     if kind in (Kind.WHOLE, Kind.DECIMAL) and width % 1:
         kind = Kind.DECIMAL
-    return Axis(kind, first, last, width)
+    return ValueRange(kind, first, last, width)
 
 
 def _kind(ends: Sequence[Amount], told: str) -> Kind:
@@ -159,7 +159,7 @@ def _step(kind: Kind, text: str | None, width: Decimal) -> Decimal:
     return step.value
 
 
-def read_range(text: str) -> Axis | None:
+def read_range(text: str) -> ValueRange | None:
     """Read `10..60`, `10..60:5` or `10m..1h:10m`; None if the text is no range."""
     low, dots, rest = text.partition("..")
     if not dots:

@@ -28,7 +28,7 @@ from dialsim.report.what_if import (
     effect,
     loses,
 )
-from dialsim.results.bottleneck import HeldBack
+from dialsim.results.bottleneck import Bottleneck
 from dialsim.results.summary_text import FigureTable
 from dialsim.results.thai_time import duration_text, minute_text
 
@@ -313,7 +313,7 @@ def _effect_text(figure: str, effect: Effect) -> str:
 class Holding:
     """What `count` of `runs` runs are held back by; `example` is what the first of them says."""
 
-    example: HeldBack
+    example: Bottleneck
     count: int
     runs: int
 

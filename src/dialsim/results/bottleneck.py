@@ -10,7 +10,7 @@ from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.people import PeopleCount
 from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import TimeUse
-from dialsim.results.timeline import CampaignLife
+from dialsim.results.timeline import CampaignTimeline
 from dialsim.scenario.service import EngineSettings
 
 
@@ -48,7 +48,7 @@ The one that is not lifted needs as much of that time for itself.
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class Bottleneck:
     """The reason, its sentence, and its figure.
 
     `share` is the share of the campaign's time that the reason took (`TimeUse`), or, for
@@ -85,12 +85,12 @@ class Setting:
 
 
 def held_back(
-    life: CampaignLife,
+    life: CampaignTimeline,
     use: TimeUse,
     people: PeopleCount,
     exhausted: Mapping[CallStatus, int],
     setting: Setting,
-) -> HeldBack:
+) -> Bottleneck:
     """Name what took the largest share of a campaign's time, and what else must be named with it.
 
     Where that is the calls themselves, `attempts` are named if they are what most people not
@@ -99,24 +99,24 @@ def held_back(
     """
     if life.request is None:
         sentence = "Nothing was dialled: the campaign was never scheduled."
-        return HeldBack(life.full_name, Reason.NOT_SCHEDULED, sentence, None)
+        return Bottleneck(life.full_name, Reason.NOT_SCHEDULED, sentence, None)
     if life.stalled:
         reason, text = _stall(life, setting)
-        return HeldBack(life.full_name, reason, f"{text}{_rest(people, exhausted, life)}.", None)
+        return Bottleneck(life.full_name, reason, f"{text}{_rest(people, exhausted, life)}.", None)
     if not use.total and people.people > people.reached + people.exhausted:
         sentence = f"Nothing was dialled: {_early_end(life)} before calling began."
-        return HeldBack(life.full_name, Reason.NOTHING, sentence, None)
+        return Bottleneck(life.full_name, Reason.NOTHING, sentence, None)
     reason = max(_OF_TIME, key=use.share)
     if use.share("calls") < use.share(reason):
         also = _named_with(reason, use)
         sentence = _sentence(reason, also, life, use, setting) + _rest(people, exhausted, life)
-        return HeldBack(life.full_name, reason, f"{sentence}.", use.share(reason), also)
+        return Bottleneck(life.full_name, reason, f"{sentence}.", use.share(reason), also)
     if 2 * people.exhausted > people.people - people.reached:
         sentence = f"Attempts: {_ran_out(people, exhausted, life)}."
         share = people.exhausted / people.people
-        return HeldBack(life.full_name, Reason.ATTEMPTS, sentence, share)
+        return Bottleneck(life.full_name, Reason.ATTEMPTS, sentence, share)
     sentence = f"Nothing: whoever was due was called at once{_rest(people, exhausted, life)}."
-    return HeldBack(life.full_name, Reason.NOTHING, sentence, None)
+    return Bottleneck(life.full_name, Reason.NOTHING, sentence, None)
 
 
 def _named_with(reason: Reason, use: TimeUse) -> tuple[Reason, ...]:
@@ -156,7 +156,7 @@ _NAMES = {
 
 
 def _sentence(
-    reason: Reason, also: tuple[Reason, ...], life: CampaignLife, use: TimeUse, setting: Setting
+    reason: Reason, also: tuple[Reason, ...], life: CampaignTimeline, use: TimeUse, setting: Setting
 ) -> str:
     """`Slots: …`, `Calling windows and slots: …; …`: what each cause took of the time."""
     causes = [reason, *also]
@@ -173,7 +173,7 @@ def _sentence(
     return f"{head[0].upper()}{head[1:]}: {'; '.join(clauses)}"
 
 
-def _leading(reason: Reason, life: CampaignLife, use: TimeUse, setting: Setting) -> str:
+def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Setting) -> str:
     """What the cause took that is named first."""
     figure = percent(use.share(reason))
     unlimited = ", which has no limit" if setting.engine.queue_limit == "unlimited" else ""
@@ -192,7 +192,7 @@ def _leading(reason: Reason, life: CampaignLife, use: TimeUse, setting: Setting)
     return clauses[reason]
 
 
-def _further(reason: Reason, life: CampaignLife, use: TimeUse, setting: Setting) -> str:
+def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Setting) -> str:
     """What a cause took that is named after another."""
     figure = percent(use.share(reason))
     clauses = {
@@ -217,11 +217,13 @@ def _pair(use: TimeUse, setting: Setting) -> str:
     )
 
 
-def _interval(life: CampaignLife) -> str:
+def _interval(life: CampaignTimeline) -> str:
     return duration_text(life.request.retry_interval) if life.request else "time"
 
 
-def _ran_out(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignLife) -> str:
+def _ran_out(
+    people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignTimeline
+) -> str:
     """Whom no attempt reached, and why, where it isn't that they didn't answer."""
     share = percent(people.exhausted / people.people)
     allowed = life.request.max_attempts if life.request else 0
@@ -245,7 +247,7 @@ def _pace(use: TimeUse, engine: EngineSettings) -> str:
     return f"calls are released only every {duration_text(interval)}"
 
 
-def _stall(life: CampaignLife, setting: Setting) -> tuple[Reason, str]:
+def _stall(life: CampaignTimeline, setting: Setting) -> tuple[Reason, str]:
     """What keeps a campaign's calls from ever being dialled (T5)."""
     if life.status is CampaignStatus.PAUSED:
         return Reason.PAUSES, "Pauses: it was paused and never resumed"
@@ -254,7 +256,7 @@ def _stall(life: CampaignLife, setting: Setting) -> tuple[Reason, str]:
     return Reason.PACING, "Pacing: no instant of release ever falls into a calling window"
 
 
-def _early_end(life: CampaignLife) -> str:
+def _early_end(life: CampaignTimeline) -> str:
     """What ended a campaign of which no time passed."""
     ends = {
         CampaignStatus.CANCELLED: "the campaign was cancelled",
@@ -263,7 +265,7 @@ def _early_end(life: CampaignLife) -> str:
     return ends.get(life.status, "clock.end came")
 
 
-def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignLife) -> str:
+def _rest(people: PeopleCount, exhausted: Mapping[CallStatus, int], life: CampaignTimeline) -> str:
     """Who was left, and why; empty where nobody is worth a word."""
     left = people.stalled or people.pending
     if left:

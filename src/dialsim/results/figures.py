@@ -17,7 +17,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, TIMES_OUT, WITHDRAWS, Ledger
+from dialsim.engine.calls import NEVER, TIMES_OUT, WITHDRAWS, Calls
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.engine.windows import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
@@ -67,7 +67,7 @@ class Tally:
         return int(self.by_kind[[*chosen]].sum())
 
 
-def take_tally(ledger: Ledger, states: NDArray[np.int8], costs: Costs | None) -> Tally:
+def take_tally(ledger: Calls, states: NDArray[np.int8], costs: Costs | None) -> Tally:
     """Count one campaign; `states` are those of its recipients."""
     kinds = ledger.rows.kind
     dialled = kinds == DIALLED
@@ -86,7 +86,7 @@ def take_tally(ledger: Ledger, states: NDArray[np.int8], costs: Costs | None) ->
     )
 
 
-def reached_by_attempt(ledger: Ledger, states: NDArray[np.int8]) -> NDArray[np.int64]:
+def reached_by_attempt(ledger: Calls, states: NDArray[np.int8]) -> NDArray[np.int64]:
     """How many people were reached by attempt 1, by attempt 2, …, up to the last one made."""
     on_list = listed(states)
     here = ledger.attempt[ledger.started_at != NEVER]
@@ -97,7 +97,7 @@ def reached_by_attempt(ledger: Ledger, states: NDArray[np.int8]) -> NDArray[np.i
     return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
 
 
-def attempts_of_exhausted(ledger: Ledger, states: NDArray[np.int8]) -> dict[CallStatus, int]:
+def attempts_of_exhausted(ledger: Calls, states: NDArray[np.int8]) -> dict[CallStatus, int]:
     """The attempts, in this run, of the people who ran out of them, by how they ended."""
     exhausted = states[ledger.recipient] == PERSON_STATES.index(PersonState.EXHAUSTED)
     count = np.bincount(ledger.last_kind[exhausted & ledger.counted], minlength=len(CHANGES))
@@ -126,7 +126,7 @@ def add_up(tallies: Sequence[Tally]) -> Tally:
     )
 
 
-def queue_waits(ledger: Ledger) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def queue_waits(ledger: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
     order = ledger.rows_by_call()
     kinds, at = ledger.rows.kind[order], ledger.rows.at[order]
@@ -282,7 +282,7 @@ def _first_arrivals(notices: Notices, posts: Posts) -> NDArray[np.int64]:
     return arrived
 
 
-def _overtaken(ledger: Ledger, notices: Notices, arrived: NDArray[np.int64]) -> int:
+def _overtaken(ledger: Calls, notices: Notices, arrived: NDArray[np.int64]) -> int:
     """How many notices arrived after one of the same person that was ready later."""
     if not len(notices):
         return 0

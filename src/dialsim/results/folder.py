@@ -201,23 +201,23 @@ def _move(draft: Path, folder: Path) -> None:
     """Put the draft in its place; what stood there is then at `draft`, or gone."""
     if not os.path.lexists(folder):
         os.rename(draft, folder)
-    elif not _exchange(draft, folder):
-        # without an atomic exchange, a kill between the two lines leaves no folder at the place
+    elif not _core(draft, folder):
+        # without an atomic core, a kill between the two lines leaves no folder at the place
         aside = draft.with_name(f"{draft.name}-old")
         os.rename(folder, aside)
         os.rename(draft, folder)
         shutil.rmtree(aside)
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _core(one: Path, other: Path) -> bool:
     """Swap two folders in one step (Linux renameat2); False where that cannot be done."""
     if sys.platform != "linux":
         return False
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
         return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    if renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
+    here, core = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if renameat2(here, os.fsencode(one), here, os.fsencode(other), core) == 0:
         return True
     code = ctypes.get_errno()
     if code in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):

@@ -9,9 +9,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, TIMES_OUT, Ledger
+from dialsim.engine.calls import CALL_STATUSES, NEVER, TIMES_OUT, Calls
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.results.timeline import CampaignLife
+from dialsim.results.timeline import CampaignTimeline
 
 
 class PersonState(StrEnum):
@@ -44,7 +44,7 @@ _EXPIRED = CALL_STATUSES.index(CallStatus.EXPIRED)
 _CANCELLED = CALL_STATUSES.index(CallStatus.CANCELLED)
 
 
-def person_states(ledger: Ledger, life: CampaignLife, end: int) -> NDArray[np.int8]:
+def person_states(ledger: Calls, life: CampaignTimeline, end: int) -> NDArray[np.int8]:
     """The state of each recipient of a campaign, as an index into `PERSON_STATES`.
 
     `end` is the last instant of the run.
@@ -82,7 +82,7 @@ LOST = [PERSON_STATES.index(state) for state in (PersonState.EXPIRED, PersonStat
 """The states of people who were lost: the campaign ended before calling was done with them."""
 
 
-def finish_of(life: CampaignLife, ledger: Ledger, states: NDArray[np.int8]) -> int | None:
+def finish_of(life: CampaignTimeline, ledger: Calls, states: NDArray[np.int8]) -> int | None:
     """The instant (ms) at which everybody of a campaign was settled by calling, None if not all.
 
     That is the instant of COMPLETED (C3). A campaign that lost people has none, whatever its
@@ -101,7 +101,7 @@ def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:
     return on_list
 
 
-def _not_retried(life: CampaignLife, end: int) -> PersonState | None:
+def _not_retried(life: CampaignTimeline, end: int) -> PersonState | None:
     """What kept retries that were still allowed from being made; None if nothing has so far."""
     if life.status is CampaignStatus.CANCELLED:
         return PersonState.CANCELLED

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare, run_world
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ class Result:
     def __init__(self, trace: Trace, wall_seconds: float | None = None) -> None:
         self.trace = trace
         self.wall_seconds = wall_seconds
-        self.reading = Reading(trace)
+        self.reading = RunView(trace)
 
     @cached_property
     def calls(self) -> pd.DataFrame:

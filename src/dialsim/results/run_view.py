@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import IN_QUEUE, SLOTS, Ledger, read_ledger
+from dialsim.engine.calls import IN_QUEUE, SLOTS, Calls, read_calls
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
@@ -19,7 +19,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.payload import UNKNOWN
 from dialsim.results.people import finish_of, person_states
 from dialsim.results.time_use import SlotUse, StepFunction, TimeUse, counted, limit, paced, time_use
-from dialsim.results.timeline import CampaignLife, Position, read_lives
+from dialsim.results.timeline import CampaignTimeline, Position, read_lives
 from dialsim.scenario.agent import Agent
 from dialsim.webhooks.analysis import Analyses, Analyst, conversations, talked
 from dialsim.webhooks.messages import horizon, with_analyses
@@ -59,7 +59,7 @@ class Catalog:
             for block in world.organizations
         ]
 
-    def segment_codes(self, world: World, ledger: Ledger) -> NDArray[np.int16]:
+    def segment_codes(self, world: World, ledger: Calls) -> NDArray[np.int16]:
         """The code of each recipient's segment in a campaign; -1 for none."""
         people = world.organizations[ledger.organization].campaigns[ledger.campaign].people
         if people.segment is None:
@@ -81,7 +81,7 @@ def _funnel(agent: Agent) -> tuple[str, ...]:
     return tuple(step.step for step in funnel or ())
 
 
-class Reading:
+class RunView:
     """What a finished trace says, campaign by campaign in the order of the scenario.
 
     Everything is read when first asked for, and kept.
@@ -97,12 +97,12 @@ class Reading:
         return Catalog.of(self.world)
 
     @cached_property
-    def lives(self) -> dict[Position, CampaignLife]:
+    def lives(self) -> dict[Position, CampaignTimeline]:
         """The life of every campaign."""
         return read_lives(self.trace)
 
     @cached_property
-    def ledgers(self) -> dict[Position, Ledger]:
+    def ledgers(self) -> dict[Position, Calls]:
         """The calls of every campaign, with what their analyses changed (A4)."""
         return {
             position: with_analyses(ledger, self.analyses[position], self._until)
@@ -144,9 +144,9 @@ class Reading:
         return horizon(self.trace)
 
     @cached_property
-    def _dialled(self) -> dict[Position, Ledger]:
+    def _dialled(self) -> dict[Position, Calls]:
         """The calls of every campaign, as the engine left them."""
-        return {position: read_ledger(self.trace, *position) for position in self.lives}
+        return {position: read_calls(self.trace, *position) for position in self.lives}
 
     @cached_property
     def states(self) -> dict[Position, NDArray[np.int8]]:
@@ -165,7 +165,7 @@ class Reading:
         }
 
     @property
-    def unfinished(self) -> list[CampaignLife]:
+    def unfinished(self) -> list[CampaignTimeline]:
         """The campaigns that were scheduled and have no finish."""
         return [
             life
@@ -209,7 +209,7 @@ class Reading:
         """A campaign of the world."""
         return self.world.organizations[position[0]].campaigns[position[1]]
 
-    def find(self, campaign: str | None) -> CampaignLife:
+    def find(self, campaign: str | None) -> CampaignTimeline:
         """The campaign of that name, `Organization/Name` where the name alone is ambiguous.
 
         None means the only campaign of the run. Raises DialsimError if it is not exactly one.

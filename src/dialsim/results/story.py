@@ -16,15 +16,15 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, CREATES, NEVER, TO_STATUS, Ledger
+from dialsim.engine.calls import CALL_STATUSES, CREATES, NEVER, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, DIALLED, Trace
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
 from dialsim.results.people import PERSON_STATES, PersonState, listed
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.results.tables import campaign_columns
 from dialsim.results.thai_time import date_text, duration_text, minute_text, time_text
-from dialsim.results.timeline import CampaignLife, Position
+from dialsim.results.timeline import CampaignTimeline, Position
 from dialsim.scenario.history import Past
 
 _NEXT_CALL = len(CALL_STATUSES)
@@ -32,7 +32,7 @@ _CHANGES_STATUS = np.array([change.from_status != change.to_status for change in
 _TEXTS = (*CALL_STATUSES, "|")
 
 
-def sequences(reading: Reading) -> pd.Series[str]:
+def sequences(reading: RunView) -> pd.Series[str]:
     """The statuses of each recipient's calls, one after the other, calls parted by `|`.
 
     Indexed by (organization, campaign, recipient). A row that only changes the phase is left out:
@@ -54,7 +54,7 @@ def sequences(reading: Reading) -> pd.Series[str]:
     return series if kept.all() else series[kept]
 
 
-def _texts(ledger: Ledger) -> pa.Array:
+def _texts(ledger: Calls) -> pa.Array:
     """The sequences of one campaign; each different one is put into words once."""
     words, first = _codes(ledger)
     buffers = [None, pa.py_buffer(first), pa.py_buffer(words)]
@@ -63,7 +63,7 @@ def _texts(ledger: Ledger) -> pa.Array:
     return pa.array(texts, type=pa.large_string()).take(coded.indices)
 
 
-def _codes(ledger: Ledger) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _codes(ledger: Calls) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """A byte per status or `|`, person by person, and where each person's bytes begin."""
     order = ledger.rows_by_call()
     kinds = ledger.rows.kind[order]
@@ -119,7 +119,7 @@ class Event:
     since: int | None = None
 
 
-def tell(reading: Reading, recipient: int, campaign: str | None = None) -> Story:
+def tell(reading: RunView, recipient: int, campaign: str | None = None) -> Story:
     """Everything that happened to a recipient (position from 0) of a campaign.
 
     Raises DialsimError if the campaign is not exactly one, or has no such recipient.
@@ -152,7 +152,7 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: (event.at, event.turn))
 
 
-def _heading(reading: Reading, life: CampaignLife, recipient: int) -> list[str]:
+def _heading(reading: RunView, life: CampaignTimeline, recipient: int) -> list[str]:
     people = reading.block(life.position).people
     code = -1 if people.segment is None else int(people.segment[recipient])
     about = [
@@ -191,7 +191,7 @@ def _days(events: list[Event]) -> Iterator[str]:
         yield f"  {time_text(event.at):<12}  {event.text}{later}"
 
 
-def _calls(reading: Reading, life: CampaignLife, recipient: int) -> Iterator[Event]:
+def _calls(reading: RunView, life: CampaignTimeline, recipient: int) -> Iterator[Event]:
     ledger = reading.ledgers[life.position]
     log = reading.trace.calls[life.position[0]][life.position[1]]
     rows, changes = ledger.rows, []
@@ -254,7 +254,7 @@ def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
             yield Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
 
 
-def _end(reading: Reading, life: CampaignLife, recipient: int) -> str:
+def _end(reading: RunView, life: CampaignTimeline, recipient: int) -> str:
     """The last line: what became of the recipient."""
     ledger = reading.ledgers[life.position]
     calls = slice(ledger.first[recipient], ledger.first[recipient + 1])

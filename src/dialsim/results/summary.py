@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER
-from dialsim.results.bottleneck import HeldBack, Setting, held_back
+from dialsim.results.bottleneck import Bottleneck, Setting, held_back
 from dialsim.results.figures import (
     AnalysisFigures,
     AnalysisTally,
@@ -36,10 +36,10 @@ from dialsim.results.figures import (
     tally_deliveries,
 )
 from dialsim.results.people import LOST, PERSON_STATES, PersonState, listed
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.results.thai_time import in_thai_time
 from dialsim.results.time_use import Occupancy, TimeUse
-from dialsim.results.timeline import CampaignLife, union
+from dialsim.results.timeline import CampaignTimeline, union
 from dialsim.scenario.service import Costs
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Figures:
     talk_minutes: float
     cost: float | None
     currency: str | None
-    held_back: HeldBack | None
+    held_back: Bottleneck | None
     analyses: AnalysisFigures
     webhooks: WebhookFigures
 
@@ -306,17 +306,17 @@ class _Part:
     where nothing was scheduled.
     """
 
-    lives: tuple[CampaignLife, ...]
+    lives: tuple[CampaignTimeline, ...]
     finish: float
     final_at: float
     tally: Tally
     occupancy: Occupancy
-    held_back: HeldBack | None
+    held_back: Bottleneck | None
     analyses: AnalysisTally
     deliveries: DeliveryTally
 
 
-def sum_up(reading: Reading) -> Summary:
+def sum_up(reading: RunView) -> Summary:
     """The summary of a run."""
     trace, scenario = reading.trace, reading.world.scenario
     wholes, organizations = [], []
@@ -347,7 +347,7 @@ def sum_up(reading: Reading) -> Summary:
     )
 
 
-def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupancy]:
+def _campaigns(reading: RunView, organization: int) -> tuple[list[_Part], Occupancy]:
     """The campaigns of an organization, and its use of slots as a whole."""
     slots, costs = reading.slots[organization], reading.world.scenario.costs
     parts = []
@@ -379,7 +379,7 @@ def _campaigns(reading: Reading, organization: int) -> tuple[list[_Part], Occupa
     return parts, Occupancy.of(slots.busy, slots.allowed, opened)
 
 
-def _setting(reading: Reading, life: CampaignLife, use: TimeUse) -> Setting:
+def _setting(reading: RunView, life: CampaignTimeline, use: TimeUse) -> Setting:
     """What bounded a campaign while it ran."""
     slots, own = reading.slots[life.position[0]], reading.busy[life.position]
     start = life.end if life.start is None else min(life.start, life.end)
@@ -412,7 +412,7 @@ def _together(parts: Sequence[_Part], occupancy: Occupancy) -> _Part:
     )
 
 
-def _last(life: CampaignLife, instant: int | None) -> float:
+def _last(life: CampaignTimeline, instant: int | None) -> float:
     """An instant of a campaign, by which the last of several is found."""
     if instant is not None:
         return instant
@@ -505,7 +505,7 @@ def _cost(tally: Tally, costs: Costs | None) -> float | None:
     return tally.charged_dials * costs.per_dial + tally.charged_increments * per_increment
 
 
-def _limits(reading: Reading, organization: int) -> tuple[Limit, ...]:
+def _limits(reading: RunView, organization: int) -> tuple[Limit, ...]:
     return tuple(
         Limit(_instant(row.at), row.limit)
         for row in reading.trace.limits
@@ -513,7 +513,7 @@ def _limits(reading: Reading, organization: int) -> tuple[Limit, ...]:
     )
 
 
-def _refused(reading: Reading) -> tuple[RefusedAction, ...]:
+def _refused(reading: RunView) -> tuple[RefusedAction, ...]:
     organizations = reading.world.organizations
     return tuple(
         RefusedAction(
@@ -555,7 +555,7 @@ class Progress:
     done: NDArray[np.int64]
 
     @classmethod
-    def of(cls, reading: Reading, lives: Iterable[CampaignLife]) -> Progress:
+    def of(cls, reading: RunView, lives: Iterable[CampaignTimeline]) -> Progress:
         """That of some campaigns together."""
         parts = [_instants(reading, life) for life in lives]
         return cls(
@@ -571,7 +571,7 @@ class Progress:
 
 
 def _instants(
-    reading: Reading, life: CampaignLife
+    reading: RunView, life: CampaignTimeline
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """How many people a campaign has, when each was reached, and done with, if they were."""
     ledger, states = reading.ledgers[life.position], reading.states[life.position]

@@ -31,14 +31,14 @@ from numpy.typing import DTypeLike, NDArray
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, take
 from pandas.api.indexers import check_array_indexer
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, TO_STATUS, Ledger
+from dialsim.engine.calls import CALL_STATUSES, NEVER, TO_STATUS, Calls
 from dialsim.engine.identity import call_ids, recipient_ids, session_ids
 from dialsim.engine.trace import CHANGES, CallRows
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
 from dialsim.interface.status import AgentStatus, CampaignStatus, Phase
 from dialsim.results.people import PERSON_STATES, listed
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.analysis import Flaw
@@ -48,7 +48,7 @@ INSTANT = pd.DatetimeTZDtype("ms", "UTC")
 
 
 def joined(
-    ledgers: Iterable[Ledger], dtype: DTypeLike, column: Callable[[Ledger], NDArray[Any]]
+    ledgers: Iterable[Calls], dtype: DTypeLike, column: Callable[[Calls], NDArray[Any]]
 ) -> NDArray[Any]:
     """The column of each campaign, one below the other."""
     return np.concatenate([np.empty(0, dtype), *(column(ledger) for ledger in ledgers)])
@@ -79,7 +79,7 @@ def counts(values: NDArray[np.int32] | NDArray[np.int64], missing: NDArray[np.bo
     return pd.arrays.IntegerArray(values, missing)
 
 
-def campaign_columns(reading: Reading, sizes: Sequence[int]) -> dict[str, pd.Categorical]:
+def campaign_columns(reading: RunView, sizes: Sequence[int]) -> dict[str, pd.Categorical]:
     """The columns organization and campaign: `sizes[i]` rows of the i-th campaign of the run."""
     codes = reading.catalog.campaign_codes(reading.world)
     organizations = np.array([position[0] for position in reading.lives], dtype=np.int32)
@@ -90,7 +90,7 @@ def campaign_columns(reading: Reading, sizes: Sequence[int]) -> dict[str, pd.Cat
     }
 
 
-def billed(ledger: Ledger, increment_ms: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def billed(ledger: Calls, increment_ms: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Per call: whether a dial is charged, and how many billing increments.
 
     A withdrawn dial costs nothing (P5); a conversation is charged when it is over, each started
@@ -99,7 +99,7 @@ def billed(ledger: Ledger, increment_ms: int) -> tuple[NDArray[np.bool_], NDArra
     return ledger.attempt > 0, -(-ledger.talk_ms // increment_ms)
 
 
-def call_costs(reading: Reading, ledgers: Sequence[Ledger]) -> NDArray[np.float64]:
+def call_costs(reading: RunView, ledgers: Sequence[Calls]) -> NDArray[np.float64]:
     """The cost of each call in the scenario's currency; NaN where the scenario names no costs."""
     costs = reading.world.scenario.costs
     total = sum(len(ledger.recipient) for ledger in ledgers)
@@ -131,7 +131,7 @@ _INSTANTS = {
 }
 
 
-def calls_table(reading: Reading) -> pd.DataFrame:
+def calls_table(reading: RunView) -> pd.DataFrame:
     """One row per call, by (organization, campaign, recipient, call); instants in UTC, to the ms.
 
     `attempt`, `initiated_at`, `caller_id` and `voice_key` are null for a call never dialled, or
@@ -167,7 +167,7 @@ def calls_table(reading: Reading) -> pd.DataFrame:
     )
 
 
-def agent_status(reading: Reading, ledger: Ledger) -> NDArray[np.int8]:
+def agent_status(reading: RunView, ledger: Calls) -> NDArray[np.int8]:
     """How the agent fared in each call (F2), as an index into `AGENT_STATUSES`.
 
     -1 (null) while a conversation is still going on.
@@ -183,7 +183,7 @@ def agent_status(reading: Reading, ledger: Ledger) -> NDArray[np.int8]:
     return status
 
 
-def _analyzed(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
+def _analyzed(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
     """The columns analysis and funnel."""
     known = [reading.verdicts[ledger.organization, ledger.campaign] for ledger in ledgers]
     codes = np.concatenate([np.empty(0, np.int8), *(verdicts.code for verdicts in known)])
@@ -196,13 +196,13 @@ def _analyzed(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
     }
 
 
-def _funnel(reading: Reading, ledger: Ledger) -> NDArray[np.int16]:
+def _funnel(reading: RunView, ledger: Calls) -> NDArray[np.int16]:
     """The funnel's value in each call's newest result, as a code of the catalog."""
     place = ledger.organization, ledger.campaign
     return reading.catalog.funnel_codes(reading.block(place).agent, reading.verdicts[place])
 
 
-def _identity(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
+def _identity(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
     """The columns recipient, call_id, session_id and call."""
 
     def ids(make: Callable[..., NDArray[np.bytes_]]) -> ExtensionArray:
@@ -223,10 +223,10 @@ def _identity(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
     }
 
 
-def _dialled_with(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
+def _dialled_with(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
     """The columns caller_id, voice_key and segment."""
 
-    def segment(ledger: Ledger) -> NDArray[np.int16]:
+    def segment(ledger: Calls) -> NDArray[np.int16]:
         return reading.catalog.segment_codes(reading.world, ledger)[ledger.recipient]
 
     numbers = joined(ledgers, np.int32, lambda ledger: ledger.number)
@@ -238,14 +238,14 @@ def _dialled_with(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
     }
 
 
-def _engine(reading: Reading, ledger: Ledger) -> NDArray[np.int8]:
+def _engine(reading: RunView, ledger: Calls) -> NDArray[np.int8]:
     """The generation of the voice engine (F3), of each call."""
     request = reading.lives[ledger.organization, ledger.campaign].request
     generation = 2 if request is not None and request.tts_voice_keys else 1
     return np.full(len(ledger.recipient), generation, dtype=np.int8)
 
 
-def _conversation_ms(ledger: Ledger) -> NDArray[np.int64]:
+def _conversation_ms(ledger: Calls) -> NDArray[np.int64]:
     """The length of each conversation (F1); -1 where none has ended."""
     talked = (ledger.started_at != NEVER) & (ledger.ended_at != NEVER)
     return np.where(talked, ledger.ended_at - ledger.started_at, -1)
@@ -261,7 +261,7 @@ _PHASE = np.array([PHASES.index(c.phase) if c.phase else -1 for c in CHANGES], d
 _CAUSE = np.array([CAUSES.index(change.cause) for change in CHANGES], dtype=np.int8)
 
 
-def transitions_table(reading: Reading) -> pd.DataFrame:
+def transitions_table(reading: RunView) -> pd.DataFrame:
     """One row per change, by (at, organization, campaign, recipient, call, occurrence) (T4).
 
     `phase` is the one that the change leads to, null where that ends or precedes the call;
@@ -287,7 +287,7 @@ def transitions_table(reading: Reading) -> pd.DataFrame:
     )
 
 
-def occurrence_order(ledger: Ledger) -> CallRows:
+def occurrence_order(ledger: Calls) -> CallRows:
     """The log with the rows of one instant by (recipient, call, occurrence) (T4).
 
     Only instants whose rows are not in that order yet are sorted.
@@ -312,7 +312,7 @@ def _joined(dtype: DTypeLike, parts: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate([np.empty(0, dtype), *parts])
 
 
-def recipients_table(reading: Reading) -> pd.DataFrame:
+def recipients_table(reading: RunView) -> pd.DataFrame:
     """One row per recipient, by (organization, campaign, recipient): as it stands at the end.
 
     `call_attempt` counts calls dialled and ended (P5), `latest_call_status` is null before the
@@ -323,22 +323,22 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
     """
     ledgers = list(reading.ledgers.values())
 
-    def made(ledger: Ledger) -> NDArray[np.int32]:
+    def made(ledger: Calls) -> NDArray[np.int32]:
         return ledger.attempts.astype(np.int32)
 
-    def positions(ledger: Ledger) -> NDArray[np.int32]:
+    def positions(ledger: Calls) -> NDArray[np.int32]:
         return np.arange(ledger.people, dtype=np.int32)
 
-    def updated(ledger: Ledger) -> NDArray[np.int64]:
+    def updated(ledger: Calls) -> NDArray[np.int64]:
         block = reading.block((ledger.organization, ledger.campaign))
         changed: NDArray[np.int64] = ledger.of_newest(ledger.changed_at, block.created_at)
         return changed
 
-    def created(ledger: Ledger) -> NDArray[np.int64]:
+    def created(ledger: Calls) -> NDArray[np.int64]:
         block = reading.block((ledger.organization, ledger.campaign))
         return np.full(ledger.people, block.created_at, dtype=np.int64)
 
-    def states(ledger: Ledger) -> NDArray[np.int8]:
+    def states(ledger: Calls) -> NDArray[np.int8]:
         return reading.states[ledger.organization, ledger.campaign]
 
     table = pd.DataFrame(
@@ -359,7 +359,7 @@ def recipients_table(reading: Reading) -> pd.DataFrame:
     return table if kept.all() else table[kept].reset_index(drop=True)
 
 
-def reached_at(ledger: Ledger) -> NDArray[np.int64]:
+def reached_at(ledger: Calls) -> NDArray[np.int64]:
     """The instant at which each recipient answered; NEVER for who did not.
 
     For who was reached before the scenario begins it is the end of that call.
@@ -370,17 +370,17 @@ def reached_at(ledger: Ledger) -> NDArray[np.int64]:
     return instants_ms
 
 
-def latest_status(ledger: Ledger) -> NDArray[np.int8]:
+def latest_status(ledger: Calls) -> NDArray[np.int8]:
     """The status of each recipient's newest call, an index into `CALL_STATUSES`; -1 for none."""
     status: NDArray[np.int8] = ledger.of_newest(ledger.status, ledger.past_status)
     return status
 
 
-def _person(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
+def _person(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
     """The columns recipient_id, customer_name, tel and segment."""
     blocks = [reading.block(position) for position in reading.lives]
 
-    def segments(ledger: Ledger) -> NDArray[np.int16]:
+    def segments(ledger: Calls) -> NDArray[np.int16]:
         return reading.catalog.segment_codes(reading.world, ledger)
 
     return {
@@ -391,7 +391,7 @@ def _person(reading: Reading, ledgers: list[Ledger]) -> dict[str, Any]:
     }
 
 
-def _ids(reading: Reading, ledger: Ledger) -> NDArray[np.bytes_]:
+def _ids(reading: RunView, ledger: Calls) -> NDArray[np.bytes_]:
     """The ids that the scenario fixes, and derived ones for the rest."""
     people = reading.block((ledger.organization, ledger.campaign)).people
     everyone = np.arange(people.count)
@@ -422,7 +422,7 @@ CAMPAIGN_CAUSES = (
 )
 
 
-def campaigns_table(reading: Reading) -> pd.DataFrame:
+def campaigns_table(reading: RunView) -> pd.DataFrame:
     """One row per change of status, by (at, organization, campaign, occurrence) (T4).
 
     The first row is what becomes of a DRAFT; deleting a final campaign has a row whose statuses
@@ -566,7 +566,7 @@ def payload_column(stream: Stream) -> PayloadArray:
 _SIMULATED = (OK, ERROR, TIMED_OUT, REFUSED)
 
 
-def webhooks_table(reading: Reading) -> pd.DataFrame:
+def webhooks_table(reading: RunView) -> pd.DataFrame:
     """One row per POST, by (at, organization, campaign, recipient, call, result, attempt).
 
     Of one instant, what a command from outside brought about comes behind the rest (T4).

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, TIMES_OUT, WAITING, Ledger
+from dialsim.engine.calls import NEVER, TIMES_OUT, WAITING, Calls
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
 from dialsim.results.people import PERSON_STATES, PersonState
-from dialsim.results.timeline import CampaignLife, Spans, length, union
+from dialsim.results.timeline import CampaignTimeline, Spans, length, union
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -110,7 +110,7 @@ class StepFunction:
         return StepFunction(self.at[changes], self.value[changes])
 
 
-def counted(ledgers: Iterable[Ledger], gain: NDArray[np.int8]) -> StepFunction:
+def counted(ledgers: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
     """How many calls of these campaigns are in certain statuses, over time.
 
     `gain` says, by kind of change, how many calls enter (`SLOTS`, `WAITING`, `IN_QUEUE`).
@@ -254,7 +254,7 @@ class TimeUse:
 
 
 def time_use(
-    ledger: Ledger, life: CampaignLife, states: NDArray[np.int8], slots: SlotUse
+    ledger: Calls, life: CampaignTimeline, states: NDArray[np.int8], slots: SlotUse
 ) -> TimeUse:
     """Divide the time of a scheduled campaign; `states` are those of its recipients."""
     start = life.end if life.start is None else min(life.start, life.end)
@@ -335,7 +335,7 @@ _SETTLED = [
 
 
 def _retries_ahead(
-    ledger: Ledger, life: CampaignLife, states: NDArray[np.int8]
+    ledger: Calls, life: CampaignTimeline, states: NDArray[np.int8]
 ) -> tuple[StepFunction, StepFunction]:
     """How many people are between a call and the retry that follows it (R2), over time.
 

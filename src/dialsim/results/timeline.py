@@ -46,14 +46,14 @@ Position = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignLife:
+class CampaignTimeline:
     """What became of one campaign; instants in ms, None for what did not happen.
 
     `people` counts the recipients uploaded, `removed` are those of them (positions from 0) whom the
     request dropped (D3). `start` is the effective startAt (F3), `final_at` the instant of the first
     final status, `end` that or else the last instant of the run. `open` and `paused` are the spans,
     inside [start, end), in which its calling windows were open and in which it was PAUSED. Whether
-    it finished is told by its people as well (`Reading.finishes`).
+    it finished is told by its people as well (`RunView.finishes`).
     """
 
     position: Position
@@ -76,7 +76,7 @@ class CampaignLife:
         return f"{self.organization}/{self.name}"
 
 
-def read_lives(trace: Trace) -> dict[Position, CampaignLife]:
+def read_lives(trace: Trace) -> dict[Position, CampaignTimeline]:
     """The life of every campaign, in the order of the scenario."""
     changes: dict[Position, list[CampaignChange]] = {
         (block.position, campaign.position): []
@@ -88,14 +88,14 @@ def read_lives(trace: Trace) -> dict[Position, CampaignLife]:
     return {position: _life(trace, position, rows) for position, rows in changes.items()}
 
 
-def _life(trace: Trace, position: Position, changes: list[CampaignChange]) -> CampaignLife:
+def _life(trace: Trace, position: Position, changes: list[CampaignChange]) -> CampaignTimeline:
     organization = trace.world.organizations[position[0]]
     campaign = organization.campaigns[position[1]]
     effective = trace.requests.get(position)
     final_at = next((change.at for change in changes if change.to_status.final), None)
     end = trace.end if final_at is None else final_at
     start = None if effective is None else effective.start_at
-    return CampaignLife(
+    return CampaignTimeline(
         position=position,
         name=campaign.name,
         organization=organization.name,

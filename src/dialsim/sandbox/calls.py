@@ -22,7 +22,7 @@ from dialsim.engine.calls import (
     TO_STATUS,
     WITHDRAWS,
     past_of,
-    read_ledger,
+    read_calls,
 )
 from dialsim.engine.trace import (
     ANALYSIS_FAILED,
@@ -103,7 +103,7 @@ class CallBook:
     `catch_up` reads only what the log has got since the last time. Per recipient, `newest` (int32)
     is the position of the newest call, -1 for none, and `attempts` (int32) how many attempts are
     counted, those of a history included (P5); `past_status` and `past_ended_at` tell of the last
-    call of a history, as in `Ledger`.
+    call of a history, as in `Calls`.
     """
 
     def __init__(self, log: CallLog, people: People) -> None:
@@ -528,7 +528,7 @@ class CallResults:
         if asked == self._reanalyses:
             return
         self._reanalyses = asked
-        ledger = read_ledger(self._trace, *place)
+        ledger = read_calls(self._trace, *place)
         first = self._analyst.first(conversations(ledger, talked(ledger)))
         promised = Owing(self._trace, ledger, first).promised()
         again = promised[promised.result > 0]

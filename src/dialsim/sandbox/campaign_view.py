@@ -1,4 +1,4 @@
-"""The desk of one campaign: its recipients and calls as the interface shows them now."""
+"""The view of one campaign: its recipients and calls as the interface shows them now."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Names(NamedTuple):
     recipient: NDArray[np.bytes_]
 
 
-class CampaignDesk:
+class CampaignView:
     """What can be read of one campaign; everything is shown as it stands at the instant `at` (ms).
 
     `identifier` is the campaign's id, `created_at` the instant of the upload (F2). `book`,

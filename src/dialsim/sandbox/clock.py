@@ -21,7 +21,7 @@ from dialsim.sandbox.http.answers import failure
 from dialsim.sandbox.journal import NotKept
 
 if TYPE_CHECKING:
-    from dialsim.sandbox.core import Exchange
+    from dialsim.sandbox.core import SandboxCore
 
 
 class Supervision:
@@ -73,7 +73,7 @@ _LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for long
 
 
 class VirtualClock:
-    """Moves an exchange; requests are answered in between, at instants that are worked off.
+    """Moves an core; requests are answered in between, at instants that are worked off.
 
     While POSTs are under way it stands still. One advance at a time: another one meanwhile is
     refused with 409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. An advance
@@ -81,10 +81,10 @@ class VirtualClock:
     as fast as real time it runs; None while it doesn't.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, core: SandboxCore) -> None:
         self.speed: float | None = None
         self.advance: _Advance | None = None
-        self._exchange = exchange
+        self._core = core
         self._runner: asyncio.Task[None] | None = None
 
     @property
@@ -103,34 +103,34 @@ class VirtualClock:
 
     async def advance_by(self, span: int) -> bool:
         """Move on by a span (ms)."""
-        return await self.advance_to(self._exchange.at + span)
+        return await self.advance_to(self._core.at + span)
 
     async def advance_to_next_event(self) -> bool:
         """Move to where a call, a campaign or a limit changes next, a POST or a payload is due.
 
         Where nothing happens any more the clock ends up where it is idle.
         """
-        exchange, last = self._exchange, self._last()
+        core, last = self._core, self._last()
         with _Advance(self) as advance:
             await self._settle()
-            before = exchange.happened()
-            while exchange.happened() == before:
-                ahead = exchange.next_event_at()
+            before = core.happened()
+            while core.happened() == before:
+                ahead = core.next_event_at()
                 if ahead is None or ahead > last:
                     self._refuse_if_busy_still(last)
                     break
-                exchange.move_to(ahead)
+                core.move_to(ahead)
                 await asyncio.sleep(0)
                 await self._settle()
         return not advance.stopped
 
     async def advance_to_idle(self) -> bool:
         """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""
-        exchange, last = self._exchange, self._last()
+        core, last = self._core, self._last()
         with _Advance(self) as advance:
             await self._work_off(last)
-            while (ahead := exchange.next_event_at()) is not None and ahead <= last:
-                exchange.move_to(ahead)
+            while (ahead := core.next_event_at()) is not None and ahead <= last:
+                core.move_to(ahead)
                 await self._work_off(last)
             self._refuse_if_busy_still(last)
         return not advance.stopped
@@ -142,7 +142,7 @@ class VirtualClock:
         if self.advancing:
             raise _busy()
         self._require_no_fault()
-        self._exchange.carry_out(SetSpeed(speed=speed))
+        self._core.carry_out(SetSpeed(speed=speed))
         self.go_on()
 
     def stop(self) -> None:
@@ -151,7 +151,7 @@ class VirtualClock:
         if self.advance is not None:
             self.advance.stop()
         if self.speed is not None:
-            self._exchange.carry_out(SetSpeed(speed=None))
+            self._core.carry_out(SetSpeed(speed=None))
         self.close()
 
     def go_on(self) -> None:
@@ -167,14 +167,14 @@ class VirtualClock:
         self._runner = None
 
     async def _run(self) -> None:
-        exchange, last = self._exchange, self._end()
+        core, last = self._core, self._end()
         before, owed = monotonic(), 0.0
         try:
-            while self.speed is not None and exchange.at < last:
+            while self.speed is not None and core.at < last:
                 await asyncio.sleep(_TICK)
                 now = monotonic()
                 owed += min(now - before, _LONGEST_TICK) * 1000 * self.speed
-                waited = await self._run_to(min(exchange.at + int(owed), last))
+                waited = await self._run_to(min(core.at + int(owed), last))
                 owed -= int(owed)
                 before = monotonic() if waited else now
         finally:
@@ -186,7 +186,7 @@ class VirtualClock:
         try:
             return await self._go_to(instant)
         except NotKept:
-            await self._exchange.kept()
+            await self._core.kept()
             return True
 
     def _require_no_fault(self) -> None:
@@ -201,33 +201,33 @@ class VirtualClock:
     async def _go_to(self, instant: int) -> bool:
         """Move to an instant; whether POSTs had to be waited for."""
         waited = await self._work_off(instant)
-        self._exchange.move_to(instant)
+        self._core.move_to(instant)
         return waited
 
     async def _work_off(self, last: int) -> bool:
         """Carry out all events up to an instant, and let others have their turn now and then."""
         waited = await self._settle()
-        while self._exchange.work_on(last):
+        while self._core.work_on(last):
             await asyncio.sleep(0)
             waited |= await self._settle()
         return waited
 
     async def _settle(self) -> bool:
         """Wait until no POST is under way; whether any was."""
-        self._exchange.catch_up()
-        waiting = self._exchange.courier.busy
-        await self._exchange.courier.settled()
+        self._core.catch_up()
+        waiting = self._core.sender.busy
+        await self._core.sender.settled()
         return waiting
 
     def _end(self) -> int:
-        end = self._exchange.simulation.end
+        end = self._core.simulation.end
         return LAST_INSTANT if end is None else end
 
     def _last(self) -> int:
-        return min(self._exchange.at + LONGEST_TO_IDLE, self._end())
+        return min(self._core.at + LONGEST_TO_IDLE, self._end())
 
     def _check(self, instant: int) -> None:
-        now, end = self._exchange.at, self._exchange.simulation.end
+        now, end = self._core.at, self._core.simulation.end
         if instant < now:
             text = f"to must not be before now, {format_instant(now)}"
         elif end is not None and instant > end:
@@ -239,8 +239,8 @@ class VirtualClock:
         raise Refused(400, "VALIDATION_FAILED", [text])
 
     def _refuse_if_busy_still(self, last: int) -> None:
-        ahead = self._exchange.next_event_at()
-        if last != self._exchange.simulation.end and ahead is not None:
+        ahead = self._core.next_event_at()
+        if last != self._core.simulation.end and ahead is not None:
             text = f"After a year there is still something to happen, at {format_instant(ahead)}"
             raise Refused(409, "NOT_IDLE", [text])
 

@@ -26,7 +26,7 @@ from dialsim.scenario.scripts import parse_script
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign
-    from dialsim.sandbox.core import Exchange
+    from dialsim.sandbox.core import SandboxCore
 
 
 class _Command(BaseModel, ABC):
@@ -40,7 +40,7 @@ class _Command(BaseModel, ABC):
     """Whether it may bring about something in the engine, and so is a turn of its own (T4)."""
 
     @abstractmethod
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it; raises `Refused` where a rule forbids it, and then changes nothing."""
 
 
@@ -50,9 +50,9 @@ class _CampaignCommand(_Command):
     organization: int
     campaign: int
 
-    def on(self, exchange: Exchange) -> Campaign:
+    def on(self, core: SandboxCore) -> Campaign:
         """The campaign."""
-        return exchange.simulation.campaign(self.organization, self.campaign)
+        return core.simulation.campaign(self.organization, self.campaign)
 
 
 class ScheduleCampaign(_CampaignCommand):
@@ -61,9 +61,9 @@ class ScheduleCampaign(_CampaignCommand):
     kind: Literal["schedule"] = "schedule"
     body: dict[str, JsonValue]
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        self.on(exchange).schedule(read_schedule(self.body))
+        self.on(core).schedule(read_schedule(self.body))
 
 
 class PauseCampaign(_CampaignCommand):
@@ -71,9 +71,9 @@ class PauseCampaign(_CampaignCommand):
 
     kind: Literal["pause"] = "pause"
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        self.on(exchange).pause()
+        self.on(core).pause()
 
 
 class ResumeCampaign(_CampaignCommand):
@@ -81,9 +81,9 @@ class ResumeCampaign(_CampaignCommand):
 
     kind: Literal["resume"] = "resume"
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        self.on(exchange).resume()
+        self.on(core).resume()
 
 
 class CancelCampaign(_CampaignCommand):
@@ -91,9 +91,9 @@ class CancelCampaign(_CampaignCommand):
 
     kind: Literal["cancel"] = "cancel"
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        self.on(exchange).cancel()
+        self.on(core).cancel()
 
 
 class DeleteCampaign(_CampaignCommand):
@@ -101,9 +101,9 @@ class DeleteCampaign(_CampaignCommand):
 
     kind: Literal["delete"] = "delete"
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        self.on(exchange).delete()
+        self.on(core).delete()
 
 
 class ReanalyzeCall(_CampaignCommand):
@@ -112,12 +112,12 @@ class ReanalyzeCall(_CampaignCommand):
     kind: Literal["reanalyzeCall"] = "reanalyzeCall"
     call: int
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        desk = exchange.accounts[self.organization].desks[self.campaign]
-        desk.catch_up()
-        place = desk.call_table.analyzed_again(self.call, exchange.simulation.at)
-        self.on(exchange).reanalyze_call(*place)
+        view = core.accounts[self.organization].views[self.campaign]
+        view.catch_up()
+        place = view.call_table.analyzed_again(self.call, core.simulation.at)
+        self.on(core).reanalyze_call(*place)
 
 
 class AddCampaign(_Command):
@@ -137,9 +137,9 @@ class AddCampaign(_Command):
         with _refusing():
             self._read = read_campaign(self.block, around, self.csv)
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        simulation = exchange.simulation
+        simulation = core.simulation
         if self._read is None:
             self.read(simulation.surroundings(self.organization))
         assert self._read is not None
@@ -166,12 +166,12 @@ class ChangeOrganization(_Command):
     organization: int
     changes: dict[str, JsonValue]
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
         changes = read_shape(OrganizationChanges, self.changes)
-        changes.make(exchange.simulation.dialler(self.organization))
+        changes.make(core.simulation.dialler(self.organization))
         if changes.regenerate_api_key:
-            exchange.regenerate_key(self.organization)
+            core.regenerate_key(self.organization)
 
 
 class ScriptNumber(_Command):
@@ -181,10 +181,10 @@ class ScriptNumber(_Command):
     tel: str
     script: str | None
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
         steps = None if self.script is None else parse_script(self.script)
-        exchange.simulation.give_script(self.tel, steps)
+        core.simulation.give_script(self.tel, steps)
 
 
 class _FaultCommand(_Command):
@@ -201,9 +201,9 @@ class InjectFault(_FaultCommand):
     organization: int | None = None
     campaign: int | None = None
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        exchange.faults.add(self.order, self.organization, self.campaign)
+        core.faults.add(self.order, self.organization, self.campaign)
 
 
 class CountFaults(_FaultCommand):
@@ -214,9 +214,9 @@ class CountFaults(_FaultCommand):
     struck: int | None = None
     post: tuple[int, ...] | None = None  # a POST of the webhook; else it was a request
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        exchange.faults.count(self.met, self.struck, self.post)
+        core.faults.count(self.met, self.struck, self.post)
 
 
 class ClearFaults(_FaultCommand):
@@ -225,9 +225,9 @@ class ClearFaults(_FaultCommand):
     kind: Literal["clearFaults"] = "clearFaults"
     number: int | None = None
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        exchange.faults.clear(self.number)
+        core.faults.clear(self.number)
 
 
 class ResendWebhook(_CampaignCommand):
@@ -238,10 +238,10 @@ class ResendWebhook(_CampaignCommand):
     call: int
     result: int
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
         key = PostKey(self.organization, self.campaign, self.recipient, self.call, self.result)
-        exchange.outbox.send_again(key, exchange.webhooks.body(key))
+        core.outbox.send_again(key, core.webhooks.body(key))
 
 
 class SetSpeed(_Command):
@@ -251,9 +251,9 @@ class SetSpeed(_Command):
     concerns_calling: ClassVar[bool] = False
     speed: float | None
 
-    def carry_out(self, exchange: Exchange) -> None:
+    def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        exchange.clock.speed = self.speed
+        core.clock.speed = self.speed
 
 
 Command = Annotated[

@@ -1,4 +1,4 @@
-"""The exchange: all that a sandbox keeps, and the one way in which it changes."""
+"""The core: all that a sandbox keeps, and the one way in which it changes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pydantic import TypeAdapter
 
 from dialsim.engine.post_log import Post
 from dialsim.interface.errors import Refused
-from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.clock import VirtualClock
 from dialsim.sandbox.commands import Command, CountFaults
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, NotKept
-from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.outbox import Outbox, Parcel
-from dialsim.sandbox.sender import Courier
+from dialsim.sandbox.sender import Sender
 from dialsim.sandbox.webhooks import WebhookTable
 from dialsim.scenario.scenario import Scenario
 
@@ -29,12 +29,12 @@ _PATIENCE = 0.02  # seconds for which others wait at the most, stretches being s
 _NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
 
 
-class Exchange:
+class SandboxCore:
     """A scenario that is served: its simulation, its organizations' accounts and keys, its clock.
 
     Whatever changes it is a command, and goes through `carry_out`, or the clock, which goes through
     `work_on` and `move_to`. What that brings about in an instant is done when they return (T4), but
-    for the POSTs, which have left then and are under way with the `courier`.
+    for the POSTs, which have left then and are under way with the `sender`.
 
     With a journal nothing happens that isn't kept. A command is kept before it is carried out. What
     can't be known before, a step of the clock and what came of a POST, is kept before anything
@@ -44,7 +44,7 @@ class Exchange:
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
         """`seed` defaults to the scenario's."""
-        self.simulation = Running(scenario, seed)
+        self.simulation = LiveEngine(scenario, seed)
         world = self.simulation.log.world
         self.accounts = [Account(self.simulation, block) for block in world.organizations]
         self._regenerated = [0] * len(self.accounts)
@@ -55,7 +55,7 @@ class Exchange:
         self._settling: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
-        self.courier = Courier(scenario.service.name, self._came_back)
+        self.sender = Sender(scenario.service.name, self._came_back)
         self.clock = VirtualClock(self)
 
     @property
@@ -105,7 +105,7 @@ class Exchange:
         try:
             self.clock.close()
         finally:
-            await self.courier.close()
+            await self.sender.close()
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class Exchange:
             else:
                 self.simulation.move_to(ahead)
             self._collect()
-            if self._leaving or self.courier.busy or monotonic() > turn_ends:
+            if self._leaving or self.sender.busy or monotonic() > turn_ends:
                 self._stepped()
                 return True
         self._stepped()
@@ -190,7 +190,7 @@ class Exchange:
         """Have POSTs leave that are ready, if all that led to them is kept."""
         if self.journal is None or self.journal.error is None:
             leaving, self._leaving = self._leaving, []
-            self.courier.take(leaving)
+            self.sender.take(leaving)
 
     def _came_back(self, parcel: Parcel, response: int) -> None:
         """A POST has come to its end."""
@@ -275,15 +275,15 @@ class Exchange:
                 return account
         raise Refused(404, "ORGANIZATION_NOT_FOUND", ["Organization not found"])
 
-    def campaign(self, identifier: str) -> tuple[Account, CampaignDesk]:
+    def campaign(self, identifier: str) -> tuple[Account, CampaignView]:
         """The campaign of any organization, also one that was deleted; 404 if there is none."""
         for account in self.accounts:
-            for desk in account.desks:
-                if desk.identifier.lower() == identifier.lower():
-                    return account, desk
+            for view in account.views:
+                if view.identifier.lower() == identifier.lower():
+                    return account, view
         raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
 
-    def call(self, identifier: str) -> tuple[CampaignDesk, int]:
+    def call(self, identifier: str) -> tuple[CampaignView, int]:
         """The campaign and position of a call of any organization; 404 if there is none."""
         for account in self.accounts:
             if (found := account.call(identifier)) is not None:

@@ -12,7 +12,7 @@ from dialsim.scenario.added_campaign import Surroundings
 from dialsim.scenario.scripts import Script
 
 
-class Running(Simulation):
+class LiveEngine(Simulation):
     """The live engine as the sandbox drives it; instants are ms since the Unix epoch, UTC."""
 
     @property

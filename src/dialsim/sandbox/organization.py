@@ -20,10 +20,10 @@ from dialsim.engine.identity import agent_id, organization_id
 from dialsim.engine.world import OrganizationBlock
 from dialsim.interface.model import given
 from dialsim.interface.payload import agent_part
-from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.http.answers import Combined
 from dialsim.sandbox.id_index import IdIndex
-from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.scenario.fields import Limit, Switch, Url
 
 PREFIX = "sim_"
@@ -121,31 +121,31 @@ _CAMPAIGN_SHIFT = 32  # a place is a campaign's position and a recipient or call
 class Account:
     """One organization's agents, campaigns, recipients and calls, found by their ids."""
 
-    def __init__(self, simulation: Running, block: OrganizationBlock) -> None:
+    def __init__(self, simulation: LiveEngine, block: OrganizationBlock) -> None:
         self.block = block
         seed = simulation.log.world.seed
         self.identifier = block.settings.id or organization_id(seed, block.position)
-        self._desks: list[CampaignDesk] = []
+        self._views: list[CampaignView] = []
         self._simulation = simulation
-        self._by_campaign_id: dict[str, CampaignDesk] = {}
+        self._by_campaign_id: dict[str, CampaignView] = {}
         self._recipients = IdIndex()
         self._recipients_listed = 0
         self._calls = IdIndex()
         self._calls_listed: list[int] = []
 
     @property
-    def desks(self) -> list[CampaignDesk]:
-        """The desks of all campaigns there are by now, in the order of the scenario."""
-        self._open_desks()
-        return self._desks
+    def views(self) -> list[CampaignView]:
+        """The views of all campaigns there are by now, in the order of the scenario."""
+        self._open_views()
+        return self._views
 
-    def _open_desks(self) -> None:
-        for position in range(len(self._desks), len(self.block.campaigns)):
+    def _open_views(self) -> None:
+        for position in range(len(self._views), len(self.block.campaigns)):
             campaign = self._simulation.campaign(self.block.position, position)
-            desk = CampaignDesk(self._simulation.log, campaign)
-            self._desks.append(desk)
+            view = CampaignView(self._simulation.log, campaign)
+            self._views.append(view)
             self._calls_listed.append(0)
-            self._by_campaign_id[desk.identifier.lower()] = desk
+            self._by_campaign_id[view.identifier.lower()] = view
 
     @cached_property
     def agents(self) -> bytes:
@@ -159,26 +159,26 @@ class Account:
         ]
         return b"[%b]" % b",".join(reversed(parts))  # F4: the last in the file first
 
-    def campaign(self, identifier: str) -> CampaignDesk | None:
+    def campaign(self, identifier: str) -> CampaignView | None:
         """The campaign of an id; None if there is none, or it was deleted (C8)."""
-        self._open_desks()
-        desk = self._by_campaign_id.get(identifier.lower())
-        return None if desk is None or desk.campaign.deleted else desk
+        self._open_views()
+        view = self._by_campaign_id.get(identifier.lower())
+        return None if view is None or view.campaign.deleted else view
 
-    def recipient(self, identifier: str) -> tuple[CampaignDesk, int] | None:
+    def recipient(self, identifier: str) -> tuple[CampaignView, int] | None:
         """The campaign and number of a recipient; None for one not listed any more (C8, D3)."""
         found = self.uploaded(identifier)
         if found is None or found[0].campaign.deleted or not found[0].is_listed(found[1]):
             return None
         return found
 
-    def uploaded(self, identifier: str) -> tuple[CampaignDesk, int] | None:
+    def uploaded(self, identifier: str) -> tuple[CampaignView, int] | None:
         """The campaign and number of whoever was uploaded at any time."""
         self._list_recipients()
         place = self._recipients.find(identifier)
         return None if place is None else self._at(place)
 
-    def call(self, identifier: str) -> tuple[CampaignDesk, int] | None:
+    def call(self, identifier: str) -> tuple[CampaignView, int] | None:
         """The campaign and position of a call, of a deleted campaign too (C8)."""
         place = self._calls.find(identifier)
         if place is None:
@@ -186,23 +186,23 @@ class Account:
             place = self._calls.find(identifier)
         return None if place is None else self._at(place)
 
-    def _at(self, place: int) -> tuple[CampaignDesk, int]:
+    def _at(self, place: int) -> tuple[CampaignView, int]:
         campaign, number = divmod(place, 1 << _CAMPAIGN_SHIFT)
-        return self._desks[campaign], number
+        return self._views[campaign], number
 
     def _list_recipients(self) -> None:
         """Index the recipients of campaigns that have come since the last time."""
-        for position in range(self._recipients_listed, len(self.desks)):
-            desk = self._desks[position]
-            everybody = np.arange(desk.campaign.block.people.count, dtype=np.int64)
+        for position in range(self._recipients_listed, len(self.views)):
+            view = self._views[position]
+            everybody = np.arange(view.campaign.block.people.count, dtype=np.int64)
             places = everybody | position << _CAMPAIGN_SHIFT
-            self._recipients.add(desk.recipient_ids(everybody), places)
-        self._recipients_listed = len(self.desks)
+            self._recipients.add(view.recipient_ids(everybody), places)
+        self._recipients_listed = len(self.views)
 
     def _list_calls(self) -> None:
         """Index the calls that have been created since the last time."""
-        for position, desk in enumerate(self.desks):
-            desk.catch_up()
-            new = np.arange(self._calls_listed[position], desk.calls, dtype=np.int64)
-            self._calls.add(desk.call_ids(new), new | position << _CAMPAIGN_SHIFT)
-            self._calls_listed[position] = desk.calls
+        for position, view in enumerate(self.views):
+            view.catch_up()
+            new = np.arange(self._calls_listed[position], view.calls, dtype=np.int64)
+            self._calls.add(view.call_ids(new), new | position << _CAMPAIGN_SHIFT)
+            self._calls_listed[position] = view.calls

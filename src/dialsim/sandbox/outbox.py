@@ -22,10 +22,10 @@ from dialsim.engine.post_log import Post, PostKey, PostLog, PostRows
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.payload import TIMED_OUT, TIMEOUT_MS, WAITS_MS, accepted
-from dialsim.results.run_view import Reading
-from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.results.run_view import RunView
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.faults import WebhookFault
-from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
 from dialsim.webhooks.bodies import Bodies
 from dialsim.webhooks.deliveries import has_url, urls
@@ -58,7 +58,7 @@ def unfinished(trace: Trace, log: PostLog) -> Iterator[Unfinished]:
     """The results that were due by the end of a trace, and what the log says was not the last."""
     if all(change.url is None for change in trace.urls):
         return
-    for place, stream in Reading(trace).streams.items():
+    for place, stream in RunView(trace).streams.items():
         yield from _of_campaign(trace, place, stream, log.rows(*place))
 
 
@@ -126,18 +126,18 @@ class Mailing:
     Calls are told apart by their position in the campaign's call book.
     """
 
-    def __init__(self, trace: Trace, desk: CampaignDesk, dialler: Dialler) -> None:
-        self.desk = desk
+    def __init__(self, trace: Trace, view: CampaignView, dialler: Dialler) -> None:
+        self.view = view
         self._trace = trace
         self._dialler = dialler
-        self._bodies = Bodies(trace, desk.campaign.block, desk.persons)
+        self._bodies = Bodies(trace, view.campaign.block, view.persons)
         self._ends_seen = 0
         self._reanalyses_seen = 0
         self._rows_of_reanalyses = 0
 
     def has_news(self) -> bool:
         """Whether any result may have been promised since the last time."""
-        book = self.desk.book
+        book = self.view.book
         return (
             book.ends > self._ends_seen
             or len(self._trace.reanalyses) > self._rows_of_reanalyses
@@ -146,8 +146,8 @@ class Mailing:
 
     def news(self) -> Promises:
         """What has been promised since the last time: by calls that ended, and by re-analyses."""
-        self.desk.catch_up()
-        book, results = self.desk.book, self.desk.results
+        self.view.catch_up()
+        book, results = self.view.book, self.view.results
         ended = book.ended(self._ends_seen)
         first = results.firsts(ended)
         notices = first[first.ready_at != NEVER]
@@ -166,8 +166,8 @@ class Mailing:
 
         A later re-analysis may have taken one back: a fallback doesn't overwrite a good result.
         """
-        self.desk.catch_up()
-        results = self.desk.results
+        self.view.catch_up()
+        results = self.view.results
         first = results.firsts(np.array([c for c, number in promised if not number], np.int64))
         repeats = [(results.again(call), number) for call, number in promised if number]
         again = (notices[notices.result == number] for notices, number in repeats)
@@ -175,30 +175,30 @@ class Mailing:
 
     def key(self, call: int, result: int) -> PostKey:
         """The key of a result."""
-        block, entry = self.desk.campaign.block, self.desk.book[call]
+        block, entry = self.view.campaign.block, self.view.book[call]
         return PostKey(block.organization, block.position, entry.recipient, entry.number, result)
 
     def call(self, key: PostKey) -> int:
         """The position of the call of a key."""
-        return int(self.desk.book.find(np.array([key.recipient]), np.array([key.call]))[0])
+        return int(self.view.book.find(np.array([key.recipient]), np.array([key.call]))[0])
 
     def bodies(self, notices: Notices, at: int) -> list[bytes]:
         """The bodies of results whose first POSTs leave now, at the end of an instant (W4)."""
         return self._bodies.of(
-            notices, self.desk.book.facts(notices.call), self._shown(notices, at)
+            notices, self.view.book.facts(notices.call), self._shown(notices, at)
         )
 
     def _shown(self, notices: Notices, at: int) -> Shown:
         """What the payloads show of recipients and campaign: the state of now."""
-        desk, book = self.desk, self.desk.book
+        view, book = self.view, self.view.book
         who = book.column("recipient", notices.call)
         newest = book.newest[who].astype(np.int64)
         return Shown(
             call_attempt=book.attempts[who],
-            latest_call_status=desk.results.standing(newest, at).status,
+            latest_call_status=view.results.standing(newest, at).status,
             setting=np.zeros(len(notices), dtype=np.int64),
-            expired=desk.flags(book.column("ended_at", notices.call), at),
-            settings=[Setting(at, desk.campaign.status, self._dialler.limit)],
+            expired=view.flags(book.column("ended_at", notices.call), at),
+            settings=[Setting(at, view.campaign.status, self._dialler.limit)],
         )
 
 
@@ -254,7 +254,7 @@ class Outbox:
     to the log.
     """
 
-    def __init__(self, simulation: Running, accounts: Sequence[Account]) -> None:
+    def __init__(self, simulation: LiveEngine, accounts: Sequence[Account]) -> None:
         self.happened = 0
         self.changes = 0
         self.log = simulation.log.posts = PostLog()
@@ -376,8 +376,8 @@ class Outbox:
         `overdue`: also what was due before now, or is now.
         """
         simulation, mailings = self._simulation, self._mailings[organization]
-        for desk in self._accounts[organization].desks[len(mailings) :]:
-            mailings.append(Mailing(simulation.log, desk, simulation.dialler(organization)))
+        for view in self._accounts[organization].views[len(mailings) :]:
+            mailings.append(Mailing(simulation.log, view, simulation.dialler(organization)))
         for mailing in mailings:
             if mailing.has_news():
                 self._enter(organization, mailing, overdue)
@@ -385,7 +385,7 @@ class Outbox:
     def _enter(self, organization: int, mailing: Mailing, overdue: bool) -> None:
         """Put what is due later, or now, among the entries. What was due earlier was kept (W6)."""
         now, trace = self._simulation.at, self._simulation.log
-        campaign = mailing.desk.campaign.block.position
+        campaign = mailing.view.campaign.block.position
         notices, changes = mailing.news()
         wanted = notices.sent_at > now
         if overdue and not wanted.all():

@@ -19,7 +19,7 @@ from dialsim.sandbox.http.answers import success
 from dialsim.sandbox.tables import PAGE_SIZE, PageNumber, count_pages
 
 if TYPE_CHECKING:
-    from dialsim.sandbox.campaign_view import CampaignDesk
+    from dialsim.sandbox.campaign_view import CampaignView
 
 
 Column = list[bytes] | bytes
@@ -93,8 +93,8 @@ _MOST_AHEAD = 64  # pages rendered at once: for each a tenth of the work of one 
 class RecipientPages:
     """The answers to requests for pages of one campaign's list; who asks has caught up."""
 
-    def __init__(self, desk: CampaignDesk) -> None:
-        self._desk = desk
+    def __init__(self, view: CampaignView) -> None:
+        self._view = view
         self._kept = KeptAnswers(_MOST_PAGES)
 
     def answer(self, page: PageNumber, at: int) -> bytes:
@@ -106,7 +106,7 @@ class RecipientPages:
         return self._render(page.place, self._count(page.place, at), at) if kept is None else kept
 
     def _version(self, place: int) -> Version | None:
-        return self._desk.list_version(place * PAGE_SIZE, (place + 1) * PAGE_SIZE)
+        return self._view.list_version(place * PAGE_SIZE, (place + 1) * PAGE_SIZE)
 
     def _count(self, place: int, at: int) -> int:
         """How many pages to render from one on, up to known ones: the more were read before it.
@@ -125,8 +125,8 @@ class RecipientPages:
 
     def _render(self, first: int, count: int, at: int) -> bytes:
         """Render some pages and keep them; the first of them."""
-        who = self._desk.newest_first(first * PAGE_SIZE, (first + count) * PAGE_SIZE)
-        texts = self._desk.recipients(who, at)
+        who = self._view.newest_first(first * PAGE_SIZE, (first + count) * PAGE_SIZE)
+        texts = self._view.recipients(who, at)
         until = np.minimum.reduceat(texts.until, range(0, len(who), PAGE_SIZE)).tolist()
         pages = [
             self._envelope(b"%d" % number, rows)
@@ -139,7 +139,7 @@ class RecipientPages:
         return pages[0]
 
     def _envelope(self, number: bytes, rows: list[bytes]) -> bytes:
-        total = self._desk.total_recipients
+        total = self._view.total_recipients
         head = b'{"totalRecipients":%d,"totalPages":%d,"page":%b,"recipients":['
         counts = total, count_pages(total), number
         return success("Get Campaign recipients successfully", head % counts, *rows, b"]}")

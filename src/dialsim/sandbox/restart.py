@@ -17,7 +17,7 @@ from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.client.clock import ControlClient, RemoteClock
 from dialsim.sandbox.client.faults import RemoteFaults
 from dialsim.sandbox.commands import Command
-from dialsim.sandbox.core import POST, Exchange
+from dialsim.sandbox.core import POST, SandboxCore
 from dialsim.sandbox.http.server import ServerThread, address, listening
 from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, Subject
 from dialsim.scenario.loading import files_of, loads
@@ -26,14 +26,14 @@ from dialsim.scenario.scenario import Scenario
 _COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
 
 
-def begin(path: Path, scenario: Scenario, seed: int | None = None) -> Exchange:
+def begin(path: Path, scenario: Scenario, seed: int | None = None) -> SandboxCore:
     """A new sandbox that keeps a journal in a file, which must not be there yet."""
-    exchange = Exchange(scenario, seed)
-    exchange.journal = Journal.create(path, _subject(exchange))
-    return exchange
+    core = SandboxCore(scenario, seed)
+    core.journal = Journal.create(path, _subject(core))
+    return core
 
 
-def resume(path: Path) -> Exchange:
+def resume(path: Path) -> SandboxCore:
     """The sandbox that a journal is of, as it stood when the last entry was kept.
 
     It goes on with the journal. Raises JournalError for a journal that can't be used, among them
@@ -41,16 +41,16 @@ def resume(path: Path) -> Exchange:
     """
     journal = Journal.reopen(path)
     try:
-        exchange, refused = _replay(journal)
-        exchange.outbox.restore()
+        core, refused = _replay(journal)
+        core.outbox.restore()
         if refused:
-            journal.take_back(exchange.step())
+            journal.take_back(core.step())
         journal.settle()
     except BaseException:
         journal.close()
         raise
-    exchange.journal = journal
-    return exchange
+    core.journal = journal
+    return core
 
 
 def read(path: Path) -> Result:
@@ -77,8 +77,8 @@ def check_same(path: Path, scenario: Scenario, seed: int | None) -> None:
         )
 
 
-def _subject(exchange: Exchange) -> Subject:
-    scenario = exchange.scenario
+def _subject(core: SandboxCore) -> Subject:
+    scenario = core.scenario
     origin = scenario.origin
     if origin is None:
         raise DialsimError("only scenarios from dialsim.load or dialsim.loads can have a journal")
@@ -86,7 +86,7 @@ def _subject(exchange: Exchange) -> Subject:
         text=origin.text,
         name=origin.name,
         overrides=origin.overrides,
-        seed=exchange.simulation.log.world.seed,
+        seed=core.simulation.log.world.seed,
         digest=scenario.digest,
         files=files_of(scenario),
     )
@@ -101,44 +101,44 @@ def _scenario(path: Path, subject: Subject) -> Scenario:
     return scenario
 
 
-def _replay(journal: Journal) -> tuple[Exchange, bool]:
+def _replay(journal: Journal) -> tuple[SandboxCore, bool]:
     """The sandbox as the entries tell; whether the last one is a command that was refused.
 
     A command is kept before it is carried out, and a sandbox may be killed before it has removed
     one that was refused. Anywhere else what is in the journal was carried out.
     """
     subject = journal.subject
-    exchange = Exchange(_scenario(journal.path, subject), subject.seed)
-    at = exchange.simulation.at
+    core = SandboxCore(_scenario(journal.path, subject), subject.seed)
+    at = core.simulation.at
     refused: JournalError | None = None
     for number, entry in enumerate(journal.entries(), 1):
         if refused is not None:
             raise refused
         at = entry.at
         try:
-            _carry_out(exchange, entry)
+            _carry_out(core, entry)
         except (DialsimError, ValidationError) as error:
             if not (isinstance(error, Refused) and journal.has_log):
                 raise _other_state(journal, number) from error
             refused = _other_state(journal, number)  # unless it is the last entry
-        if entry.kind is Kind.STEP and entry.body != b"%d" % exchange.simulation.log.size():
+        if entry.kind is Kind.STEP and entry.body != b"%d" % core.simulation.log.size():
             raise _other_state(journal, number)
-    exchange.simulation.move_to(at)
-    return exchange, refused is not None
+    core.simulation.move_to(at)
+    return core, refused is not None
 
 
-def _carry_out(exchange: Exchange, entry: Entry) -> None:
-    simulation = exchange.simulation
+def _carry_out(core: SandboxCore, entry: Entry) -> None:
+    simulation = core.simulation
     if entry.at < simulation.at:
         raise DialsimError("an entry lies before the one before it")
     if entry.kind is Kind.POSTS:  # changes nothing of the calls: they need not be up to date
         post = POST.validate_json(entry.body)
-        exchange.outbox.recorded(post)
-        exchange.faults.ended(post)
+        core.outbox.recorded(post)
+        core.faults.ended(post)
         return
     simulation.move_to(entry.at)
     if entry.kind is Kind.COMMAND:
-        exchange.repeat(_COMMAND.validate_json(entry.body))
+        core.repeat(_COMMAND.validate_json(entry.body))
 
 
 def _other_state(journal: Journal, number: int) -> JournalError:
@@ -156,8 +156,8 @@ class Session:
         listener = listening("127.0.0.1", port)
         try:
             self.url = address(listener)
-            self._exchange = Exchange(with_public_url(scenario, self.url), seed)
-            self._thread = ServerThread(self._exchange, listener)
+            self._core = SandboxCore(with_public_url(scenario, self.url), seed)
+            self._thread = ServerThread(self._core, listener)
             self._thread.start()
         except BaseException:
             listener.close()
@@ -169,21 +169,21 @@ class Session:
     @property
     def at(self) -> int:
         """The virtual instant (ms)."""
-        return self._exchange.simulation.at
+        return self._core.simulation.at
 
     @property
     def api_keys(self) -> dict[str, str]:
         """The API key of every organization, by its name."""
         return {
-            account.block.name: self._exchange.api_key(account.block.position)
-            for account in self._exchange.accounts
+            account.block.name: self._core.api_key(account.block.position)
+            for account in self._core.accounts
         }
 
     def snapshot(self) -> Trace:
         """What has happened so far, for keeps."""
 
         def take() -> Trace:
-            return self._exchange.simulation.trace.snapshot()
+            return self._core.simulation.trace.snapshot()
 
         return self._thread.ask(take)
 

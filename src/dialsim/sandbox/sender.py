@@ -1,4 +1,4 @@
-"""The courier: makes the POSTs of the webhook over HTTP (interface, section 6.2)."""
+"""The sender: makes the POSTs of the webhook over HTTP (interface, section 6.2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Others wait their turn, and their time begins when they leave.
 _LONGEST_IDLE = 1  # seconds: a receiver hardly closes a connection that was used just now
 
 
-class Courier:
+class Sender:
     """Takes parcels to their URLs.
 
     What comes of a POST is told to `report(parcel, response)`: an HTTP status, or a code of

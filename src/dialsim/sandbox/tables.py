@@ -34,7 +34,7 @@ from dialsim.sandbox.calls import (
 from dialsim.webhooks.stream import Verdict
 
 if TYPE_CHECKING:
-    from dialsim.sandbox.campaign_view import CampaignDesk
+    from dialsim.sandbox.campaign_view import CampaignView
 
 
 PAGE_SIZE = 100
@@ -108,11 +108,11 @@ class CallTable:
     """Rows are made when they are asked for, from what is known by now of each call."""
 
     def __init__(
-        self, desk: CampaignDesk, trace: Trace, book: CallBook, results: CallResults
+        self, view: CampaignView, trace: Trace, book: CallBook, results: CallResults
     ) -> None:
-        self._desk = desk
+        self._view = view
         self._trace = trace
-        self._block = desk.campaign.block
+        self._block = view.campaign.block
         self._book = book
         self._results = results
 
@@ -139,11 +139,11 @@ class CallTable:
 
     def rows(self, calls: NDArray[np.int64], at: int) -> list[CallRow]:
         """Some calls as they stand at an instant (ms) from now on."""
-        desk, who = self._desk, self._book.column("recipient", calls)
+        view, who = self._view, self._book.column("recipient", calls)
         names = zip(
-            desk.recipient_ids(who).tolist(),
-            desk.call_ids(calls).tolist(),
-            desk.session_ids(calls).tolist(),
+            view.recipient_ids(who).tolist(),
+            view.call_ids(calls).tolist(),
+            view.session_ids(calls).tolist(),
             strict=True,
         )
         statuses = self._results.standing(calls, at).status.tolist()

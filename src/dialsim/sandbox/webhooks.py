@@ -15,9 +15,9 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.results.timeline import Position
-from dialsim.sandbox.live_engine import Running
+from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox
 from dialsim.webhooks.deliveries import urls
 from dialsim.webhooks.messages import moments
@@ -85,7 +85,7 @@ class WebhookTable:
     happened since it was last asked for.
     """
 
-    def __init__(self, simulation: Running, outbox: Outbox) -> None:
+    def __init__(self, simulation: LiveEngine, outbox: Outbox) -> None:
         self._simulation = simulation
         self._outbox = outbox
         self._kept: _List | None = None
@@ -179,7 +179,7 @@ class WebhookTable:
         log = self._simulation.log
         state = (self._simulation.at, log.turn, log.size(), self._outbox.changes)
         if self._kept is None or self._kept.state != state:
-            reading = Reading(self._simulation.trace)
+            reading = RunView(self._simulation.trace)
             self._kept = _List(state, [*reading.streams], reading.stream)
         return self._kept
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
 from dialsim.interface.errors import DialsimError
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.results.timeline import Position
 from dialsim.testing.bench import Traced, trace_of
 from dialsim.testing.sketch import at, stamp
@@ -158,7 +158,7 @@ def trace_text(run: Traced) -> str:
 
 
 def _blocks(trace: Trace) -> Iterator[Block]:
-    reading = Reading(trace)
+    reading = RunView(trace)
     for organization in trace.world.organizations:
         limits = (
             (row.at, f"maxConcurrentCalls {row.limit}")
@@ -198,7 +198,7 @@ def _end(trace: Trace, position: Position) -> Iterator[str]:
         yield "  stalled: nothing can ever happen again"
 
 
-def _people(reading: Reading, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _people(reading: RunView, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The lines of each recipient who has a call, in upload order."""
     ledger = reading.ledgers[position]
     shown = _shown(reading, position, ledger.rows)
@@ -221,7 +221,7 @@ def _change(rows: CallRows, row: int) -> str:
     return f"call {rows.call[row]}  {status:<19}  {change.cause}"
 
 
-def _shown(reading: Reading, position: Position, rows: CallRows) -> dict[int, str]:
+def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, str]:
     """By row of a dial: the number and the voice that it showed (P3, P4)."""
     log, world = reading.trace.calls[position[0]][position[1]], reading.world
     dials = (row for row, kind in enumerate(rows.kind.tolist()) if kind == DIALLED)

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.results.story import sequences, tell
 from dialsim.testing.bench import Traced, trace_of
 
@@ -29,7 +29,7 @@ def assert_sequence(
     if unknown:
         statuses = ", ".join(CallStatus)
         raise DialsimError(f"{' and '.join(unknown)}: no status of a call; there are: {statuses}")
-    reading = Reading(trace_of(run))
+    reading = RunView(trace_of(run))
     story = tell(reading, recipient, campaign)  # raises if there is no such recipient
     life = reading.find(campaign)
     found = sequences(reading)[life.organization, life.name, recipient].split()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.calls import NEVER, Ledger
+from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.trace import CALL_SHIFT, RECIPIENT_SHIFT
 from dialsim.engine.world import CampaignBlock, World
@@ -201,12 +201,12 @@ class Analyses:
     found: NDArray[np.uint16]
 
 
-def talked(ledger: Ledger) -> NDArray[np.int64]:
+def talked(ledger: Calls) -> NDArray[np.int64]:
     """The calls of a campaign that were answered and have ended, as indexes into the ledger."""
     return np.flatnonzero((ledger.started_at != NEVER) & (ledger.ended_at != NEVER))
 
 
-def conversations(ledger: Ledger, calls: NDArray[np.int64]) -> Conversations:
+def conversations(ledger: Calls, calls: NDArray[np.int64]) -> Conversations:
     """The columns that analyses depend on, of some calls that were answered and have ended."""
     return Conversations(
         call=calls,

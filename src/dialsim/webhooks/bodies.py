@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, TO_STATUS, Ledger
+from dialsim.engine.calls import CALL_STATUSES, NEVER, TO_STATUS, Calls
 from dialsim.engine.identity import agent_id, call_ids, session_ids
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import CampaignBlock
@@ -202,7 +202,7 @@ _BOOLEANS = (b"false", b"true")
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What payloads say of calls that have ended, a row per payload; as in `Ledger`."""
+    """What payloads say of calls that have ended, a row per payload; as in `Calls`."""
 
     recipient: NDArray[np.int32]
     call: NDArray[np.int32]
@@ -211,7 +211,7 @@ class CallFacts:
     ended_at: NDArray[np.int64]
 
     @classmethod
-    def of(cls, ledger: Ledger, calls: NDArray[np.int64]) -> Self:
+    def of(cls, ledger: Calls, calls: NDArray[np.int64]) -> Self:
         """Those of some calls of a ledger."""
         return cls(
             recipient=ledger.recipient[calls],

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.calls import NEVER, Ledger
+from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Purpose
 from dialsim.engine.post_log import PostLog
 from dialsim.engine.trace import Trace
@@ -78,7 +78,7 @@ class Posts:
 class Receiving:
     """The receiver of one campaign's notices."""
 
-    def __init__(self, trace: Trace, ledger: Ledger, notices: Notices) -> None:
+    def __init__(self, trace: Trace, ledger: Calls, notices: Notices) -> None:
         self._trace = trace
         self._ledger = ledger
         self._notices = notices

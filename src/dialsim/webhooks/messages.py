@@ -19,7 +19,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ENDS, NEVER, TIMES_OUT, Ledger
+from dialsim.engine.calls import ENDS, NEVER, TIMES_OUT, Calls
 from dialsim.engine.chance import Purpose
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, CallRows, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
@@ -40,7 +40,7 @@ def moments(
     return summed
 
 
-def row_moments(trace: Trace, ledger: Ledger) -> NDArray[np.int64]:
+def row_moments(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
     """The moment of each row of a ledger, those that analyses added included."""
     if not trace.turn:
         return ledger.rows.at
@@ -52,7 +52,7 @@ def row_moments(trace: Trace, ledger: Ledger) -> NDArray[np.int64]:
     return moment
 
 
-def change_moments(trace: Trace, ledger: Ledger) -> NDArray[np.int64]:
+def change_moments(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
     """The moment of each call's last change."""
     if not trace.turn:
         return ledger.changed_at
@@ -61,7 +61,7 @@ def change_moments(trace: Trace, ledger: Ledger) -> NDArray[np.int64]:
     return moment
 
 
-def with_analyses(ledger: Ledger, analyses: Analyses, until: int) -> Ledger:
+def with_analyses(ledger: Calls, analyses: Analyses, until: int) -> Calls:
     """The ledger with the rows of failed analyses and late results up to `until` (ms) (A4)."""
     failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= until))
     if not len(failed):
@@ -167,7 +167,7 @@ def horizon(trace: Trace) -> int:
 class Owing:
     """What the calls of one campaign owe the receiver; `analyses` are the first of each call."""
 
-    def __init__(self, trace: Trace, ledger: Ledger, analyses: Analyses) -> None:
+    def __init__(self, trace: Trace, ledger: Calls, analyses: Analyses) -> None:
         self._trace = trace
         self._ledger = ledger
         self._analyses = analyses

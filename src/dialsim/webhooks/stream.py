@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, Ledger
+from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
 from dialsim.webhooks import bodies
@@ -33,7 +33,7 @@ class CampaignStream:
     `owed` are all results that are there at the end, `notices` those of them that are sent by then.
     """
 
-    def __init__(self, trace: Trace, ledger: Ledger, analyses: Analyses) -> None:
+    def __init__(self, trace: Trace, ledger: Calls, analyses: Analyses) -> None:
         self.ledger = ledger
         self.analyses = analyses
         self._trace = trace

@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ENDS, NEVER, TO_STATUS, Ledger
+from dialsim.engine.calls import ENDS, NEVER, TO_STATUS, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.masks import MASKED_NAME, mask_agent_params, mask_tel
 from dialsim.interface.payload import data_expired
@@ -152,7 +152,7 @@ DATA_EXPIRED = tuple(
 """The three flags as JSON, by their bits."""
 
 
-def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
+def shown(trace: Trace, ledger: Calls, notices: Notices) -> Shown:
     """The state of things at the moment at which each notice is sent."""
     sent = moments(trace, notices.sent_at, notices.turn)
     newest = _newest_call(ledger, notices)
@@ -168,7 +168,7 @@ def shown(trace: Trace, ledger: Ledger, notices: Notices) -> Shown:
     )
 
 
-def settings(trace: Trace, ledger: Ledger) -> list[Setting]:
+def settings(trace: Trace, ledger: Calls) -> list[Setting]:
     """Every state of the campaign's settings that a payload can show, by moment."""
     organization, campaign = ledger.organization, ledger.campaign
     statuses = [
@@ -187,7 +187,7 @@ def settings(trace: Trace, ledger: Ledger) -> list[Setting]:
     return [*states.values()]
 
 
-def deleted(trace: Trace, ledger: Ledger) -> int:
+def deleted(trace: Trace, ledger: Calls) -> int:
     """The moment at which the campaign was deleted (C8); FOREVER if it was not."""
     place = ledger.organization, ledger.campaign
     return next(
@@ -200,7 +200,7 @@ def deleted(trace: Trace, ledger: Ledger) -> int:
     )
 
 
-def _newest_call(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
+def _newest_call(ledger: Calls, notices: Notices) -> NDArray[np.int64]:
     """The recipient's newest call at each notice's instant, an index into the ledger.
 
     No command makes a call of a person who has one, or ends one on its own instant (P1).
@@ -215,7 +215,7 @@ def _newest_call(ledger: Ledger, notices: Notices) -> NDArray[np.int64]:
     return newest
 
 
-def _counted_before(ledger: Ledger) -> NDArray[np.int64]:
+def _counted_before(ledger: Calls) -> NDArray[np.int64]:
     """How many of the recipient's calls before each call count as attempts (P5)."""
     running = np.concatenate(([0], np.cumsum(ledger.counted, dtype=np.int64)))
     here: NDArray[np.int64] = running[:-1] - running[ledger.first[ledger.recipient]]
@@ -223,7 +223,7 @@ def _counted_before(ledger: Ledger) -> NDArray[np.int64]:
 
 
 def _status(
-    trace: Trace, ledger: Ledger, calls: NDArray[np.int64], sent: NDArray[np.int64]
+    trace: Trace, ledger: Calls, calls: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """The status of calls at moments, each of which is not before the call's creation."""
     status = ledger.status[calls]
@@ -234,7 +234,7 @@ def _status(
 
 
 def _status_then(
-    trace: Trace, ledger: Ledger, calls: NDArray[np.int64], sent: NDArray[np.int64]
+    trace: Trace, ledger: Calls, calls: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """The status of calls at moments before their last change, from the rows of the log."""
     changed = row_moments(trace, ledger)
@@ -251,7 +251,7 @@ def _status_then(
 
 
 def _expired(
-    trace: Trace, ledger: Ledger, notices: Notices, sent: NDArray[np.int64]
+    trace: Trace, ledger: Calls, notices: Notices, sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """The three flags of each notice's call when it is sent."""
     organization = trace.world.organizations[ledger.organization]

@@ -15,7 +15,7 @@ from tests.sandbox.asking import NOW, WORLD, Client
 import dialsim
 from dialsim.interface.instants import format_instant
 from dialsim.sandbox.commands import PauseCampaign
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.person import find_people
 from dialsim.sandbox.page.routes import LiveStreams
 from dialsim.sandbox.page.rows import KINDS, SHARES, Board, latest_webhooks
@@ -30,10 +30,10 @@ NASTY = "<script>alert('x')</script>&\"'"
 
 
 def client_of(scenario: Any, to: str | None = None) -> Client:
-    exchange = Exchange(scenario)
+    core = SandboxCore(scenario)
     if to is not None:
-        exchange.simulation.advance(to=to)
-    return Client(exchange)
+        core.simulation.advance(to=to)
+    return Client(core)
 
 
 def ask(client: Client, path: str, method: str = "GET", form: str | None = None) -> httpx.Response:
@@ -130,10 +130,10 @@ def test_c4_c5_c6_buttons_are_commands_and_say_why_they_are_refused(client: Clie
 
 
 def test_the_clock_is_moved_by_forms_as_it_is_by_json(client: Client) -> None:
-    start = client.exchange.simulation.at
+    start = client.core.simulation.at
     moved = ask(client, f"{OWN}/clock", "POST", "by=1h")
     assert (moved.status_code, _text(moved)) == (200, "It is Mon 5 Jan 2026 12:00:00 now.")
-    assert client.exchange.simulation.at == start + 3_600_000
+    assert client.core.simulation.at == start + 3_600_000
     refused = ask(client, f"{OWN}/clock", "POST", "until=%3Cb%3E")
     assert (refused.status_code, _text(refused)) == (400, "until must be nextEvent or idle")
     assert ask(client, f"{OWN}/clock", "POST", "by=60d").status_code == 400
@@ -194,7 +194,7 @@ def test_the_webhooks_listed_are_the_last_of_all_that_the_control_plane_lists(
     client: Client,
 ) -> None:
     everything = client.ask("GET", "/_dialsim/webhooks", HOME).json()["webhooks"]
-    lines = latest_webhooks(client.exchange, View())
+    lines = latest_webhooks(client.core, View())
     assert [(format_instant(line.at), line.fate) for line in lines] == [
         (row["at"], row["status"]) for row in reversed(everything)
     ]
@@ -241,7 +241,7 @@ def test_whatever_the_form_offers_is_a_fault_that_can_be_had(client: Client, kin
     for share in SHARES:
         form = urlencode({"kind": kind, "next": "3", "share": share, "organization": "Acme"})
         assert ask(client, f"{OWN}/faults", "POST", form).status_code == 200
-    assert len([*client.exchange.faults]) == len(SHARES)
+    assert len([*client.core.faults]) == len(SHARES)
 
 
 def test_a_fault_that_makes_no_sense_is_refused_in_words(client: Client) -> None:
@@ -257,9 +257,9 @@ def test_a_fault_that_makes_no_sense_is_refused_in_words(client: Client) -> None
 def test_one_person_is_found_by_number_recipient_or_call_and_their_story_told(
     client: Client,
 ) -> None:
-    _, desk = client.exchange.campaign(RUNNING)
-    desk.catch_up()
-    call = json.loads(desk.call(1, client.exchange.simulation.at))["id"]
+    _, campaign_view = client.core.campaign(RUNNING)
+    campaign_view.catch_up()
+    call = json.loads(campaign_view.call(1, client.core.simulation.at))["id"]
     for text in ("081-000 0005", "eeeeeeee-0000-4000-8000-000000000302", call):
         answer = ask(client, f"/_dialsim/?status=BUSY&find={text}")
         assert answer.status_code == 303, text
@@ -285,23 +285,23 @@ def test_d1_who_is_masked_is_shown_masked_everywhere_and_not_found_by_number() -
         assert "0810000004" not in shown
         assert "สมชาย" not in shown
     assert "personal data removed" in ask(client, "/_dialsim/?person=0.2.0").text
-    assert Place(0, 2, 0) not in find_people(client.exchange, "0810000004")
+    assert Place(0, 2, 0) not in find_people(client.core, "0810000004")
 
 
 # -- live ------------------------------------------------------------------------------------------
 
 
 def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
-    exchange = Exchange(dialsim.load(WORLD))
-    clock = exchange.clock
-    streams = LiveStreams(Sections(exchange))
+    core = SandboxCore(dialsim.load(WORLD))
+    clock = core.clock
+    streams = LiveStreams(Sections(core))
 
     async def scene() -> tuple[list[str], list[str]]:
         events = streams.events(View())
         first = [await anext(events) for _ in range(9)]
         await clock.advance_by(250)  # nothing happens, but it is later
         second = [await anext(events)]
-        exchange.carry_out(PauseCampaign(organization=0, campaign=2))
+        core.carry_out(PauseCampaign(organization=0, campaign=2))
         second.append(await anext(events))
         return [*map(_name, first)], [*map(_name, second)]
 
@@ -315,8 +315,8 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
 
 
 def test_an_event_of_several_lines_is_one_message() -> None:
-    exchange = Exchange(dialsim.load(WORLD))
-    sections = Sections(exchange)
+    core = SandboxCore(dialsim.load(WORLD))
+    sections = Sections(core)
 
     async def first_event() -> bytes:
         events = LiveStreams(sections).events(View())
@@ -331,9 +331,9 @@ def test_an_event_of_several_lines_is_one_message() -> None:
 
 
 def test_tabs_that_look_at_the_same_share_the_work_until_something_happens() -> None:
-    exchange = Exchange(dialsim.load(WORLD))
-    clock = exchange.clock
-    sections = Sections(exchange)
+    core = SandboxCore(dialsim.load(WORLD))
+    clock = core.clock
+    sections = Sections(core)
     before = sections.render(View())
     assert sections.render(View()).keys() == before.keys()
     asyncio.run(clock.advance_by(3_600_000))
@@ -352,17 +352,17 @@ def test_many_campaigns_come_by_the_page() -> None:
 
 
 def test_progress_adds_up_to_the_people_of_each_campaign_at_any_time() -> None:
-    exchange = Exchange(dialsim.load(WORLD))
-    board = Board(exchange)
+    core = SandboxCore(dialsim.load(WORLD))
+    board = Board(core)
     for _ in range(12):
         board.catch_up()
-        for account in exchange.accounts:
-            for desk in account.desks:
-                progress = board.progress(desk)
+        for account in core.accounts:
+            for campaign_view in account.views:
+                progress = board.progress(campaign_view)
                 parts = (progress.reached, progress.unreached, progress.under_way, progress.waiting)
-                assert sum(parts) == progress.people == desk.total_recipients
+                assert sum(parts) == progress.people == campaign_view.total_recipients
                 assert min(*parts, progress.queued) >= 0
-        exchange.simulation.advance(hours=1)
+        core.simulation.advance(hours=1)
 
 
 def _text(answer: httpx.Response) -> str:

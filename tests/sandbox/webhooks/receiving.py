@@ -10,15 +10,15 @@ import httpx
 from tests.sandbox.serving import served
 
 from dialsim.interface.instants import parse_instant
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
 
 class Steered:
     """A sandbox that is served, and its control plane."""
 
-    def __init__(self, exchange: Exchange, url: str) -> None:
-        self.exchange = exchange
+    def __init__(self, core: SandboxCore, url: str) -> None:
+        self.core = core
         self.url = url
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
@@ -54,7 +54,7 @@ class Steered:
 def sending(sketch: Sketch, url: str | None, timeout: float = 10.0) -> Iterator[Steered]:
     """A sandbox whose results go to a URL; `timeout` stands for the ten seconds."""
     scenario = sketch if url is None else sketch.having(webhook={"url": url})
-    exchange = Exchange(scenario.scenario())
-    exchange.courier.timeout = timeout
-    with served(exchange) as sandbox:
-        yield Steered(exchange, sandbox.url)
+    core = SandboxCore(scenario.scenario())
+    core.sender.timeout = timeout
+    with served(core) as sandbox:
+        yield Steered(core, sandbox.url)

@@ -12,7 +12,7 @@ import pytest
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT
 from dialsim.results.result import Result
 from dialsim.sandbox.outbox import Parcel
-from dialsim.sandbox.sender import Courier
+from dialsim.sandbox.sender import Sender
 
 
 class Line(NamedTuple):
@@ -43,11 +43,11 @@ class NoNetwork:
         self.bodies: list[bytes] = []
         rng = random.Random(seed)
 
-        async def post(_courier: Courier, parcel: Parcel) -> int:
+        async def post(_sender: Sender, parcel: Parcel) -> int:
             self.bodies.append(parcel.body)
             await asyncio.sleep(0)
             if rng.random() < success:
                 return rng.choice((200, 201, 202, 204, 299))
             return rng.choice((301, 404, 500, TIMED_OUT, REFUSED, BROKEN))
 
-        monkeypatch.setattr(Courier, "_post", post)
+        monkeypatch.setattr(Sender, "_post", post)

@@ -27,7 +27,7 @@ from dialsim.sandbox.commands import (
     ResumeCampaign,
     ScheduleCampaign,
 )
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.testing.receiver import Answer, Receiver
 from results.test_stream import troubled
 
@@ -41,10 +41,10 @@ def seeds(first: int) -> list[Any]:
     return [*range(first, first + 20), *slow]
 
 
-async def to_its_end(exchange: Exchange) -> None:
+async def to_its_end(core: SandboxCore) -> None:
     """On to clock.end, else until nothing is left to happen."""
-    end = exchange.simulation.end
-    await (exchange.clock.advance_to_idle() if end is None else exchange.clock.advance_to(end))
+    end = core.simulation.end
+    await (core.clock.advance_to_idle() if end is None else core.clock.advance_to(end))
 
 
 @pytest.mark.parametrize("seed", seeds(0))
@@ -53,9 +53,9 @@ def test_w4_what_is_sent_and_kept_is_what_a_run_of_the_scenario_writes(
     seed: int, success: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = dialsim.loads(json.dumps(troubled(seed)))
-    exchange, network = Exchange(scenario), NoNetwork(monkeypatch, seed, success)
-    asyncio.run(to_its_end(exchange))
-    told = lines(Result(exchange.simulation.trace))
+    core, network = SandboxCore(scenario), NoNetwork(monkeypatch, seed, success)
+    asyncio.run(to_its_end(core))
+    told = lines(Result(core.simulation.trace))
     written = lines(dialsim.run(scenario))
     sent = [line.body for line in told if line.attempt != b"null"]
     assert Counter(sent) == Counter(network.bodies)
@@ -89,26 +89,26 @@ def test_w4_what_a_receiver_gets_over_http_is_what_a_run_writes(
     assert got == Counter(line.body for line in told)
 
 
-def command(exchange: Exchange, rng: random.Random) -> Command:
+def command(core: SandboxCore, rng: random.Random) -> Command:
     """Something that somebody may do, allowed or not."""
-    account = rng.choice([one for one in exchange.accounts if one.desks])
-    desk = rng.choice(account.desks)
-    desk.catch_up()
-    if desk.calls and rng.random() < 0.4:
-        return ReanalyzeCall(**desk.place, call=rng.randrange(desk.calls))
+    account = rng.choice([one for one in core.accounts if one.views])
+    view = rng.choice(account.views)
+    view.catch_up()
+    if view.calls and rng.random() < 0.4:
+        return ReanalyzeCall(**view.place, call=rng.randrange(view.calls))
     if rng.random() < 0.3:
         url = rng.choice((None, URL, f"{URL}other"))
         changes = rng.choice(({"webhookUrl": url}, {"maxConcurrentCalls": rng.randrange(4)}))
         return ChangeOrganization(organization=account.block.position, changes=changes)
     if rng.random() < 0.2:
         body = {"startDateTime": "2026-01-05T02:00:00Z", "maxAttempts": 2, "retryInterval": 300_000}
-        return ScheduleCampaign(**desk.place, body=body)
+        return ScheduleCampaign(**view.place, body=body)
     often, seldom = (
         (PauseCampaign, ResumeCampaign, ResumeCampaign),
         (CancelCampaign, DeleteCampaign),
     )
     kind = rng.choice(seldom if rng.random() < 0.05 else often)
-    return kind(**desk.place)
+    return kind(**view.place)
 
 
 @pytest.mark.parametrize("seed", seeds(100))
@@ -116,7 +116,7 @@ def test_t4_whatever_is_commanded_meanwhile_the_trace_tells_later_what_was_sent(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = random.Random(seed)
-    exchange = Exchange(dialsim.loads(json.dumps(troubled(seed))))
+    core = SandboxCore(dialsim.loads(json.dumps(troubled(seed))))
     network, before = NoNetwork(monkeypatch, seed, 0.6), list[Line]()
 
     async def scene() -> None:
@@ -124,24 +124,24 @@ def test_t4_whatever_is_commanded_meanwhile_the_trace_tells_later_what_was_sent(
         for _ in range(40):
             with suppress(Refused):
                 await (
-                    exchange.clock.advance_to_next_event()
+                    core.clock.advance_to_next_event()
                     if rng.random() < 0.5
-                    else exchange.clock.advance_by(
+                    else core.clock.advance_by(
                         rng.choice((0, 700, 20_000, 20_000, 300_000, 1_000_000))
                     )
                 )
             for _ in range(rng.randrange(4)):
                 with suppress(Refused):
-                    exchange.carry_out(command(exchange, rng))
-            await exchange.courier.settled()
-            told = lines(Result(exchange.simulation.trace.snapshot()))
+                    core.carry_out(command(core, rng))
+            await core.sender.settled()
+            told = lines(Result(core.simulation.trace.snapshot()))
             assert told[: len(before)] == before
             before = told
-        await exchange.close()
+        await core.close()
 
     asyncio.run(scene())
     sent = [line.body for line in before if line.attempt != b"null"]
     assert Counter(sent) == Counter(network.bodies)
-    listed = exchange.webhooks.rows(np.arange(len(before)))
+    listed = core.webhooks.rows(np.arange(len(before)))
     assert [row.body for row in listed] == [json.loads(line.body) for line in before]
     assert all(line.response != b"null" for line in before if line.attempt != b"null")

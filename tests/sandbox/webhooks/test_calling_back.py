@@ -82,8 +82,8 @@ def handling(deed: Callable[[dict[str, Any]], object]) -> Answer:
 def test_t4_what_a_receiver_commands_happens_at_that_very_instant() -> None:
     states: list[dict[str, Any]] = []
     with Receiver() as receiver, sending(FOUR, receiver.url) as sandbox:
-        campaign = sandbox.exchange.accounts[0].desks[0].identifier
-        headers = {"X-API-Key": sandbox.exchange.api_key(0)}
+        campaign = sandbox.core.accounts[0].views[0].identifier
+        headers = {"X-API-Key": sandbox.core.api_key(0)}
 
         def pause(_payload: dict[str, Any]) -> None:
             path = f"{sandbox.url}/api/campaign/{campaign}/pause"
@@ -97,7 +97,7 @@ def test_t4_what_a_receiver_commands_happens_at_that_very_instant() -> None:
         assert (state["now"], state["status"]) == (row["at"], "advancing")
         assert row["body"]["payload"]["campaign"]["status"] == "RUNNING"
         assert len(receiver.requests) == 1  # nobody was called after the pause
-        change = sandbox.exchange.simulation.log.campaigns[-1]
+        change = sandbox.core.simulation.log.campaigns[-1]
         assert (change.cause, change.at) == ("pause", parse_instant(row["at"]))
 
 

@@ -16,7 +16,7 @@ from tests.sandbox.webhooks.sending import lines
 
 import dialsim
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
 
 HOME = {"X-API-Key": "sim_0123456789abcdef0123456789abcdef"}
@@ -80,8 +80,8 @@ def receiver() -> Iterator[ReceiverProcess]:
 class Sandbox:
     """A sandbox on a port, whose POSTs time out sooner than after ten seconds of real time."""
 
-    def __init__(self, exchange: Exchange, url: str) -> None:
-        self.exchange = exchange
+    def __init__(self, core: SandboxCore, url: str) -> None:
+        self.core = core
         self.url = url
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
@@ -95,7 +95,7 @@ class Sandbox:
     @property
     def posts(self) -> list[tuple[int, int, int]]:
         """Number, instant (ms since clock.start) and response of each POST."""
-        log, start = self.exchange.simulation.log.posts, self.exchange.scenario.clock.start
+        log, start = self.core.simulation.log.posts, self.core.scenario.clock.start
         assert log is not None
         posts = map(log.row, range(len(log)))
         return [(post.number, post.at - start, post.response) for post in posts]
@@ -103,10 +103,10 @@ class Sandbox:
 
 @contextmanager
 def sandbox(people: str, url: str, timeout: float = TIMEOUT) -> Iterator[Sandbox]:
-    exchange = Exchange(dialsim.loads(SCENARIO.format(people=people, url=url)))
-    exchange.courier.timeout = timeout
-    with served(exchange) as server:
-        yield Sandbox(exchange, server.url)
+    core = SandboxCore(dialsim.loads(SCENARIO.format(people=people, url=url)))
+    core.sender.timeout = timeout
+    with served(core) as server:
+        yield Sandbox(core, server.url)
 
 
 def test_w2_a_post_has_the_services_headers_and_the_body_that_a_run_writes(
@@ -201,7 +201,7 @@ def test_w2_a_reply_just_in_time_is_one_and_a_later_one_takes_10_virtual_seconds
 @pytest.mark.slow
 def test_w2_the_limit_is_ten_seconds_of_real_time(receiver: ReceiverProcess) -> None:
     receiver.answer({"delay": 9.5}, {"delay": 10.5})
-    with sandbox(TWO, receiver.url, timeout=Exchange(SMALL).courier.timeout) as box:
+    with sandbox(TWO, receiver.url, timeout=SandboxCore(SMALL).sender.timeout) as box:
         box.advance(until="idle")
         assert sorted(response for *_, response in box.posts) == [TIMED_OUT, 200, 200]
 

@@ -31,12 +31,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import Ledger
+from dialsim.engine.calls import Calls
 from dialsim.interface.errors import DialsimError
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.results.thai_time import THAI, date_text, thai
 from dialsim.results.time_use import SlotUse, StepFunction
-from dialsim.results.timeline import CampaignLife, Position, Spans, union
+from dialsim.results.timeline import CampaignTimeline, Position, Spans, union
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -428,12 +428,12 @@ class Scope:
     `start` and `end` (ms) reach from the first startAt to the last finish, or the end of the run.
     """
 
-    reading: Reading
-    lives: tuple[CampaignLife, ...]
+    reading: RunView
+    lives: tuple[CampaignTimeline, ...]
     name: str
 
     @classmethod
-    def of_campaign(cls, reading: Reading, campaign: str | None) -> Scope:
+    def of_campaign(cls, reading: RunView, campaign: str | None) -> Scope:
         """One campaign by its name, or the whole run. Raises DialsimError if there is no such."""
         if campaign is None:
             return cls(reading, tuple(reading.lives.values()), "")
@@ -441,7 +441,7 @@ class Scope:
         return cls(reading, (life,), life.name)
 
     @classmethod
-    def of_organization(cls, reading: Reading, organization: str | None) -> Scope:
+    def of_organization(cls, reading: RunView, organization: str | None) -> Scope:
         """One organization by its name, or the whole run. Raises DialsimError if not there."""
         if organization is None:
             return cls(reading, tuple(reading.lives.values()), "")
@@ -458,7 +458,7 @@ class Scope:
         return tuple(life.position for life in self.lives)
 
     @property
-    def ledgers(self) -> list[Ledger]:
+    def ledgers(self) -> list[Calls]:
         """The calls of each campaign."""
         return [self.reading.ledgers[position] for position in self.positions]
 

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, TIMES_OUT, Ledger
+from dialsim.engine.calls import NEVER, TIMES_OUT, Calls
 from dialsim.engine.trace import ENDED
 from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET
 from dialsim.interface.status import CallStatus
@@ -226,7 +226,7 @@ def _width(length: int) -> int:
     return int(cut[1] - cut[0])
 
 
-def _calls(ledger: Ledger) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _calls(ledger: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """When each call is counted, and as what; one that was never dialled nor timed out is not."""
     timed_out = TIMES_OUT[ledger.last_kind]
     known = [ledger.last_kind == ENDED[status] for status in _STATUSES]

@@ -24,9 +24,9 @@ from dialsim.results.plots.drawing import (
     key,
     note,
 )
-from dialsim.results.run_view import Reading
+from dialsim.results.run_view import RunView
 from dialsim.results.thai_time import date_text, duration_text, thai
-from dialsim.results.timeline import CampaignLife
+from dialsim.results.timeline import CampaignTimeline
 
 COLORS = {"in the queue": ORANGE, "dialling": GREY, "ringing": SKY, "talking": GREEN}
 _PHASES = {Phase.DIALLING: "dialling", Phase.RINGING: "ringing", Phase.TALKING: "talking"}
@@ -58,7 +58,7 @@ class CallStory:
         return self.end if self.dialled_at is None else self.dialled_at
 
 
-def call_stories(reading: Reading, life: CampaignLife, recipient: int) -> list[CallStory]:
+def call_stories(reading: RunView, life: CampaignTimeline, recipient: int) -> list[CallStory]:
     """The calls of a recipient (position from 0). Raises DialsimError if there is none such."""
     if not 0 <= recipient < life.people:
         raise DialsimError(f"campaign {life.full_name} has no recipient {recipient}")
@@ -99,7 +99,7 @@ def _state(kind: int) -> str | None:
     return names.get(change.to_status)
 
 
-def draw_story(reading: Reading, recipient: int, campaign: str | None, ax: Axes | None) -> Axes:
+def draw_story(reading: RunView, recipient: int, campaign: str | None, ax: Axes | None) -> Axes:
     """A row per call: waiting in the queue left of the dial, ringing and talking right of it.
 
     Waits too long for the scale are cut off at the left, and their length is written there.

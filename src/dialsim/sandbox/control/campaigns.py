@@ -25,7 +25,7 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel, is_uuid
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.commands import (
     AddCampaign,
     CancelCampaign,
@@ -35,7 +35,7 @@ from dialsim.sandbox.commands import (
 )
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import MOST_BYTES, route
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import (
     JSON,
     bare,
@@ -52,13 +52,13 @@ from dialsim.sandbox.organization import Account
 from dialsim.sandbox.tables import CallRow, PageNumber, TransitionRow, count_pages, read_page, shown
 
 
-def organization_of(named: object, exchange: Exchange) -> Account:
+def organization_of(named: object, core: SandboxCore) -> Account:
     """Unlike in a path, an organization that isn't there is a mistake in the request."""
-    known = [account.block.name for account in exchange.accounts]
+    known = [account.block.name for account in core.accounts]
     if not isinstance(named, str):
         raise invalid(f"organization must be the id or the name of one: {', '.join(known)}")
     try:
-        return exchange.organization(named)
+        return core.organization(named)
     except Refused:
         text = f'organization "{named}" is not known; known here: {", ".join(known)}'
         raise invalid(text) from None
@@ -67,7 +67,7 @@ def organization_of(named: object, exchange: Exchange) -> Account:
 _CSV = "text/csv"
 
 
-async def read_upload(request: Request, exchange: Exchange) -> AddCampaign:
+async def read_upload(request: Request, core: SandboxCore) -> AddCampaign:
     """What is to be added, by the organization that the request names.
 
     A JSON body is the campaign's block as in a scenario file, and `organization`. Beside a CSV all
@@ -82,8 +82,8 @@ async def read_upload(request: Request, exchange: Exchange) -> AddCampaign:
         if not isinstance(body, dict):
             raise invalid("body must be an object")
         block = body
-    account = organization_of(block.pop("organization", None), exchange)
-    block["agent"] = _agent_name(block.get("agent"), account, exchange)
+    account = organization_of(block.pop("organization", None), core)
+    block["agent"] = _agent_name(block.get("agent"), account, core)
     return AddCampaign(organization=account.block.position, block=block, csv=csv)
 
 
@@ -97,9 +97,9 @@ def _from_query(request: Request) -> dict[str, Any]:
     return block
 
 
-def _agent_name(named: object, account: Account, exchange: Exchange) -> object:
+def _agent_name(named: object, account: Account, core: SandboxCore) -> object:
     """The name of an agent that is named by its id; anything else is left to the checks."""
-    seed, position = exchange.simulation.log.world.seed, account.block.position
+    seed, position = core.simulation.log.world.seed, account.block.position
     for number, agent in enumerate(account.block.settings.agents):
         identifier = agent.id or agent_id(seed, position, number)
         if isinstance(named, str) and identifier.lower() == named.lower():
@@ -120,26 +120,26 @@ class CampaignState(WireModel):
     total_recipients: int
 
     @classmethod
-    def of(cls, account: Account, desk: CampaignDesk) -> CampaignState:
+    def of(cls, account: Account, view: CampaignView) -> CampaignState:
         """The state of a campaign of an account."""
-        campaign = desk.campaign
+        campaign = view.campaign
         return cls(
-            id=desk.identifier,
+            id=view.identifier,
             organization=account.block.name,
             name=campaign.block.name,
             agent=campaign.block.agent.name,
             status=campaign.status,
             deleted=campaign.deleted,
-            created_at=format_instant(desk.created_at),
-            total_recipients=desk.total_recipients,
+            created_at=format_instant(view.created_at),
+            total_recipients=view.total_recipients,
         )
 
 
 class CampaignEndpoints:
     """Reads and steers campaigns of all organizations, also those that were deleted."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
@@ -160,42 +160,42 @@ class CampaignEndpoints:
     async def _list(self, _request: Request) -> Response:
         return bare(
             [
-                CampaignState.of(account, desk)
-                for account in self._exchange.accounts
-                for desk in account.desks
+                CampaignState.of(account, view)
+                for account in self._core.accounts
+                for view in account.views
             ]
         )
 
     async def _create(self, request: Request) -> Response:
-        command = await read_upload(request, self._exchange)
-        around = self._exchange.simulation.surroundings(command.organization)
+        command = await read_upload(request, self._core)
+        around = self._core.simulation.surroundings(command.organization)
         await asyncio.to_thread(command.read, around)  # meanwhile others are answered
-        self._exchange.carry_out(command)
-        account = self._exchange.accounts[command.organization]
-        return bare(CampaignState.of(account, account.desks[-1]), 201)
+        self._core.carry_out(command)
+        account = self._core.accounts[command.organization]
+        return bare(CampaignState.of(account, account.views[-1]), 201)
 
     async def _show(self, request: Request) -> Response:
         return bare(CampaignState.of(*self._find(request)))
 
     async def _delete(self, request: Request) -> Response:
-        account, desk = self._find(request)
-        self._exchange.carry_out(DeleteCampaign(**desk.place))
-        return bare(CampaignState.of(account, desk))
+        account, view = self._find(request)
+        self._core.carry_out(DeleteCampaign(**view.place))
+        return bare(CampaignState.of(account, view))
 
     async def _resume(self, request: Request) -> Response:
-        account, desk = self._find(request)
-        self._exchange.carry_out(ResumeCampaign(**desk.place))
-        return bare(CampaignState.of(account, desk))
+        account, view = self._find(request)
+        self._core.carry_out(ResumeCampaign(**view.place))
+        return bare(CampaignState.of(account, view))
 
     async def _cancel(self, request: Request) -> Response:
-        account, desk = self._find(request)
-        self._exchange.carry_out(CancelCampaign(**desk.place))
-        return bare(CampaignState.of(account, desk))
+        account, view = self._find(request)
+        self._core.carry_out(CancelCampaign(**view.place))
+        return bare(CampaignState.of(account, view))
 
-    def _find(self, request: Request) -> tuple[Account, CampaignDesk]:
+    def _find(self, request: Request) -> tuple[Account, CampaignView]:
         identifier = request.path_params["id"]
         require_uuid("id", identifier)
-        return self._exchange.campaign(identifier)
+        return self._core.campaign(identifier)
 
 
 class Wanted(WireModel):
@@ -234,8 +234,8 @@ class TransitionPage(Page):
 class CallEndpoints:
     """Reads the calls of campaigns of all organizations, also of those that were deleted."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
@@ -247,45 +247,45 @@ class CallEndpoints:
         ]
 
     async def _calls(self, request: Request) -> Response:
-        account, desk, wanted, page = self._read(request)
-        table, at = desk.call_table, self._exchange.simulation.at
+        account, view, wanted, page = self._read(request)
+        table, at = view.call_table, self._core.simulation.at
         if _is_whole(wanted):
             total = len(table)
             calls = np.arange(*page.rows.indices(total))
         else:
-            found = table.find(at, wanted.status, _recipients(account, desk, wanted))
+            found = table.find(at, wanted.status, _recipients(account, view, wanted))
             total, calls = len(found), found[page.rows]
         return bare(CallPage(**_head(page, total), calls=table.rows(calls, at)))
 
     async def _transitions(self, request: Request) -> Response:
-        account, desk, wanted, page = self._read(request)
-        table, at = desk.transition_table, self._exchange.simulation.at
+        account, view, wanted, page = self._read(request)
+        table, at = view.transition_table, self._core.simulation.at
         if _is_whole(wanted):
             total = table.count(at)
             start, stop, _ = page.rows.indices(total)
             rows = shown(table.rows(start, stop, at))
         else:
-            found = table.find(at, wanted.status, _recipients(account, desk, wanted))
+            found = table.find(at, wanted.status, _recipients(account, view, wanted))
             total, rows = len(found), shown(found[page.rows])
         return bare(TransitionPage(**_head(page, total), transitions=rows))
 
     async def _reanalyze(self, request: Request) -> Response:
         identifier = request.path_params["id"]
         require_uuid("id", identifier)
-        desk, call = self._exchange.call(identifier)
-        self._exchange.carry_out(ReanalyzeCall(**desk.place, call=call))
-        [row] = desk.call_table.rows(np.array([call]), self._exchange.simulation.at)
+        view, call = self._core.call(identifier)
+        self._core.carry_out(ReanalyzeCall(**view.place, call=call))
+        [row] = view.call_table.rows(np.array([call]), self._core.simulation.at)
         return bare(row)
 
-    def _read(self, request: Request) -> tuple[Account, CampaignDesk, Wanted, PageNumber]:
+    def _read(self, request: Request) -> tuple[Account, CampaignView, Wanted, PageNumber]:
         """The campaign, caught up with, and what is wanted of it."""
         identifier = request.path_params["id"]
         require_uuid("id", identifier)
         wanted = read_shape(Wanted, query_of(request))
         page = read_page(wanted.page)
-        account, desk = self._exchange.campaign(identifier)
-        desk.catch_up()
-        return account, desk, wanted, page
+        account, view = self._core.campaign(identifier)
+        view.catch_up()
+        return account, view, wanted, page
 
 
 def _is_whole(wanted: Wanted) -> bool:
@@ -296,21 +296,21 @@ def _head(page: PageNumber, total: int) -> dict[str, int]:
     return {"total": total, "total_pages": count_pages(total), "page": page.place + 1}
 
 
-def _recipients(account: Account, desk: CampaignDesk, wanted: Wanted) -> NDArray[np.int64] | None:
+def _recipients(account: Account, view: CampaignView, wanted: Wanted) -> NDArray[np.int64] | None:
     """The recipients that are wanted; None if all are."""
     chosen: NDArray[np.int64] | None = None
     if wanted.recipient is not None:
-        chosen = np.array(_recipient(account, desk, wanted.recipient), dtype=np.int64)
+        chosen = np.array(_recipient(account, view, wanted.recipient), dtype=np.int64)
     if wanted.tel is not None:
-        having = desk.who_has(wanted.tel)
+        having = view.who_has(wanted.tel)
         chosen = having if chosen is None else np.intersect1d(chosen, having)
     return chosen
 
 
-def _recipient(account: Account, desk: CampaignDesk, named: str) -> list[int]:
+def _recipient(account: Account, view: CampaignView, named: str) -> list[int]:
     if is_uuid(named):
         found = account.uploaded(named)
-        return [found[1]] if found is not None and found[0] is desk else []
+        return [found[1]] if found is not None and found[0] is view else []
     if not named.isascii() or not named.isdecimal() or len(named) > 9:
         raise invalid("recipient must be a recipient's id, or a position in the list from 0")
     return [int(named)]

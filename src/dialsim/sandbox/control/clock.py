@@ -15,7 +15,7 @@ from dialsim.interface.model import InstantText, WireModel, given
 from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import MOST_BYTES, route
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import Combined, bare, read_json, read_shape
 from dialsim.scenario.fields import Number
 from dialsim.scenario.units import Duration, Instant
@@ -35,16 +35,16 @@ class ClockState(WireModel):
     )
 
     @classmethod
-    def of(cls, exchange: Exchange) -> ClockState:
+    def of(cls, core: SandboxCore) -> ClockState:
         """The state of the clock of a sandbox."""
-        clock, ahead = exchange.clock, exchange.next_event_at()
+        clock, ahead = core.clock, core.next_event_at()
         return cls(
-            now=format_instant(exchange.at),
+            now=format_instant(core.at),
             mode="manual" if clock.speed is None else "running",
             speed=clock.speed,
             next_event_at=None if ahead is None else format_instant(ahead),
             status="ready" if clock.speed is None and not clock.advancing else "advancing",
-            held_by_journal=None if exchange.journal is None else exchange.journal.error,
+            held_by_journal=None if core.journal is None else core.journal.error,
         )
 
 
@@ -113,9 +113,9 @@ class Mode(Combined):
 class ClockEndpoints:
     """Reads and moves the clock, and sets how it goes."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        self._clock = exchange.clock
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
+        self._clock = core.clock
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
@@ -125,7 +125,7 @@ class ClockEndpoints:
         ]
 
     async def _show(self, _request: Request) -> Response:
-        return bare(ClockState.of(self._exchange))
+        return bare(ClockState.of(self._core))
 
     async def _set(self, request: Request) -> Response:
         read_shape(Mode, await read_json(request, MOST_BYTES)).carry_out(self._clock)
@@ -134,4 +134,4 @@ class ClockEndpoints:
     async def _advance(self, request: Request) -> Response:
         move = read_shape(Move, await read_json(request, MOST_BYTES))
         arrived = await move.carry_out(self._clock)
-        return bare(AdvancedClock(**dict(ClockState.of(self._exchange)), stopped=not arrived))
+        return bare(AdvancedClock(**dict(ClockState.of(self._core)), stopped=not arrived))

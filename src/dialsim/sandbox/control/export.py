@@ -27,7 +27,7 @@ from dialsim.report.writing import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import route
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import query_of, read_shape
 from dialsim.scenario.masked_keys import with_masked_keys
 
@@ -89,8 +89,8 @@ class WantedExport(WireModel):
 class ExportEndpoint:
     """Packs the run as it stands when it is asked for; the server answers others meanwhile."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
         self._packing = asyncio.Lock()
 
     def routes(self) -> list[BaseRoute]:
@@ -100,7 +100,7 @@ class ExportEndpoint:
     async def _export(self, request: Request) -> Response:
 
         wanted = read_shape(WantedExport, query_of(request))
-        trace = self._exchange.simulation.trace.snapshot()
+        trace = self._core.simulation.trace.snapshot()
         async with self._packing:  # one after the other: each takes a processor and memory
             packed = await asyncio.to_thread(pack, trace, wanted.api_keys == "true")
         headers = {

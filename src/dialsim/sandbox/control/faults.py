@@ -13,7 +13,7 @@ from dialsim.sandbox.commands import ClearFaults, InjectFault
 from dialsim.sandbox.control.campaigns import organization_of
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import MOST_BYTES, route
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder, InjectedFault
 from dialsim.sandbox.http.answers import bare, invalid, read_json, read_shape
 
@@ -41,20 +41,20 @@ class FaultState(WireModel):
         )
 
 
-def read_fault(body: object, exchange: Exchange) -> InjectFault:
+def read_fault(body: object, core: SandboxCore) -> InjectFault:
     """What is asked for, whom it strikes being known; raises Refused where that makes no sense."""
     order = read_shape(FaultOrder, body)
     unknown: list[str] = []
     organization = campaign = owner = None
     if order.organization is not None:
         try:
-            organization = organization_of(order.organization, exchange).block.position
+            organization = organization_of(order.organization, core).block.position
         except Refused as refused:
             unknown += refused.errors
     if order.campaign is not None:
         try:
-            owner, desk = exchange.campaign(order.campaign)
-            campaign = desk.place["campaign"]
+            owner, view = core.campaign(order.campaign)
+            campaign = view.place["campaign"]
         except Refused:
             unknown.append(f'campaign "{order.campaign}" is not the id of one')
     if unknown:
@@ -66,18 +66,18 @@ def read_fault(body: object, exchange: Exchange) -> InjectFault:
     return InjectFault(order=order, organization=organization, campaign=campaign)
 
 
-def find_fault(request: Request, exchange: Exchange) -> InjectedFault:
+def find_fault(request: Request, core: SandboxCore) -> InjectedFault:
     """The fault whose id stands in the path; 404 if there is none."""
     number = request.path_params["id"]
     known = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
-    return exchange.faults.find(int(number) if known else 0)
+    return core.faults.find(int(number) if known else 0)
 
 
 class FaultEndpoints:
     """Takes orders for faults, lists and clears them."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
@@ -88,21 +88,21 @@ class FaultEndpoints:
         ]
 
     async def _list(self, _request: Request) -> Response:
-        return bare([FaultState.of(fault) for fault in self._exchange.faults])
+        return bare([FaultState.of(fault) for fault in self._core.faults])
 
     async def _add(self, request: Request) -> Response:
-        self._exchange.carry_out(read_fault(await read_json(request, MOST_BYTES), self._exchange))
-        return bare(FaultState.of(self._exchange.faults.newest()), 201)
+        self._core.carry_out(read_fault(await read_json(request, MOST_BYTES), self._core))
+        return bare(FaultState.of(self._core.faults.newest()), 201)
 
     async def _show(self, request: Request) -> Response:
-        return bare(FaultState.of(find_fault(request, self._exchange)))
+        return bare(FaultState.of(find_fault(request, self._core)))
 
     async def _clear(self, request: Request) -> Response:
-        fault = find_fault(request, self._exchange)
-        self._exchange.carry_out(ClearFaults(number=fault.number))
+        fault = find_fault(request, self._core)
+        self._core.carry_out(ClearFaults(number=fault.number))
         return bare(FaultState.of(fault))
 
     async def _clear_all(self, _request: Request) -> Response:
-        cleared = [FaultState.of(fault) for fault in self._exchange.faults]
-        self._exchange.carry_out(ClearFaults())
+        cleared = [FaultState.of(fault) for fault in self._core.faults]
+        self._core.carry_out(ClearFaults())
         return bare(cleared)

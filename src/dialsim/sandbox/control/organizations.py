@@ -14,7 +14,7 @@ from dialsim.interface.model import UuidText, WireModel
 from dialsim.sandbox.commands import ChangeOrganization, ScriptNumber
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import MOST_BYTES, route
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import bare, read_json, read_shape
 from dialsim.sandbox.organization import Account, OrganizationChanges
 from dialsim.scenario.fields import Phone
@@ -44,8 +44,8 @@ class ChangedOrganization(OrganizationState):
 class OrganizationEndpoints:
     """Reads and changes organizations, each found by its id or its name."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
@@ -59,25 +59,25 @@ class OrganizationEndpoints:
         ]
 
     async def _list(self, _request: Request) -> Response:
-        return bare([self._state(account) for account in self._exchange.accounts])
+        return bare([self._state(account) for account in self._core.accounts])
 
     async def _show(self, request: Request) -> Response:
-        return bare(self._state(self._exchange.organization(request.path_params["id"])))
+        return bare(self._state(self._core.organization(request.path_params["id"])))
 
     async def _change(self, request: Request) -> Response:
-        account = self._exchange.organization(request.path_params["id"])
+        account = self._core.organization(request.path_params["id"])
         body = await read_json(request, MOST_BYTES)
         changes = read_shape(OrganizationChanges, body)
         assert isinstance(body, dict)  # anything else was refused
         position = account.block.position
-        self._exchange.carry_out(ChangeOrganization(organization=position, changes=body))
-        key = self._exchange.api_key(position) if changes.regenerate_api_key else None
+        self._core.carry_out(ChangeOrganization(organization=position, changes=body))
+        key = self._core.api_key(position) if changes.regenerate_api_key else None
         return bare(ChangedOrganization(**self._state(account).model_dump(), api_key=key))
 
     def _state(self, account: Account) -> OrganizationState:
         position = account.block.position
-        dialler = self._exchange.simulation.dialler(position)
-        changes = self._exchange.simulation.log.urls
+        dialler = self._core.simulation.dialler(position)
+        changes = self._core.simulation.log.urls
         return OrganizationState(
             id=account.identifier,
             name=account.block.name,
@@ -102,19 +102,19 @@ class ScriptedNumber(WireModel):
 class PeopleEndpoints:
     """Gives numbers their scripts, and lists what is left of them."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
         return [route(f"{PREFIX}/people", body=["post"], get=self._list, post=self._script)]
 
     async def _list(self, _request: Request) -> Response:
-        scripts = self._exchange.simulation.scripts
+        scripts = self._core.simulation.scripts
         return bare([ScriptedNumber(tel=tel, script=scripts[tel]) for tel in sorted(scripts)])
 
     async def _script(self, request: Request) -> Response:
         asked = read_shape(ScriptedNumber, await read_json(request, MOST_BYTES))
-        self._exchange.carry_out(ScriptNumber(tel=asked.tel, script=asked.script))
-        left = self._exchange.simulation.scripts.get(asked.tel)
+        self._core.carry_out(ScriptNumber(tel=asked.tel, script=asked.script))
+        left = self._core.simulation.scripts.get(asked.tel)
         return bare(ScriptedNumber(tel=asked.tel, script=left))

@@ -10,18 +10,18 @@ from dialsim.sandbox.control.export import ExportEndpoint
 from dialsim.sandbox.control.faults import FaultEndpoints
 from dialsim.sandbox.control.organizations import OrganizationEndpoints, PeopleEndpoints
 from dialsim.sandbox.control.webhooks import WebhookEndpoints
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 
 
-def control_routes(exchange: Exchange) -> list[BaseRoute]:
+def control_routes(core: SandboxCore) -> list[BaseRoute]:
     """The routes of the control plane; success is plain JSON, errors have the error envelope."""
     return [
-        *ClockEndpoints(exchange).routes(),
-        *CampaignEndpoints(exchange).routes(),
-        *CallEndpoints(exchange).routes(),
-        *OrganizationEndpoints(exchange).routes(),
-        *WebhookEndpoints(exchange).routes(),
-        *ExportEndpoint(exchange).routes(),
-        *PeopleEndpoints(exchange).routes(),
-        *FaultEndpoints(exchange).routes(),
+        *ClockEndpoints(core).routes(),
+        *CampaignEndpoints(core).routes(),
+        *CallEndpoints(core).routes(),
+        *OrganizationEndpoints(core).routes(),
+        *WebhookEndpoints(core).routes(),
+        *ExportEndpoint(core).routes(),
+        *PeopleEndpoints(core).routes(),
+        *FaultEndpoints(core).routes(),
     ]

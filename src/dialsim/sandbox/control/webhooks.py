@@ -19,7 +19,7 @@ from dialsim.sandbox.commands import ResendWebhook
 from dialsim.sandbox.control.campaigns import Page
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import route
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import bare, query_of, read_shape
 from dialsim.sandbox.http.endpoints import require_uuid
 from dialsim.sandbox.tables import count_pages, read_page
@@ -54,8 +54,8 @@ class WebhookPage(Page):
 class WebhookEndpoints:
     """Reads what was sent to the receivers of all organizations, and has it sent again."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""
@@ -68,7 +68,7 @@ class WebhookEndpoints:
     async def _list(self, request: Request) -> Response:
         wanted = read_shape(WantedWebhooks, query_of(request))
         page = read_page(wanted.page)
-        table = self._exchange.webhooks
+        table = self._core.webhooks
         try:
             found = table.find(wanted.status, *self._whose(wanted))
         except Refused as refused:
@@ -87,12 +87,12 @@ class WebhookEndpoints:
     async def _resend(self, request: Request) -> Response:
         number = request.path_params["n"]
         known = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
-        key = self._exchange.webhooks.key(int(number) if known else 0)
-        self._exchange.carry_out(ResendWebhook(**key._asdict()))
-        made = len(self._exchange.webhooks) - 1
+        key = self._core.webhooks.key(int(number) if known else 0)
+        self._core.carry_out(ResendWebhook(**key._asdict()))
+        made = len(self._core.webhooks) - 1
         with suppress(CancelledError):  # the sandbox stops: it is kept, and leaves when it goes on
-            await self._exchange.courier.came_back(len(self._exchange.outbox.log) - 1)
-        return bare(self._exchange.webhooks.rows(np.array([made]))[0])
+            await self._core.sender.came_back(len(self._core.outbox.log) - 1)
+        return bare(self._core.webhooks.rows(np.array([made]))[0])
 
     def _whose(self, wanted: WantedWebhooks) -> tuple[Position | None, tuple[int, int] | None]:
         """The campaign, by positions, and the call by recipient and number; None for all."""
@@ -101,13 +101,13 @@ class WebhookEndpoints:
             if identifier is not None:
                 require_uuid(name, identifier)
         if wanted.campaign is not None:
-            _, desk = self._exchange.campaign(wanted.campaign)
-            place = desk.place["organization"], desk.place["campaign"]
+            _, view = self._core.campaign(wanted.campaign)
+            place = view.place["organization"], view.place["campaign"]
         if wanted.call is not None:
-            desk, position = self._exchange.call(wanted.call)
-            entry = desk.entry(position)
+            view, position = self._core.call(wanted.call)
+            entry = view.entry(position)
             call = entry.recipient, entry.number
-            own = desk.place["organization"], desk.place["campaign"]
+            own = view.place["organization"], view.place["campaign"]
             if place not in (None, own):
                 raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
             place = own

@@ -9,7 +9,7 @@ from contextlib import suppress
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialsim.interface.errors import Refused
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.http.answers import failure
 
@@ -32,9 +32,9 @@ class AnswerFaults:
     that of the moment of the request, and is only held back.
     """
 
-    def __init__(self, app: ASGIApp, exchange: Exchange) -> None:
+    def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
         self._app = app
-        self._exchange = exchange
+        self._core = core
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -53,8 +53,8 @@ class AnswerFaults:
         organization = scope.get("organization")  # known only under /api
         if organization is None:
             return None
-        exchange = self._exchange
-        return exchange.face(exchange.faults.for_answer(organization, scope["path"]))
+        core = self._core
+        return core.face(core.faults.for_answer(organization, scope["path"]))
 
 
 def _held_back(send: Send, delay: int) -> Send:

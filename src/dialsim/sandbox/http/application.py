@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
 from dialsim.sandbox.control.plane import control_routes
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.description.document import document
 from dialsim.sandbox.http.answer_faults import AnswerFaults
 from dialsim.sandbox.http.answers import MEDIA_TYPE, failure
@@ -67,28 +67,28 @@ def _is_guarded(path: str) -> bool:
 DESCRIPTION = "/openapi.json"
 
 
-def application(exchange: Exchange, token: ControlToken | None = None) -> Starlette:
+def application(core: SandboxCore, token: ControlToken | None = None) -> Starlette:
     """Serve interface, control plane, page and description; errors are in the error envelope."""
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        exchange.open()
+        core.open()
         yield
-        await exchange.close()
+        await core.close()
 
     app = Starlette(
         lifespan=lifespan,
         routes=[
-            *Endpoints(Service(exchange)).routes(),
-            *FileEndpoints(exchange).routes(),
-            *control_routes(exchange),
-            *Page(exchange).routes(),
+            *Endpoints(Service(core)).routes(),
+            *FileEndpoints(core).routes(),
+            *control_routes(core),
+            *Page(core).routes(),
             Route(DESCRIPTION, _describe),
         ],
         middleware=[
             Middleware(ControlGuard, token=token),
-            Middleware(Authentication, keys=exchange.keys),
-            Middleware(AnswerFaults, exchange=exchange),
+            Middleware(Authentication, keys=core.keys),
+            Middleware(AnswerFaults, core=core),
         ],
         exception_handlers={
             Refused: _refused,

@@ -19,27 +19,27 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.model import is_uuid
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
-from dialsim.sandbox.campaign_view import CampaignDesk
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.files import CallFiles
 from dialsim.sandbox.http.answers import MEDIA_TYPE, read_bytes, read_json, success
 from dialsim.sandbox.tables import read_page
 
 
 class Service:
-    """Endpoints of the interface (sections 4.1 to 4.7) over an exchange.
+    """Endpoints of the interface (sections 4.1 to 4.7) over an core.
 
     Every method takes the position of the organization that asks. It returns the answer's body, and
     raises `Refused` with the status, code and texts of its error tables, in the order of its
     checks. Another organization's resources are missing.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self._accounts = exchange.accounts
-        self._simulation = exchange.simulation
-        scenario = exchange.scenario
+    def __init__(self, core: SandboxCore) -> None:
+        self.core = core
+        self._accounts = core.accounts
+        self._simulation = core.simulation
+        scenario = core.scenario
         self.voices = orjson.dumps(
             {
                 "voices": [voice.model_dump(by_alias=True) for voice in scenario.voices],
@@ -54,20 +54,20 @@ class Service:
     def pause(self, organization: int, identifier: str) -> bytes:
         """Pause a campaign (4.2)."""
         require_uuid("id", identifier)
-        desk = self._campaign(organization, identifier)
-        if desk.campaign.status is CampaignStatus.PAUSED:
-            return success("Campaign is already PAUSED", _state(desk, CampaignStatus.PAUSED))
-        self.exchange.carry_out(PauseCampaign(**desk.place))
+        view = self._campaign(organization, identifier)
+        if view.campaign.status is CampaignStatus.PAUSED:
+            return success("Campaign is already PAUSED", _state(view, CampaignStatus.PAUSED))
+        self.core.carry_out(PauseCampaign(**view.place))
         message = "Campaign status updated to PAUSED successfully"
-        return success(message, _state(desk, CampaignStatus.PAUSED))
+        return success(message, _state(view, CampaignStatus.PAUSED))
 
     def recipients(self, organization: int, identifier: str, page: str | None = None) -> bytes:
         """List a campaign's recipients (4.3); `page` as it stands in the query, None if absent."""
         require_uuid("id", identifier)
         shown = read_page(page)
-        desk = self._campaign(organization, identifier)
-        desk.catch_up()
-        return desk.pages.answer(shown, self._simulation.at)
+        view = self._campaign(organization, identifier)
+        view.catch_up()
+        return view.pages.answer(shown, self._simulation.at)
 
     def recipient(self, organization: int, identifier: str) -> bytes:
         """Get a recipient (4.4)."""
@@ -75,9 +75,9 @@ class Service:
         found = self._accounts[organization].recipient(identifier)
         if found is None:
             raise Refused(404, "RECIPIENT_NOT_FOUND", ["Recipient not found"])
-        desk, recipient = found
-        desk.catch_up()
-        data = desk.recipient(recipient, self._simulation.at)
+        view, recipient = found
+        view.catch_up()
+        data = view.recipient(recipient, self._simulation.at)
         return success("Get Recipient details successfully", data)
 
     def call(self, organization: int, identifier: str) -> bytes:
@@ -86,28 +86,28 @@ class Service:
         found = self._accounts[organization].call(identifier)
         if found is None:
             raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
-        desk, call = found
-        desk.catch_up()
-        return success("Get Call details successfully", desk.call(call, self._simulation.at))
+        view, call = found
+        view.catch_up()
+        return success("Get Call details successfully", view.call(call, self._simulation.at))
 
     def schedule(self, organization: int, identifier: str, body: object) -> bytes:
         """Start a campaign (4.6); `body` is decoded JSON, and its shape comes first (C9)."""
         request = read_schedule(body)
         assert isinstance(body, dict)  # anything else was refused
         require_uuid("id", identifier)
-        desk = self._campaign(organization, identifier)
-        self.exchange.carry_out(ScheduleCampaign(**desk.place, body=body))
-        data = _state(desk, CampaignStatus.SCHEDULED)
+        view = self._campaign(organization, identifier)
+        self.core.carry_out(ScheduleCampaign(**view.place, body=body))
+        data = _state(view, CampaignStatus.SCHEDULED)
         if request.remove_duplicates:
-            removed = desk.campaign.block.people.count - desk.total_recipients
+            removed = view.campaign.block.people.count - view.total_recipients
             data = b'%b,"removedRecipients":%d}' % (data[:-1], removed)
         return success("Campaign schedule updated successfully", data)
 
-    def _campaign(self, organization: int, identifier: str) -> CampaignDesk:
-        desk = self._accounts[organization].campaign(identifier)
-        if desk is None:
+    def _campaign(self, organization: int, identifier: str) -> CampaignView:
+        view = self._accounts[organization].campaign(identifier)
+        if view is None:
             raise Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
-        return desk
+        return view
 
 
 def require_uuid(parameter: str, identifier: str) -> None:
@@ -116,8 +116,8 @@ def require_uuid(parameter: str, identifier: str) -> None:
         raise Refused(400, "INVALID_ID", [f"{parameter} must be a valid UUID"])
 
 
-def _state(desk: CampaignDesk, status: CampaignStatus) -> bytes:
-    return orjson.dumps({"id": desk.identifier, "status": status})
+def _state(view: CampaignView, status: CampaignStatus) -> bytes:
+    return orjson.dumps({"id": view.identifier, "status": status})
 
 
 _MALFORMED = (400, "VALIDATION_FAILED")
@@ -191,8 +191,8 @@ def _organization(request: Request) -> int:
 class FileEndpoints:
     """Serves recordings and transcripts; errors have the error envelope."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._files = CallFiles(exchange)
+    def __init__(self, core: SandboxCore) -> None:
+        self._files = CallFiles(core)
 
     def routes(self) -> list[BaseRoute]:
         """The routes."""

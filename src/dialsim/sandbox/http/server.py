@@ -29,7 +29,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.sandbox.clock import Supervision
 from dialsim.sandbox.control.guard import ControlToken, is_control
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
 from dialsim.sandbox.http.application import application
 
@@ -225,7 +225,7 @@ GRACE_SECONDS = 1
 _MOMENT = 0.01  # seconds in which an accepted socket has become a connection
 
 
-def serve(exchange: Exchange, listener: socket.socket, token: ControlToken | None = None) -> None:
+def serve(core: SandboxCore, listener: socket.socket, token: ControlToken | None = None) -> None:
     """Serve on a listening socket until interrupted or terminated, and print where.
 
     The journal is closed then; raises JournalError where it can't be told all that has happened.
@@ -234,10 +234,10 @@ def serve(exchange: Exchange, listener: socket.socket, token: ControlToken | Non
     try:
         with suppress(KeyboardInterrupt):  # the usual way to stop it
             print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
-            Server(application(exchange, token)).run(sockets=[listener])
+            Server(application(core, token)).run(sockets=[listener])
     finally:
-        if exchange.journal is not None:
-            exchange.journal.close()
+        if core.journal is not None:
+            core.journal.close()
 
 
 class Server(uvicorn.Server):
@@ -357,16 +357,16 @@ T = TypeVar("T")
 
 
 class ServerThread:
-    """Serves an exchange on a listening socket, from `start` to `stop`; both come once.
+    """Serves an core on a listening socket, from `start` to `stop`; both come once.
 
     `failure` is what ended the server other than `stop`, if anything did.
     """
 
-    def __init__(self, exchange: Exchange, listener: socket.socket) -> None:
+    def __init__(self, core: SandboxCore, listener: socket.socket) -> None:
         self.failure: BaseException | None = None
         self._listener = listener
         self._up = Event()
-        self._server = _Server(application(exchange), self._up)
+        self._server = _Server(application(core), self._up)
         port = listener.getsockname()[1]
         self._thread = Thread(target=self._serve, name=f"dialsim-sandbox-{port}", daemon=True)
         self._stopping = Lock()  # who holds it finds the loop going on

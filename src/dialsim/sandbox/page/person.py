@@ -13,8 +13,8 @@ from dialsim.engine.trace import DIALLED
 from dialsim.interface.model import is_uuid
 from dialsim.results.story import Event, PersonChange, call_events, campaign_events, in_order
 from dialsim.results.thai_time import date_text
-from dialsim.sandbox.campaign_view import CampaignDesk
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.rows import CallLine
 from dialsim.sandbox.page.view import Place
 
@@ -31,15 +31,15 @@ class Who:
     shown: dict[str, Any]
 
     @classmethod
-    def of(cls, exchange: Exchange, desk: CampaignDesk, recipient: int) -> Who:
+    def of(cls, core: SandboxCore, campaign_view: CampaignView, recipient: int) -> Who:
         """A recipient as things stand now."""
-        desk.catch_up()
-        block, at = desk.campaign.block, exchange.simulation.at
+        campaign_view.catch_up()
+        block, at = campaign_view.campaign.block, core.simulation.at
         return cls(
             place=Place(block.organization, block.position, recipient),
-            organization=exchange.accounts[block.organization].block.name,
+            organization=core.accounts[block.organization].block.name,
             campaign=block.name,
-            shown=orjson.loads(desk.recipient(recipient, at)),
+            shown=orjson.loads(campaign_view.recipient(recipient, at)),
         )
 
 
@@ -55,9 +55,9 @@ class Person:
 class PersonLog:
     """One recipient's rows of a campaign's log, kept up with it."""
 
-    def __init__(self, exchange: Exchange, desk: CampaignDesk, recipient: int) -> None:
-        self._exchange = exchange
-        self._desk = desk
+    def __init__(self, core: SandboxCore, campaign_view: CampaignView, recipient: int) -> None:
+        self._core = core
+        self._view = campaign_view
         self._recipient = recipient
         self._rows_read = 0
         self._dials_read = 0
@@ -66,11 +66,14 @@ class PersonLog:
     def person(self) -> Person:
         """The recipient as things stand now."""
         self._catch_up()
-        desk, at = self._desk, self._exchange.simulation.at
-        who, calls = Who.of(self._exchange, desk, self._recipient), desk.calls_of(self._recipient)
+        campaign_view, at = self._view, self._core.simulation.at
+        who, calls = (
+            Who.of(self._core, campaign_view, self._recipient),
+            campaign_view.calls_of(self._recipient),
+        )
         return Person(
             who=who,
-            calls=[CallLine.of(desk, call, at) for call in reversed(calls)],
+            calls=[CallLine.of(campaign_view, call, at) for call in reversed(calls)],
             days=[
                 (day, [*events])
                 for day, events in groupby(self._events(calls, at), lambda e: date_text(e.at))
@@ -78,12 +81,12 @@ class PersonLog:
         )
 
     def _events(self, calls: list[int], at: int) -> list[Event]:
-        block, log = self._desk.campaign.block, self._exchange.simulation.log
+        block, log = self._view.campaign.block, self._core.simulation.log
         past = block.people.history.get(self._recipient)
         changes = list(self._changes)
         for call in calls:
-            number = self._desk.entry(call).number
-            mishaps = self._desk.mishaps(call, at)
+            number = self._view.entry(call).number
+            mishaps = self._view.mishaps(call, at)
             changes += [PersonChange(since, number, kind) for since, kind in mishaps]
         changes.sort(key=lambda change: change.at)
         return in_order(
@@ -94,7 +97,7 @@ class PersonLog:
         )
 
     def _catch_up(self) -> None:
-        log = self._desk.campaign.log
+        log = self._view.campaign.log
         if len(log) == self._rows_read:
             return
         rows = log.rows(self._rows_read)
@@ -109,33 +112,39 @@ class PersonLog:
         self._dials_read += int(np.count_nonzero(rows.kind == DIALLED))
 
 
-def find_people(exchange: Exchange, text: str) -> list[Place]:
+def find_people(core: SandboxCore, text: str) -> list[Place]:
     """The recipients with a phone number or an id, or the one whom the call of an id is to.
 
     Looks at every recipient, and gives at most MOST_FOUND. A number whose owner's personal data has
     been removed finds nobody (D1).
     """
     if is_uuid(text):
-        return _by_id(exchange, text)
+        return _by_id(core, text)
     wanted = "".join(text.split()).replace("-", "")
-    desks = [desk for account in exchange.accounts for desk in account.desks]
+    campaign_views = [campaign_view for account in core.accounts for campaign_view in account.views]
     found = (
-        Who.of(exchange, desk, recipient)
-        for desk in desks
-        for recipient, tel in enumerate(desk.campaign.block.people.tels())
-        if tel == wanted and desk.is_listed(recipient)
+        Who.of(core, campaign_view, recipient)
+        for campaign_view in campaign_views
+        for recipient, tel in enumerate(campaign_view.campaign.block.people.tels())
+        if tel == wanted and campaign_view.is_listed(recipient)
     )
     visible = (who.place for who in found if not who.shown["personalDataMasked"])
     return [*islice(visible, MOST_FOUND)]
 
 
-def _by_id(exchange: Exchange, identifier: str) -> list[Place]:
-    for account in exchange.accounts:
+def _by_id(core: SandboxCore, identifier: str) -> list[Place]:
+    for account in core.accounts:
         if (hit := account.recipient(identifier)) is not None:
-            desk, who = hit
+            campaign_view, who = hit
         elif (hit := account.call(identifier)) is not None:
-            desk, who = hit[0], hit[0].entry(hit[1]).recipient
+            campaign_view, who = hit[0], hit[0].entry(hit[1]).recipient
         else:
             continue
-        return [Place(desk.campaign.block.organization, desk.campaign.block.position, who)]
+        return [
+            Place(
+                campaign_view.campaign.block.organization,
+                campaign_view.campaign.block.position,
+                who,
+            )
+        ]
     return []

@@ -29,9 +29,9 @@ from dialsim.sandbox.control.clock import Mode, Move
 from dialsim.sandbox.control.faults import find_fault, read_fault
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import Handler
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import read_bytes, read_shape
-from dialsim.sandbox.page.rows import KINDS, SHARES, body_of, desk_at, find_webhook, number_of
+from dialsim.sandbox.page.rows import KINDS, SHARES, body_of, find_webhook, number_of, view_at
 from dialsim.sandbox.page.sections import OWN, Sections, render
 from dialsim.sandbox.page.view import PATH, Place, View
 
@@ -122,9 +122,9 @@ class Page:
     They are answered with what is to be said of them, as HTML: why they were refused, say.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        self._sections = Sections(exchange)
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
+        self._sections = Sections(core)
         self._streams = LiveStreams(self._sections)
 
     def routes(self) -> list[BaseRoute]:
@@ -157,23 +157,27 @@ class Page:
                 person = ".".join(map(str, found[0]))
                 return RedirectResponse(f"{view.url(find='', person=person)}#person-title", 303)
         listed = [
-            (f"{account.block.position}.{place}", account.block.name, desk.campaign.block.name)
-            for account in self._exchange.accounts
-            for place, desk in enumerate(account.desks)
+            (
+                f"{account.block.position}.{place}",
+                account.block.name,
+                campaign_view.campaign.block.name,
+            )
+            for account in self._core.accounts
+            for place, campaign_view in enumerate(account.views)
         ]
         return _html(
             render(
                 "page",
-                title=self._exchange.scenario.name or "dialsim",
+                title=self._core.scenario.name or "dialsim",
                 view=view,
                 path=PATH,
                 sections=self._sections.render(view),
                 moves=_MOVES,
                 speeds=_SPEEDS,
-                speed=self._exchange.clock.speed or 600,
+                speed=self._core.clock.speed or 600,
                 campaigns=listed[:_MOST_LISTED],
                 statuses=[*CallStatus],
-                organizations=[account.block.name for account in self._exchange.accounts],
+                organizations=[account.block.name for account in self._core.accounts],
                 fault_kinds=KINDS,
                 fault_shares=SHARES,
                 links=_LINKS,
@@ -186,10 +190,10 @@ class Page:
 
     async def _move(self, request: Request) -> Response:
         try:
-            arrived = await read_shape(Move, await _form(request)).carry_out(self._exchange.clock)
+            arrived = await read_shape(Move, await _form(request)).carry_out(self._core.clock)
         except Refused as refused:
             return _said(refused)
-        return _html(render("moved", now=self._exchange.simulation.at, arrived=arrived))
+        return _html(render("moved", now=self._core.simulation.at, arrived=arrived))
 
     async def _run(self, request: Request) -> Response:
         speeds = {name: number_of(text) for name, text in (await _form(request)).items()}
@@ -200,22 +204,22 @@ class Page:
 
     def _set(self, mode: Mapping[str, object]) -> Response:
         try:
-            read_shape(Mode, mode).carry_out(self._exchange.clock)
+            read_shape(Mode, mode).carry_out(self._core.clock)
         except Refused as refused:
             return _said(refused)
         return _html("")
 
     async def _add_fault(self, request: Request) -> Response:
         try:
-            self._exchange.carry_out(read_fault(body_of(await _form(request)), self._exchange))
+            self._core.carry_out(read_fault(body_of(await _form(request)), self._core))
         except Refused as refused:
             return _said(refused)
         return _html("")
 
     async def _clear_fault(self, request: Request) -> Response:
         try:
-            fault = find_fault(request, self._exchange)
-            self._exchange.carry_out(ClearFaults(number=fault.number))
+            fault = find_fault(request, self._core)
+            self._core.carry_out(ClearFaults(number=fault.number))
         except Refused as refused:
             return _said(refused)
         return _html("")
@@ -225,8 +229,8 @@ class Page:
 
         async def steer(request: Request) -> Response:
             try:
-                _, desk = self._exchange.campaign(request.path_params["id"])
-                self._exchange.carry_out(command(**desk.place))
+                _, campaign_view = self._core.campaign(request.path_params["id"])
+                self._core.carry_out(command(**campaign_view.place))
             except Refused as refused:
                 return _said(refused)
             return _html("")
@@ -235,17 +239,17 @@ class Page:
 
     async def _call(self, request: Request) -> Response:
         place = Place.read(request.path_params["place"], 3)
-        desk = None if place is None else desk_at(self._exchange, place)
-        if desk is not None:
-            desk.catch_up()
-        if place is None or desk is None or place.number >= desk.calls:
+        campaign_view = None if place is None else view_at(self._core, place)
+        if campaign_view is not None:
+            campaign_view.catch_up()
+        if place is None or campaign_view is None or place.number >= campaign_view.calls:
             return _said(Refused(404, "CALL_NOT_FOUND", ["Call not found"]))
-        answer = orjson.loads(desk.call(place.number, self._exchange.simulation.at))
+        answer = orjson.loads(campaign_view.call(place.number, self._core.simulation.at))
         return _html(
             render(
                 "call",
                 json=_indented(answer),
-                person=place._replace(number=desk.entry(place.number).recipient),
+                person=place._replace(number=campaign_view.entry(place.number).recipient),
                 view=View.read(request.query_params),
             )
         )
@@ -253,16 +257,16 @@ class Page:
     async def _webhook(self, request: Request) -> Response:
         place = request.path_params["place"]
         try:
-            row = find_webhook(self._exchange, place)
+            row = find_webhook(self._core, place)
         except Refused as refused:
             return _said(refused)
         return _html(render("webhook", row=row, place=place, json=_indented(row.body)))
 
     async def _send_again(self, request: Request) -> Response:
         try:
-            row = find_webhook(self._exchange, request.path_params["place"])
-            key = self._exchange.webhooks.key(row.n)
-            self._exchange.carry_out(ResendWebhook(**key._asdict()))
+            row = find_webhook(self._core, request.path_params["place"])
+            key = self._core.webhooks.key(row.n)
+            self._core.carry_out(ResendWebhook(**key._asdict()))
         except Refused as refused:
             return _said(refused)
         return _html(render("sent_again"))

@@ -29,8 +29,8 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.time_use import limit
-from dialsim.sandbox.campaign_view import CampaignDesk
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder, InjectedFault
 from dialsim.sandbox.organization import Account
 from dialsim.sandbox.page.slots import SlotChart, SlotUse
@@ -62,8 +62,8 @@ class Progress:
 class ProgressCount:
     """Counts one campaign; `take_in` is handed each part of the log once."""
 
-    def __init__(self, desk: CampaignDesk) -> None:
-        self._desk = desk
+    def __init__(self, campaign_view: CampaignView) -> None:
+        self._view = campaign_view
         self._kinds = np.zeros(len(CHANGES), dtype=np.int64)
         self._reached_before: int | None = None
 
@@ -74,8 +74,8 @@ class ProgressCount:
     @property
     def progress(self) -> Progress:
         """How things stand after what was taken in."""
-        campaign = self._desk.campaign
-        people = self._desk.total_recipients
+        campaign = self._view.campaign
+        people = self._view.total_recipients
         removed = campaign.block.people.count - people
         done = campaign.people_done - removed
         reached = int(self._kinds[_REACHED]) + self._before()
@@ -91,12 +91,12 @@ class ProgressCount:
 
     def _before(self) -> int:
         """Who was reached before the scenario began (R3); they count once it is scheduled."""
-        if not self._kinds.any() and not self._desk.campaign.people_done:
+        if not self._kinds.any() and not self._view.campaign.people_done:
             return 0
         if self._reached_before is None:
-            history = self._desk.campaign.block.people.history
+            history = self._view.campaign.block.people.history
             self._reached_before = sum(
-                past.reached and self._desk.is_listed(who) for who, past in history.items()
+                past.reached and self._view.is_listed(who) for who, past in history.items()
             )
         return self._reached_before
 
@@ -107,21 +107,21 @@ _Place = tuple[int, int]
 class Board:
     """Progress of every campaign and slot use of every organization, by their positions."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
         self._counts: dict[_Place, ProgressCount] = {}
         self._read: dict[_Place, int] = {}
-        start = exchange.scenario.clock.start
-        self._uses = [SlotUse(start) for _ in exchange.accounts]
+        start = core.scenario.clock.start
+        self._uses = [SlotUse(start) for _ in core.accounts]
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time."""
-        now = self._exchange.simulation.at
-        for account, use in zip(self._exchange.accounts, self._uses, strict=True):
+        now = self._core.simulation.at
+        for account, use in zip(self._core.accounts, self._uses, strict=True):
             changed_at, gains = [np.empty(0, np.int64)], [np.empty(0, np.int8)]
-            for desk in account.desks:
-                log, place = desk.campaign.log, _place(desk)
-                count = self._counts.setdefault(place, ProgressCount(desk))
+            for campaign_view in account.views:
+                log, place = campaign_view.campaign.log, _place(campaign_view)
+                count = self._counts.setdefault(place, ProgressCount(campaign_view))
                 if len(log) == self._read.get(place, 0):
                     continue
                 rows = log.rows(self._read.get(place, 0))
@@ -132,17 +132,17 @@ class Board:
                 gains.append(gain[gain != 0])
             use.take_in(np.concatenate(changed_at), np.concatenate(gains), now)
 
-    def progress(self, desk: CampaignDesk) -> Progress:
+    def progress(self, campaign_view: CampaignView) -> Progress:
         """What a campaign has come to."""
-        return self._counts[_place(desk)].progress
+        return self._counts[_place(campaign_view)].progress
 
     def slot_use(self, organization: int) -> SlotUse:
         """The slots of an organization."""
         return self._uses[organization]
 
 
-def _place(desk: CampaignDesk) -> _Place:
-    block = desk.campaign.block
+def _place(campaign_view: CampaignView) -> _Place:
+    block = campaign_view.campaign.block
     return block.organization, block.position
 
 
@@ -165,16 +165,16 @@ class CallLine:
     shown: dict[str, Any]
 
     @classmethod
-    def of(cls, desk: CampaignDesk, call: int, at: int) -> CallLine:
+    def of(cls, campaign_view: CampaignView, call: int, at: int) -> CallLine:
         """A call as it stands at the instant `at` (ms)."""
-        entry, block = desk.entry(call), desk.campaign.block
+        entry, block = campaign_view.entry(call), campaign_view.campaign.block
         return cls(
             place=Place(block.organization, block.position, call),
             person=Place(block.organization, block.position, entry.recipient),
             campaign=block.name,
             changed_at=entry.changed_at,
             attempt=entry.attempt,
-            shown=orjson.loads(desk.call(call, at)),
+            shown=orjson.loads(campaign_view.call(call, at)),
         )
 
     @property
@@ -183,29 +183,29 @@ class CallLine:
         return f"{self.changed_at}-{self.shown['updatedAt']}"
 
 
-def latest_calls(exchange: Exchange, view: View) -> list[CallLine]:
+def latest_calls(core: SandboxCore, view: View) -> list[CallLine]:
     """The calls that changed last, newest first, of the campaign and status that are chosen."""
     chosen = Place.read(view.campaign, 2)
     status = CallStatus(view.status) if view.status else None
     found = []
-    for account in exchange.accounts:
-        for desk in account.desks:
-            block = desk.campaign.block
+    for account in core.accounts:
+        for campaign_view in account.views:
+            block = campaign_view.campaign.block
             if chosen is None or chosen[:2] == (block.organization, block.position):
-                desk.catch_up()
-                latest = desk.latest_calls(MOST_CALLS, status)
-                found += [(changed_at, desk, call) for changed_at, call in latest]
+                campaign_view.catch_up()
+                latest = campaign_view.latest_calls(MOST_CALLS, status)
+                found += [(changed_at, campaign_view, call) for changed_at, call in latest]
     found.sort(key=lambda line: -line[0])
-    now = exchange.simulation.at
-    return [CallLine.of(desk, call, now) for _, desk, call in found[:MOST_CALLS]]
+    now = core.simulation.at
+    return [CallLine.of(campaign_view, call, now) for _, campaign_view, call in found[:MOST_CALLS]]
 
 
-def desk_at(exchange: Exchange, place: Place) -> CampaignDesk | None:
-    """The desk of a campaign by its place; None if there is none."""
-    if place.organization < len(exchange.accounts):
-        desks = exchange.accounts[place.organization].desks
-        if place.campaign < len(desks):
-            return desks[place.campaign]
+def view_at(core: SandboxCore, place: Place) -> CampaignView | None:
+    """The campaign_view of a campaign by its place; None if there is none."""
+    if place.organization < len(core.accounts):
+        campaign_views = core.accounts[place.organization].views
+        if place.campaign < len(campaign_views):
+            return campaign_views[place.campaign]
     return None
 
 
@@ -230,15 +230,15 @@ class OrganizationCard:
     chart: SlotChart
 
     @classmethod
-    def of(cls, exchange: Exchange, board: Board, account: Account, span: Span) -> OrganizationCard:
+    def of(cls, core: SandboxCore, board: Board, account: Account, span: Span) -> OrganizationCard:
         """An organization as it stands now."""
-        position, simulation = account.block.position, exchange.simulation
+        position, simulation = account.block.position, core.simulation
         dialler, use = simulation.dialler(position), board.slot_use(position)
         return cls(
             name=account.block.name,
             in_use=use.in_use,
             limit=dialler.limit,
-            queued=sum(board.progress(desk).queued for desk in account.desks),
+            queued=sum(board.progress(campaign_view).queued for campaign_view in account.views),
             calling_allowed=dialler.calling_allowed,
             chart=SlotChart.of(use, limit(simulation.log, position), span),
         )
@@ -259,18 +259,18 @@ class CampaignCard:
     actions: tuple[str, ...]
 
     @classmethod
-    def of(cls, board: Board, account: Account, desk: CampaignDesk) -> CampaignCard:
+    def of(cls, board: Board, account: Account, campaign_view: CampaignView) -> CampaignCard:
         """A campaign as it stands now."""
-        campaign, block = desk.campaign, desk.campaign.block
+        campaign, block = campaign_view.campaign, campaign_view.campaign.block
         return cls(
-            id=desk.identifier,
+            id=campaign_view.identifier,
             key=f"{block.organization}-{block.position}",
             name=block.name,
             organization=account.block.name,
             agent=block.agent.name,
             status=campaign.status,
             deleted=campaign.deleted,
-            progress=board.progress(desk),
+            progress=board.progress(campaign_view),
             actions=() if campaign.deleted else _ACTIONS.get(campaign.status, ()),
         )
 
@@ -313,11 +313,11 @@ class FaultLine:
     next: int
 
     @classmethod
-    def of(cls, exchange: Exchange, fault: InjectedFault) -> FaultLine:
+    def of(cls, core: SandboxCore, fault: InjectedFault) -> FaultLine:
         """A fault as it stands now."""
         return cls(
             number=fault.number,
-            text=f"{_what(fault.order)}{_whose(exchange, fault)}",
+            text=f"{_what(fault.order)}{_whose(core, fault)}",
             struck=fault.struck,
             met=fault.met,
             next=fault.order.next,
@@ -359,13 +359,14 @@ def _what(order: FaultOrder) -> str:
     return what if order.share == 1 else f"{what}, with a chance of {order.share:.0%}"
 
 
-def _whose(exchange: Exchange, fault: InjectedFault) -> str:
+def _whose(core: SandboxCore, fault: InjectedFault) -> str:
     if fault.organization is None:
         return ""
-    account = exchange.accounts[fault.organization]
+    account = core.accounts[fault.organization]
     if fault.campaign is None:
         return f", {account.block.name} alone"
-    return f", {account.desks[fault.campaign].campaign.block.name} ({account.block.name}) alone"
+    block = account.views[fault.campaign].campaign.block
+    return f", {block.name} ({account.block.name}) alone"
 
 
 MOST_WEBHOOKS = 50
@@ -417,15 +418,15 @@ class WebhookLine:
         return (*self.key, self.number)
 
 
-def find_webhook(exchange: Exchange, text: str) -> WebhookRow:
+def find_webhook(core: SandboxCore, text: str) -> WebhookRow:
     """What the control plane says of the webhook at a place, written `0.2.17.1.0.1`.
 
     Reads the whole list. Raises Refused, 404, if there is none.
     """
     numbers = [int(part) for part in text.split(".") if is_number(part)]
-    if len(numbers) == _PARTS and desk_at(exchange, Place(*numbers[:2])) is not None:
+    if len(numbers) == _PARTS and view_at(core, Place(*numbers[:2])) is not None:
         organization, campaign, recipient, call, result, number = numbers
-        table = exchange.webhooks
+        table = core.webhooks
         rows = table.find(place=(organization, campaign), call=(recipient, call))
         for row in table.rows(rows):
             if (row.result, row.attempt or 0) == (result, number):
@@ -433,51 +434,53 @@ def find_webhook(exchange: Exchange, text: str) -> WebhookRow:
     raise Refused(404, "WEBHOOK_NOT_FOUND", ["Webhook not found"])
 
 
-def latest_webhooks(exchange: Exchange, view: View) -> list[WebhookLine]:
+def latest_webhooks(core: SandboxCore, view: View) -> list[WebhookLine]:
     """The webhooks that left last, newest first, of the campaign that is chosen."""
-    found = [*islice(_sent(exchange, view), MOST_WEBHOOKS), *_kept(exchange, view)]
+    found = [*islice(_sent(core, view), MOST_WEBHOOKS), *_kept(core, view)]
     found.sort(key=lambda line: (-line[1], -line[2]))
     return [
-        WebhookLine(key, _call_line(exchange, desk, key), at, number, resent, response)
-        for (key, desk), at, number, resent, response in found[:MOST_WEBHOOKS]
+        WebhookLine(key, _call_line(core, campaign_view, key), at, number, resent, response)
+        for (key, campaign_view), at, number, resent, response in found[:MOST_WEBHOOKS]
     ]
 
 
-_Found = tuple[tuple[PostKey, CampaignDesk], int, int, bool, int]
+_Found = tuple[tuple[PostKey, CampaignView], int, int, bool, int]
 
 
-def _sent(exchange: Exchange, view: View) -> Iterator[_Found]:
+def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
     """POSTs, newest first."""
-    log, chosen = exchange.outbox.log, Place.read(view.campaign, 2)
+    log, chosen = core.outbox.log, Place.read(view.campaign, 2)
     for row in range(len(log) - 1, max(len(log) - _MOST_LOOKED_AT, 0) - 1, -1):
         key, number, at, _, resent, response = log.row(row)
         if chosen is None or chosen[:2] == key[:2]:
-            desk = desk_at(exchange, Place(*key[:2]))
-            assert desk is not None  # what is in the log is of a campaign
-            yield (key, desk), at, number, resent, response
+            campaign_view = view_at(core, Place(*key[:2]))
+            assert campaign_view is not None  # what is in the log is of a campaign
+            yield (key, campaign_view), at, number, resent, response
 
 
-def _kept(exchange: Exchange, view: View) -> Iterator[_Found]:
+def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
     """First results that had no URL to go to (W6), of the calls that ended last."""
-    trace, now, chosen = exchange.simulation.log, exchange.at, Place.read(view.campaign, 2)
+    trace, now, chosen = core.simulation.log, core.at, Place.read(view.campaign, 2)
     without = {change.organization for change in trace.urls if change.url is None}
-    desks = (desk for position in without for desk in exchange.accounts[position].desks)
-    for desk in desks:
-        block = desk.campaign.block
+    campaign_views = (
+        campaign_view for position in without for campaign_view in core.accounts[position].views
+    )
+    for campaign_view in campaign_views:
+        block = campaign_view.campaign.block
         if chosen is not None and chosen[:2] != (block.organization, block.position):
             continue
-        desk.catch_up()
-        ended = desk.book.ended(max(desk.book.ends - _ENDS_BACK, 0))
-        notices = desk.results.firsts(ended)
+        campaign_view.catch_up()
+        ended = campaign_view.book.ended(max(campaign_view.book.ends - _ENDS_BACK, 0))
+        notices = campaign_view.results.firsts(ended)
         sent = moments(trace, notices.sent_at, notices.turn)
         kept = (notices.ready_at != NEVER) & (notices.sent_at <= now)
         kept &= ~has_url(trace, block.organization, sent)
         for row in np.flatnonzero(kept).tolist():
-            entry = desk.entry(int(notices.call[row]))
+            entry = campaign_view.entry(int(notices.call[row]))
             key = PostKey(block.organization, block.position, entry.recipient, entry.number, 0)
-            yield (key, desk), int(notices.sent_at[row]), 0, False, NOT_SENT
+            yield (key, campaign_view), int(notices.sent_at[row]), 0, False, NOT_SENT
 
 
-def _call_line(exchange: Exchange, desk: CampaignDesk, key: PostKey) -> CallLine:
-    desk.catch_up()
-    return CallLine.of(desk, desk.position_of(key.recipient, key.call), exchange.at)
+def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> CallLine:
+    campaign_view.catch_up()
+    return CallLine.of(campaign_view, campaign_view.position_of(key.recipient, key.call), core.at)

@@ -18,16 +18,16 @@ from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.thai_time import date_text, duration_text, thai, time_text
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.core import Exchange
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.person import MOST_FOUND, PersonLog, Who, find_people
 from dialsim.sandbox.page.rows import (
     Board,
     CampaignCard,
     FaultLine,
     OrganizationCard,
-    desk_at,
     latest_calls,
     latest_webhooks,
+    view_at,
 )
 from dialsim.sandbox.page.view import SPANS, Place, View, fitting_span
 
@@ -106,9 +106,9 @@ Value = TypeVar("Value")
 class Sections:
     """Renders sections for views; tabs that look at the same thing share the work."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        self._board = Board(exchange)
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
+        self._board = Board(core)
         self._people = OrderedDict[Place, PersonLog]()
         self._found = OrderedDict[str, list[Place]]()
         self._rendered = OrderedDict[View, tuple[object, dict[str, str]]]()
@@ -121,11 +121,11 @@ class Sections:
             return known[1]
         self._board.catch_up()
         sections = {
-            "clock": render("clock", clock=ClockState.of(self._exchange)),
+            "clock": render("clock", clock=ClockState.of(self._core)),
             "news": self._news(),
             "organizations": self._organizations(view),
             "campaigns": self._campaigns(view),
-            "calls": render("calls", calls=latest_calls(self._exchange, view), view=view),
+            "calls": render("calls", calls=latest_calls(self._core, view), view=view),
             "webhooks": self._webhooks(view),
             "person": self._person(view),
             "faults": self._faults(),
@@ -135,53 +135,57 @@ class Sections:
 
     def _stamp(self) -> object:
         """Another value whenever there may be something new."""
-        exchange, clock = self._exchange, self._exchange.clock
+        core, clock = self._core, self._core.clock
         return (
-            exchange.at,
-            exchange.simulation.log.size(),
-            (clock.advancing, clock.speed, exchange.journal and exchange.journal.error),
-            (len(exchange.outbox.log), exchange.courier.busy),
-            tuple((fault.number, fault.met) for fault in exchange.faults),
+            core.at,
+            core.simulation.log.size(),
+            (clock.advancing, clock.speed, core.journal and core.journal.error),
+            (len(core.outbox.log), core.sender.busy),
+            tuple((fault.number, fault.met) for fault in core.faults),
             monotonic() // _UNTOLD,
         )
 
     def _news(self) -> str:
-        log = self._exchange.simulation.log
-        return render("news", change=_Change.last(self._exchange) if log.campaigns else None)
+        log = self._core.simulation.log
+        return render("news", change=_Change.last(self._core) if log.campaigns else None)
 
     def _organizations(self, view: View) -> str:
-        accounts = self._exchange.accounts
-        elapsed = self._exchange.simulation.at - self._exchange.scenario.clock.start
+        accounts = self._core.accounts
+        elapsed = self._core.simulation.at - self._core.scenario.clock.start
         span = view.span or fitting_span(elapsed)
         cards = [
-            OrganizationCard.of(self._exchange, self._board, account, SPANS[span])
+            OrganizationCard.of(self._core, self._board, account, SPANS[span])
             for account in accounts[:MOST_ORGANIZATIONS]
         ]
         more = max(len(accounts) - MOST_ORGANIZATIONS, 0)
         return render("organizations", cards=cards, more=more, span=span, spans=SPANS, view=view)
 
     def _campaigns(self, view: View) -> str:
-        total = sum(len(account.desks) for account in self._exchange.accounts)
+        total = sum(len(account.views) for account in self._core.accounts)
         pages = max(-(-total // CAMPAIGNS_A_PAGE), 1)
         shown = min(view.campaigns, pages)
-        every = ((account, desk) for account in self._exchange.accounts for desk in account.desks)
+        every = (
+            (account, campaign_view)
+            for account in self._core.accounts
+            for campaign_view in account.views
+        )
         first = (shown - 1) * CAMPAIGNS_A_PAGE
         cards = [
-            CampaignCard.of(self._board, account, desk)
-            for account, desk in islice(every, first, first + CAMPAIGNS_A_PAGE)
+            CampaignCard.of(self._board, account, campaign_view)
+            for account, campaign_view in islice(every, first, first + CAMPAIGNS_A_PAGE)
         ]
         return render("campaigns", cards=cards, pages=pages, shown=shown, view=view)
 
     def _webhooks(self, view: View) -> str:
-        return render("webhooks", webhooks=latest_webhooks(self._exchange, view), view=view)
+        return render("webhooks", webhooks=latest_webhooks(self._core, view), view=view)
 
     def _faults(self) -> str:
-        lines = [FaultLine.of(self._exchange, fault) for fault in self._exchange.faults]
+        lines = [FaultLine.of(self._core, fault) for fault in self._core.faults]
         return render("faults", faults=lines)
 
     def look_up(self, text: str) -> list[Place]:
         """The people whom somebody looks for; they are kept for the tabs that list them."""
-        found = find_people(self._exchange, text)
+        found = find_people(self._core, text)
         _keep(self._found, text, found)
         return found
 
@@ -192,17 +196,21 @@ class Sections:
             found = self.look_up(view.find) if known is None else known
         log = None if place is None else self._person_log(place)
         listed = [
-            Who.of(self._exchange, desk, place.number)
+            Who.of(self._core, campaign_view, place.number)
             for place in found
-            if (desk := desk_at(self._exchange, place)) is not None
+            if (campaign_view := view_at(self._core, place)) is not None
         ]
         person = None if log is None else log.person()
         return render("person", person=person, found=listed, most_found=MOST_FOUND, view=view)
 
     def _person_log(self, place: Place) -> PersonLog | None:
-        log, desk = self._people.get(place), desk_at(self._exchange, place)
-        if log is None and desk is not None and place.number < desk.campaign.block.people.count:
-            log = PersonLog(self._exchange, desk, place.number)
+        log, campaign_view = self._people.get(place), view_at(self._core, place)
+        if (
+            log is None
+            and campaign_view is not None
+            and place.number < campaign_view.campaign.block.people.count
+        ):
+            log = PersonLog(self._core, campaign_view, place.number)
             _keep(self._people, place, log)
         return log
 
@@ -217,9 +225,9 @@ class _Change:
     cause: str
 
     @classmethod
-    def last(cls, exchange: Exchange) -> _Change:
-        change = exchange.simulation.log.campaigns[-1]
-        block = exchange.simulation.campaign(change.organization, change.campaign).block
+    def last(cls, core: SandboxCore) -> _Change:
+        change = core.simulation.log.campaigns[-1]
+        block = core.simulation.campaign(change.organization, change.campaign).block
         return cls(block.name, change.to_status, change.at, change.cause.replace("_", " "))
 
 
