@@ -8,7 +8,7 @@ people of one variant of a scenario react as those of another (common random num
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
@@ -116,6 +116,20 @@ class Column(Generic[T_co]):
         return self._fill(block, size)
 
 
+def rows_by_pair(
+    first: NDArray[np.integer], second: NDArray[np.integer]
+) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """Each different pair of values of two columns, and the rows that have it.
+
+    Values are whole numbers from 0 on, below 2**31.
+    """
+    pairs = first.astype(np.int64) << 32 | second
+    order = np.argsort(pairs, kind="stable")
+    for start, end in pairwise(np.flatnonzero(np.diff(pairs[order], prepend=-1, append=-1))):
+        rows = order[start:end]
+        yield *divmod(int(pairs[rows[0]]), 1 << 32), rows
+
+
 class Draws:
     """The uniform draws of one campaign's recipients, in one replication of one seed."""
 
@@ -149,11 +163,7 @@ class Draws:
     ) -> NDArray[np.float64]:
         """The draws of many at once: of `attempts[i]` of `recipients[i]`, in that order."""
         drawn = np.empty(len(recipients), dtype=np.float64)
-        groups = attempts.astype(np.int64) << 32 | recipients.astype(np.int64) >> BLOCK_BITS
-        order = np.argsort(groups, kind="stable")
-        for first, end in pairwise(np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))):
-            rows = order[first:end]
-            attempt, block = divmod(int(groups[rows[0]]), 1 << 32)
+        for attempt, block, rows in rows_by_pair(attempts, recipients >> BLOCK_BITS):
             places = recipients[rows] & (BLOCK - 1)
             size = int(places.max()) + 1
             drawn[rows] = self.uniforms(purpose, attempt, block, size, detail)[places]

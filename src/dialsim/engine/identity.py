@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.chance import BLOCK, BLOCK_BITS, Purpose, generator
+from dialsim.engine.chance import BLOCK, BLOCK_BITS, Purpose, generator, rows_by_pair
 
 _GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))  # of digits, with dashes between them
 
@@ -73,13 +71,7 @@ def _ids(
     calls: NDArray[np.integer],
 ) -> NDArray[np.bytes_]:
     words = np.empty((len(recipients), 2), dtype=np.uint64)
-    blocks = recipients.astype(np.int64) >> BLOCK_BITS
-    groups = calls.astype(np.int64) << 32 | blocks
-    order = np.argsort(groups, kind="stable")
-    bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
-    for first, end in pairwise(bounds):
-        rows = order[first:end]
-        call, block = divmod(int(groups[rows[0]]), 1 << 32)
+    for call, block, rows in rows_by_pair(calls, recipients >> BLOCK_BITS):
         places = recipients[rows].astype(np.int64) & (BLOCK - 1)
         start = int(places.min()) & ~1  # Philox gives four words per step, two ids
         words_of = generator(seed, (0, *position, call, purpose, block))

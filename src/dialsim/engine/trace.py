@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from dialsim.interface.status import CallStatus, CampaignStatus, Phase
 
 if TYPE_CHECKING:
-    from dialsim.engine.post_log import PostLog
-    from dialsim.engine.world import World
+    from dialsim.engine.post_log import PostLog, PostRows
+    from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.scripts import Step
 
@@ -96,6 +96,8 @@ DROPPED = {
 ANALYSIS_FAILED = kind(S.COMPLETED, S.ANALYSIS_FAILED, "analysis_failed")
 LATE_RESULT = kind(S.ANALYSIS_FAILED, S.COMPLETED, "late_result")
 
+# A row's key is recipient (from 0), call (from 1) and kind, packed in this order into one int64.
+# Nobody but these functions and the compiled engine, which writes keys of its own, knows how.
 RECIPIENT_SHIFT = 32
 CALL_SHIFT = 8
 
@@ -103,6 +105,29 @@ CALL_SHIFT = 8
 def call_key(recipient: int, call: int) -> int:
     """The packed key of a call (recipient from 0, call from 1), to be or-ed with a kind."""
     return recipient << RECIPIENT_SHIFT | call << CALL_SHIFT
+
+
+def call_keys(
+    recipients: NDArray[np.integer], calls: NDArray[np.integer] | int
+) -> NDArray[np.int64]:
+    """The packed keys of many calls."""
+    numbers = np.asarray(calls, dtype=np.int64)
+    return recipients.astype(np.int64) << RECIPIENT_SHIFT | numbers << CALL_SHIFT
+
+
+def recipients_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The recipient of each key."""
+    return keys >> RECIPIENT_SHIFT
+
+
+def call_numbers_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The call of each key, counted per recipient from 1."""
+    return (keys >> CALL_SHIFT) & 0xFFFFFF
+
+
+def kinds_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The kind of change of each key, an index into `CHANGES`."""
+    return keys & 0xFF
 
 
 class Dials(NamedTuple):
@@ -169,12 +194,12 @@ class CallLog:
 
     def extend(self, at: int, recipients: NDArray[np.int64], call: int, kind: int) -> None:
         """Write the same change of call number `call` of many recipients at one instant."""
-        keys = recipients << RECIPIENT_SHIFT | call << CALL_SHIFT | kind
         self._at.frombytes(np.full(len(recipients), at, dtype=np.int64).tobytes())
-        self._keys.frombytes(keys.astype(np.int64, copy=False).tobytes())
+        self._keys.frombytes((call_keys(recipients, call) | kind).tobytes())
 
     def has_any(self, kinds: frozenset[int], since: int) -> bool:
         """Whether any row from index `since` on is of some kinds of change."""
+        # a loop over the few new rows takes less than an array of numpy
         return any(key & 0xFF in kinds for key in self._keys[since:])
 
     def begin_turn(self) -> None:
@@ -204,9 +229,9 @@ class CallLog:
         keys = np.array(self._keys if whole else self._keys[since:until], dtype=np.int64)
         return CallRows(
             at=at,
-            recipient=(keys >> RECIPIENT_SHIFT).astype(np.int32),
-            call=((keys >> CALL_SHIFT) & 0xFFFFFF).astype(np.int32),
-            kind=(keys & 0xFF).astype(np.uint8),
+            recipient=recipients_of(keys).astype(np.int32),
+            call=call_numbers_of(keys).astype(np.int32),
+            kind=kinds_of(keys).astype(np.uint8),
         )
 
 
@@ -365,7 +390,95 @@ class Trace:
             for log in organization:
                 log.drop_turn()
 
+    def campaign(self, organization: int, campaign: int) -> CampaignTrace:
+        """What the trace says of one campaign, given by its positions in the scenario."""
+        return CampaignTrace(self, organization, campaign)
+
+    def limits_of(self, organization: int) -> list[LimitChange]:
+        """The limits of one organization, in the order of their instants."""
+        return [row for row in self.limits if row.organization == organization]
+
+    def urls_of(self, organization: int) -> list[UrlChange]:
+        """The webhook URLs of one organization, in the order of their instants."""
+        return [row for row in self.urls if row.organization == organization]
+
     def size(self) -> int:
         """How many changes of calls, campaigns and limits, and how many refusals, there are."""
         logs = sum(len(log) for organization in self.calls for log in organization)
         return logs + len(self.campaigns) + len(self.limits) + len(self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignTrace:
+    """One campaign's part of a trace, by the positions of its organization and its own.
+
+    Nothing is copied before it is asked for, so of a run that goes on it tells what is so by then.
+    """
+
+    trace: Trace
+    organization: int
+    campaign: int
+
+    @property
+    def log(self) -> CallLog:
+        """The log of its calls."""
+        return self.trace.calls[self.organization][self.campaign]
+
+    @property
+    def owner(self) -> OrganizationBlock:
+        """Its organization."""
+        return self.trace.world.organizations[self.organization]
+
+    @property
+    def block(self) -> CampaignBlock:
+        """The campaign as it was uploaded."""
+        return self.owner.campaigns[self.campaign]
+
+    @property
+    def scheduled(self) -> ScheduledCampaign | None:
+        """The schedule request it was started with; None before."""
+        return self.trace.requests.get((self.organization, self.campaign))
+
+    @property
+    def changes(self) -> list[CampaignChange]:
+        """The changes of its status, in the order in which they happened."""
+        return [row for row in self.trace.campaigns if self._is_own(row)]
+
+    @property
+    def deleted(self) -> CampaignChange | None:
+        """The change by which it was deleted (C8); None if it was not."""
+        return next((row for row in self.changes if row.cause == "delete"), None)
+
+    @property
+    def refused(self) -> list[Refusal]:
+        """What was asked for it and refused, in that order."""
+        return [row for row in self.trace.refused if self._is_own(row)]
+
+    @property
+    def reanalyses(self) -> list[Reanalysis]:
+        """The re-analyses of its calls, in the order in which they began (A5)."""
+        return [row for row in self.trace.reanalyses if self._is_own(row)]
+
+    @property
+    def posts(self) -> PostRows | None:
+        """The POSTs of its results; None where the receiver is the simulated one (W5)."""
+        posts = self.trace.posts
+        return None if posts is None else posts.rows(self.organization, self.campaign)
+
+    @property
+    def limits(self) -> list[LimitChange]:
+        """The limits of its organization."""
+        return self.trace.limits_of(self.organization)
+
+    @property
+    def urls(self) -> list[UrlChange]:
+        """The webhook URLs of its organization."""
+        return self.trace.urls_of(self.organization)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether it is not final, and nothing could ever happen to it again (T5)."""
+        return (self.organization, self.campaign) in self.trace.stalled
+
+    def _is_own(self, row: CampaignChange | Refusal | Reanalysis) -> bool:
+        return row.campaign == self.campaign and row.organization == self.organization

@@ -193,7 +193,7 @@ def _days(events: list[Event]) -> Iterator[str]:
 
 def _calls(reading: RunView, life: CampaignTimeline, recipient: int) -> Iterator[Event]:
     ledger = reading.ledgers[life.position]
-    log = reading.trace.calls[life.position[0]][life.position[1]]
+    log = reading.trace.campaign(*life.position).log
     rows, changes = ledger.rows, []
     for row in np.flatnonzero(rows.recipient == recipient).tolist():
         number = voice = -1
@@ -247,11 +247,10 @@ _WORDS = {
 
 def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
     """The changes of a campaign's status, in their order."""
-    for change in trace.campaigns:
-        if (change.organization, change.campaign) == position:
-            cause = change.cause.replace("_", " ")
-            turn = 2 if change.cause == "all_final" else 0
-            yield Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
+    for change in trace.campaign(*position).changes:
+        cause = change.cause.replace("_", " ")
+        turn = 2 if change.cause == "all_final" else 0
+        yield Event(change.at, turn, f"- the campaign is {change.to_status} ({cause})")
 
 
 def _end(reading: RunView, life: CampaignTimeline, recipient: int) -> str:

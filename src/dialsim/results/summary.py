@@ -507,9 +507,7 @@ def _cost(tally: Tally, costs: Costs | None) -> float | None:
 
 def _limits(reading: RunView, organization: int) -> tuple[Limit, ...]:
     return tuple(
-        Limit(_instant(row.at), row.limit)
-        for row in reading.trace.limits
-        if row.organization == organization
+        Limit(_instant(row.at), row.limit) for row in reading.trace.limits_of(organization)
     )
 
 

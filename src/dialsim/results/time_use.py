@@ -122,7 +122,7 @@ def counted(ledgers: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
 
 def limit(trace: Trace, organization: int) -> StepFunction:
     """maxConcurrentCalls of an organization over time (Q1)."""
-    rows = [row for row in trace.limits if row.organization == organization]
+    rows = trace.limits_of(organization)
     at = np.array([row.at for row in rows], dtype=np.int64)
     limits = np.array([row.limit for row in rows], dtype=np.int64)
     return StepFunction.of_changes(at, np.diff(limits, prepend=0))

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import CampaignChange, Trace
+from dialsim.engine.trace import CampaignChange, CampaignTrace, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CampaignStatus
@@ -78,35 +78,32 @@ class CampaignTimeline:
 
 def read_lives(trace: Trace) -> dict[Position, CampaignTimeline]:
     """The life of every campaign, in the order of the scenario."""
-    changes: dict[Position, list[CampaignChange]] = {
-        (block.position, campaign.position): []
+    return {
+        (block.position, campaign.position): _life(
+            trace.campaign(block.position, campaign.position)
+        )
         for block in trace.world.organizations
         for campaign in block.campaigns
     }
-    for change in sorted(trace.campaigns, key=lambda change: change.at):
-        changes[change.organization, change.campaign].append(change)
-    return {position: _life(trace, position, rows) for position, rows in changes.items()}
 
 
-def _life(trace: Trace, position: Position, changes: list[CampaignChange]) -> CampaignTimeline:
-    organization = trace.world.organizations[position[0]]
-    campaign = organization.campaigns[position[1]]
-    effective = trace.requests.get(position)
+def _life(part: CampaignTrace) -> CampaignTimeline:
+    changes, effective = part.changes, part.scheduled
     final_at = next((change.at for change in changes if change.to_status.final), None)
-    end = trace.end if final_at is None else final_at
+    end = part.trace.end if final_at is None else final_at
     start = None if effective is None else effective.start_at
     return CampaignTimeline(
-        position=position,
-        name=campaign.name,
-        organization=organization.name,
-        people=campaign.people.count,
+        position=(part.organization, part.campaign),
+        name=part.block.name,
+        organization=part.owner.name,
+        people=part.block.people.count,
         removed=() if effective is None else effective.removed,
         status=changes[-1].to_status if changes else CampaignStatus.DRAFT,
         request=None if effective is None else effective.request,
         start=start,
         final_at=final_at,
         end=end,
-        stalled=position in trace.stalled,
+        stalled=part.stalled,
         open=no_spans()
         if effective is None
         else Windows.of(effective.request.time_windows).open_spans(effective.start_at, end),

@@ -524,7 +524,7 @@ class CallResults:
     def _analyze_again(self) -> None:
         """Work out the results of re-analyses, once one more has been asked for (A5)."""
         place = self._block.organization, self._block.position
-        asked = sum((row.organization, row.campaign) == place for row in self._trace.reanalyses)
+        asked = len(self._trace.campaign(*place).reanalyses)
         if asked == self._reanalyses:
             return
         self._reanalyses = asked

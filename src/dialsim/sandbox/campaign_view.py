@@ -297,7 +297,7 @@ class CampaignView:
 
     @property
     def _removed(self) -> NDArray[np.int64]:
-        scheduled = self._trace.requests.get(self._key)
+        scheduled = self._trace.campaign(*self._key).scheduled
         if scheduled is None or not scheduled.removed:
             return _NOBODY
         return self._removed_once

@@ -206,7 +206,7 @@ class CallTable:
     @property
     def _engine(self) -> int:
         """The generation of the voice engine (F3)."""
-        scheduled = self._trace.requests.get((self._block.organization, self._block.position))
+        scheduled = self._trace.campaign(self._block.organization, self._block.position).scheduled
         return 2 if scheduled is not None and scheduled.request.tts_voice_keys else 1
 
 

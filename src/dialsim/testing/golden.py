@@ -162,8 +162,7 @@ def _blocks(trace: Trace) -> Iterator[Block]:
     for organization in trace.world.organizations:
         limits = (
             (row.at, f"maxConcurrentCalls {row.limit}")
-            for row in trace.limits
-            if row.organization == organization.position
+            for row in trace.limits_of(organization.position)
         )
         yield Block(organization.name, _stamped(limits))
         for campaign in organization.campaigns:
@@ -180,21 +179,18 @@ def _stamped(events: Iterable[tuple[int, str]]) -> tuple[str, ...]:
 
 def _campaign(trace: Trace, position: Position) -> list[tuple[int, str]]:
     """What the campaign itself went through, and what was refused."""
+    part = trace.campaign(*position)
     changes = [
-        (row.at, f"{row.from_status} > {row.to_status}  {row.cause}")
-        for row in trace.campaigns
-        if (row.organization, row.campaign) == position
+        (row.at, f"{row.from_status} > {row.to_status}  {row.cause}") for row in part.changes
     ]
     refused = [
-        (row.at, f"refused: {row.action}  {row.code}: {row.message}")
-        for row in trace.refused
-        if (row.organization, row.campaign) == position
+        (row.at, f"refused: {row.action}  {row.code}: {row.message}") for row in part.refused
     ]
     return sorted([*changes, *refused], key=lambda event: event[0])
 
 
 def _end(trace: Trace, position: Position) -> Iterator[str]:
-    if position in trace.stalled:
+    if trace.campaign(*position).stalled:
         yield "  stalled: nothing can ever happen again"
 
 
@@ -223,7 +219,7 @@ def _change(rows: CallRows, row: int) -> str:
 
 def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, str]:
     """By row of a dial: the number and the voice that it showed (P3, P4)."""
-    log, world = reading.trace.calls[position[0]][position[1]], reading.world
+    log, world = reading.trace.campaign(*position).log, reading.world
     dials = (row for row, kind in enumerate(rows.kind.tolist()) if kind == DIALLED)
     return {
         row: f" from {world.numbers[number]}"

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
 from dialsim.engine.calls import NEVER, Calls
-from dialsim.engine.chance import Draws, Purpose
-from dialsim.engine.trace import CALL_SHIFT, RECIPIENT_SHIFT
+from dialsim.engine.chance import Draws, Purpose, rows_by_pair
+from dialsim.engine.trace import call_keys
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.scenario.agent import Analysis
 from dialsim.scenario.behaviour import Behaviour, Rates
@@ -96,7 +96,7 @@ def said(
     """The flaws that scripts of numbers, by `call_key`, say of calls; NOT_SAID where none does."""
     codes = np.full(len(calls), NOT_SAID, dtype=np.int8)
     if scripted:
-        keys = recipients.astype(np.int64) << RECIPIENT_SHIFT | calls.astype(np.int64) << CALL_SHIFT
+        keys = call_keys(recipients, calls)
         for row in np.flatnonzero(np.isin(keys, [*scripted])).tolist():
             codes[row] = _BY_WORD[scripted[int(keys[row])].flaw]
     return codes
@@ -165,22 +165,11 @@ def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> 
     """The flaws, with those of people or numbers that have a script replaced by what it says."""
     if people.script is not None:
         codes = people.script[calls.recipient]
-        steps = codes.astype(np.int64) << 32 | calls.attempt
-        for step, rows in _groups(steps, np.flatnonzero(codes >= 0)):
-            script = people.scripts[step >> 32]
-            word = script[min(step & 0xFFFFFFFF, len(script)) - 1].flaw
-            drawn[rows] = _BY_WORD[word]
+        scripted = np.flatnonzero(codes >= 0)
+        for code, attempt, rows in rows_by_pair(codes[scripted], calls.attempt[scripted]):
+            script = people.scripts[code]
+            drawn[scripted[rows]] = _BY_WORD[script[min(attempt, len(script)) - 1].flaw]
     return np.where(calls.said == NOT_SAID, drawn, calls.said)
-
-
-def _groups(
-    keys: NDArray[np.int64], rows: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """The rows of each key, for some of the rows."""
-    order = rows[np.argsort(keys[rows], kind="stable")]
-    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    for part in np.split(order, starts[1:]) if len(order) else []:
-        yield int(keys[part[0]]), part
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,7 +308,8 @@ class Bodies:
         text = self._settings.get(key)
         if text is None:
             block = self._block
-            scheduled = self._trace.requests[block.organization, block.position]
+            scheduled = self._trace.campaign(block.organization, block.position).scheduled
+            assert scheduled is not None  # otherwise it would have no calls
             text = self._settings[key] = campaign_part(
                 block.id,
                 block.name,

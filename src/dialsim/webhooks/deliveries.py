@@ -82,10 +82,10 @@ class Receiving:
         self._trace = trace
         self._ledger = ledger
         self._notices = notices
-        owner = trace.world.organizations[ledger.organization]
-        webhook = owner.settings.webhook
+        part = trace.campaign(ledger.organization, ledger.campaign)
+        webhook = part.owner.settings.webhook
         self._receiver = webhook.receiver if webhook is not None else Receiver()
-        self._draws = owner.campaigns[ledger.campaign].draws
+        self._draws = part.block.draws
 
     def posts(self) -> Posts:
         """Every POST that leaves by the horizon: those made, where a sandbox made them."""
@@ -199,7 +199,7 @@ def _urls(
     trace: Trace, organization: int, sent: NDArray[np.int64]
 ) -> tuple[list[str | None], NDArray[np.int64]]:
     """The organization's URLs, and the index of the one in force at each moment."""
-    changes = [change for change in trace.urls if change.organization == organization]
+    changes = trace.urls_of(organization)
     since = [change.at + change.turn for change in changes]
     newest = np.searchsorted(since, sent, side="right") - 1
     return [*(change.url for change in changes), None], newest

@@ -44,7 +44,7 @@ def row_moments(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
     """The moment of each row of a ledger, those that analyses added included."""
     if not trace.turn:
         return ledger.rows.at
-    log = trace.calls[ledger.organization][ledger.campaign]
+    log = trace.campaign(ledger.organization, ledger.campaign).log
     written = ~np.isin(ledger.rows.kind, (ANALYSIS_FAILED, LATE_RESULT))
     moment = moments(trace, ledger.rows.at)
     turn = log.turns(int(np.count_nonzero(written)), trace.turn)
@@ -206,10 +206,8 @@ class Owing:
 
     def _again(self, first: Notices) -> list[Notices]:
         """The results of each re-analysis (A5)."""
-        place = self._ledger.organization, self._ledger.campaign
-        actions = [
-            row for row in self._trace.reanalyses if (row.organization, row.campaign) == place
-        ]
+        ledger = self._ledger
+        actions = self._trace.campaign(ledger.organization, ledger.campaign).reanalyses
         if not actions:
             return []
         again = [
@@ -231,8 +229,8 @@ class Owing:
 
     def _reanalysis(self, first: Notices, action: Reanalysis, number: int) -> Notices:
         """The results of one re-analysis: of calls that were delivered before it began."""
-        world, ledger, analyses = self._trace.world, self._ledger, self._analyses
-        block = world.organizations[ledger.organization].campaigns[ledger.campaign]
+        ledger, analyses = self._ledger, self._analyses
+        block = self._trace.campaign(ledger.organization, ledger.campaign).block
         sent = np.full(len(ledger.call), FOREVER, dtype=np.int64)
         sent[first.call] = moments(self._trace, first.sent_at, first.turn)
         rows = np.flatnonzero(sent[analyses.call] < action.at + action.turn)
@@ -243,7 +241,7 @@ class Owing:
         drawn = calls.draws(block.draws, Purpose.REANALYSIS, (number,))
         chosen = np.flatnonzero(drawn < action.share)
         flaw = analyses.flaw[rows[chosen]]
-        redone = Analyst(world, block).again(calls[chosen], flaw, number, action.at)
+        redone = Analyst(self._trace.world, block).again(calls[chosen], flaw, number, action.at)
         ready = np.flatnonzero(redone.ready_at != NEVER)
         return Notices(
             call=redone.call[ready],

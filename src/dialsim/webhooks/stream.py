@@ -69,8 +69,7 @@ class CampaignStream:
 
     @cached_property
     def _bodies(self) -> Bodies:
-        organization, campaign = self.ledger.organization, self.ledger.campaign
-        block = self._trace.world.organizations[organization].campaigns[campaign]
+        block = self._trace.campaign(self.ledger.organization, self.ledger.campaign).block
         return Bodies(self._trace, block, Persons(block.people))
 
 

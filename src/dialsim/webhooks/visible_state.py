@@ -170,15 +170,9 @@ def shown(trace: Trace, ledger: Calls, notices: Notices) -> Shown:
 
 def settings(trace: Trace, ledger: Calls) -> list[Setting]:
     """Every state of the campaign's settings that a payload can show, by moment."""
-    organization, campaign = ledger.organization, ledger.campaign
-    statuses = [
-        (row.at + row.turn, row.to_status)
-        for row in trace.campaigns
-        if (row.organization, row.campaign) == (organization, campaign)
-    ]
-    limits = [
-        (row.at + row.turn, row.limit) for row in trace.limits if row.organization == organization
-    ]
+    part = trace.campaign(ledger.organization, ledger.campaign)
+    statuses = [(row.at + row.turn, row.to_status) for row in part.changes]
+    limits = [(row.at + row.turn, row.limit) for row in part.limits]
     status, limit, states = CampaignStatus.DRAFT, 0, {}
     for moment in sorted({since for since, _ in (*statuses, *limits)}):
         status = next((to for since, to in reversed(statuses) if since == moment), status)
@@ -189,15 +183,8 @@ def settings(trace: Trace, ledger: Calls) -> list[Setting]:
 
 def deleted(trace: Trace, ledger: Calls) -> int:
     """The moment at which the campaign was deleted (C8); FOREVER if it was not."""
-    place = ledger.organization, ledger.campaign
-    return next(
-        (
-            row.at + row.turn
-            for row in trace.campaigns
-            if row.cause == "delete" and (row.organization, row.campaign) == place
-        ),
-        FOREVER,
-    )
+    change = trace.campaign(ledger.organization, ledger.campaign).deleted
+    return FOREVER if change is None else change.at + change.turn
 
 
 def _newest_call(ledger: Calls, notices: Notices) -> NDArray[np.int64]:
@@ -254,8 +241,8 @@ def _expired(
     trace: Trace, ledger: Calls, notices: Notices, sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """The three flags of each notice's call when it is sent."""
-    organization = trace.world.organizations[ledger.organization]
-    flags = expired(organization.settings.retention, ledger.ended_at[notices.call], notices.sent_at)
+    owner = trace.campaign(ledger.organization, ledger.campaign).owner
+    flags = expired(owner.settings.retention, ledger.ended_at[notices.call], notices.sent_at)
     flags[sent >= deleted(trace, ledger)] = ALL_EXPIRED
     return flags
 

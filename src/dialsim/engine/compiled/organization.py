@@ -49,8 +49,6 @@ from dialsim.engine.refusals import (
     wrong_state,
 )
 from dialsim.engine.trace import (
-    CALL_SHIFT,
-    RECIPIENT_SHIFT,
     CallLog,
     CampaignChange,
     Dials,
@@ -59,6 +57,10 @@ from dialsim.engine.trace import (
     ScheduledCampaign,
     Trace,
     UrlChange,
+    call_key,
+    call_keys,
+    kinds_of,
+    recipients_of,
 )
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import ScheduleRequest, check_conditions
@@ -234,12 +236,12 @@ class Organization:
         dials = np.asarray(s.dials[: s.dialler.dials])
         if len(self._blocks) == 1:
             return [_log(at, keys, dials)]
-        of_row = s.people["campaign"][keys >> RECIPIENT_SHIFT]
-        of_dial = of_row[(keys & 0xFF) == kinds.DIALLED]
+        of_row = s.people["campaign"][recipients_of(keys)]
+        of_dial = of_row[kinds_of(keys) == kinds.DIALLED]
         logs = []
         for c, first in enumerate(s.campaigns["first_person"].tolist()):
             own = of_row == c
-            own_keys = keys[own] - (first << RECIPIENT_SHIFT)
+            own_keys = keys[own] - call_key(first, 0)
             logs.append(_log(at[own], own_keys, dials[of_dial == c]))
         return logs
 
@@ -457,7 +459,7 @@ class Organization:
         self._ensure_rows(len(people))
         rows = slice(int(s.dialler.rows), int(s.dialler.rows) + len(people))
         self.state.log_at[rows] = self.now
-        self.state.log_keys[rows] = people << RECIPIENT_SHIFT | 1 << CALL_SHIFT | kinds.SCHEDULED
+        self.state.log_keys[rows] = call_keys(people, 1) | kinds.SCHEDULED
         s.dialler.rows = rows.stop
 
     # -- what the rules lack ----------------------------------------------------------------------
