@@ -1,19 +1,22 @@
-"""The ledger: one campaign's log read as calls, one row per call, in plain columns.
+"""The calls of one campaign: the one reader of its log, a row a call, in plain columns.
 
-Everything else in `results` (tables, figures, stories) is taken from here or from the log itself.
-All work is done on whole columns: a log of ten million rows is read in about a second.
+A log is read at once (`read_calls`), or row by row as it grows (`Calls.update`); columns and their
+meaning are the same. All work is done on whole columns: ten million rows take about a second.
+
+The reader stands beside the trace, below `webhooks` and `results`, because both are made from it:
+messages tell of calls, and tables and figures of calls and messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, Trace
+from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, CampaignTrace, Trace
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.history import REACHED
 from dialsim.scenario.people import People
@@ -21,6 +24,9 @@ from dialsim.scenario.scripts import Step
 
 NEVER = int(np.iinfo(np.int64).min)
 """The instant of what did not happen; numpy reads it as NaT."""
+
+NO_CALL = -1
+"""Where the position of a call is wanted, and there is none."""
 
 CALL_STATUSES = tuple(CallStatus)
 
@@ -46,6 +52,7 @@ CREATES = _kinds("scheduled", "retry")
 RELEASES = _kinds("released")
 ENDS = _kinds("ended")
 TIMES_OUT = _kinds("queue_timeout")
+HAS_END = ENDS | TIMES_OUT
 WITHDRAWS = ~ENDS & np.array(
     [change.from_status == _UNDER_WAY != change.to_status for change in CHANGES]
 )
@@ -53,34 +60,85 @@ SLOTS = _net(_UNDER_WAY)  # Q1: a slot is held from INITIATED until the end or t
 WAITING = _net(*_WAITING)
 IN_QUEUE = _net(CallStatus.QUEUED)
 
+_INSTANTS = {
+    "created_at": CREATES,
+    "queued_at": RELEASES,
+    "ringing_at": np.arange(len(CHANGES)) == RINGING,
+    "started_at": np.arange(len(CHANGES)) == ANSWERED,
+    "ended_at": HAS_END,
+}
+"""The columns that hold the instant of a call's newest change of some kinds."""
 
-@dataclass(frozen=True, slots=True)
+_COLUMNS: dict[str, tuple[type[np.integer], int]] = {
+    "recipient": (np.int32, 0),
+    "call": (np.int32, 0),
+    "previous": (np.int32, NO_CALL),
+    "attempts_before": (np.int32, 0),
+    "attempt": (np.int32, 0),
+    **dict.fromkeys([*_INSTANTS, "initiated_at", "changed_at"], (np.int64, NEVER)),
+    "last_kind": (np.uint8, 0),
+    "number": (np.int32, -1),
+    "voice": (np.int32, -1),
+    "behaviour": (np.int16, -1),
+}
+"""The type of each column, and what stands in it where nothing is known."""
+
+
+class CallEntry(NamedTuple):
+    """One call: the columns of `Calls` as plain numbers."""
+
+    recipient: int
+    call: int
+    attempt: int
+    created_at: int
+    queued_at: int
+    initiated_at: int
+    ringing_at: int
+    started_at: int
+    ended_at: int
+    changed_at: int
+    last_kind: int
+    number: int
+    voice: int
+    behaviour: int
+
+    @property
+    def talk_ms(self) -> int | None:
+        """The length of the conversation; None where none has ended."""
+        return (
+            None if NEVER in (self.started_at, self.ended_at) else self.ended_at - self.started_at
+        )
+
+
 class Calls:
-    """The calls of one campaign in the order (recipient, call), and the rows they come from.
+    """The calls of one campaign, each at a position that it keeps.
 
-    Per recipient, `first[r]:first[r + 1]` are the calls of recipient r (int64). Per call: instants
-    in ms, int64, `NEVER` where it did not happen; `recipient` (from 0) and `call` (from 1), int32;
-    `last_kind`, the last change by the engine, and `final_kind`, the last of all, indexes into
-    `CHANGES` (they differ where an analysis failed, A4); `attempt`, int32, 0 if never dialled;
-    `number`, `voice` and `behaviour`, indexes into `World.numbers`, `voice_keys` and `behaviours`,
-    -1 if none; `scripted` has, by `call_key`, what the scripts of numbers said of calls (P6). A
-    dial that was withdrawn leaves none of these, and no `initiated_at` (P5). Per row of the log,
-    `row_call` is the index of its call. Per recipient, from their history before the
-    scenario begins: `past_attempts`, the attempts counted (int32), `past_status`, how the last call
-    ended, an index into `CALL_STATUSES`, -1 for who has none, and `past_ended_at`, when (ms).
+    Read at once they are in the order (recipient, call). Those that `update` finds come behind, in
+    the order of their creation.
+
+    Per call: instants in ms, int64, `NEVER` where it did not happen; `recipient` (from 0) and
+    `call` (from 1), int32; `previous`, the position of the same recipient's call before, `NO_CALL`
+    for the first; `attempts_before`, how many attempts of the recipient counted when the call was
+    made (P5), and `attempt`, the number of its own, 0 if never dialled, int32; `last_kind`, the
+    last change by the engine, and `final_kind`, the last of all, indexes into `CHANGES` (they
+    differ where an analysis failed, A4); `number`, `voice` and `behaviour`, indexes into
+    `World.numbers`, `voice_keys` and `behaviours`, -1 if none. A dial that was withdrawn leaves
+    none of these, no `attempt` and no `initiated_at` (P5). `scripted` has, by `call_key`, what the
+    scripts of numbers said of calls (P6).
+
+    Per row of the log that was taken in last, which is every row where the log was read at once:
+    `rows`, and `row_call`, the position of its call.
+
+    Per recipient: `newest`, the position of the newest call (int32); from the history before the
+    scenario begins, `past_attempts`, the attempts counted (int32), `past_status`, how the last
+    call ended, an index into `CALL_STATUSES`, -1 for who has none, and `past_ended_at`, when (ms).
     """
 
-    organization: int
-    campaign: int
-    people: int
-    rows: CallRows
-    row_call: NDArray[np.int32]
-    first: NDArray[np.int64]
-    past_attempts: NDArray[np.int32]
-    past_status: NDArray[np.int8]
-    past_ended_at: NDArray[np.int64]
     recipient: NDArray[np.int32]
     call: NDArray[np.int32]
+    previous: NDArray[np.int32]
+    attempts_before: NDArray[np.int32]
+    attempt: NDArray[np.int32]
     created_at: NDArray[np.int64]
     queued_at: NDArray[np.int64]
     initiated_at: NDArray[np.int64]
@@ -90,11 +148,44 @@ class Calls:
     changed_at: NDArray[np.int64]
     last_kind: NDArray[np.uint8]
     final_kind: NDArray[np.uint8]
-    attempt: NDArray[np.int32]
     number: NDArray[np.int32]
     voice: NDArray[np.int32]
     behaviour: NDArray[np.int16]
-    scripted: Mapping[int, Step]
+    rows: CallRows
+    row_call: NDArray[np.int32]
+
+    def __init__(self, part: CampaignTrace) -> None:
+        """Know of no call yet."""
+        people = part.block.people
+        self.organization = part.organization
+        self.campaign = part.campaign
+        self.people = people.count
+        self.past_attempts, self.past_status, self.past_ended_at = past_of(people)
+        self.scripted: Mapping[int, Step] = part.log.scripted
+        self.newest = np.full(people.count, NO_CALL, dtype=np.int32)
+        self._log = part.log
+        self._rows_read = 0
+        self._dials_read = 0
+        self._kept: dict[str, NDArray[Any]] = {}
+        self._ended = np.empty(0, dtype=np.int32)
+        self._ends = 0
+        self._searched = 0  # rows of the log before this one are read, or end no call
+        self.rows, self.row_call = self._log.rows(0, 0), np.empty(0, dtype=np.int32)
+        self._show(0)
+
+    def __len__(self) -> int:
+        return len(self.recipient)
+
+    def __getitem__(self, call: int) -> CallEntry:
+        return CallEntry(*(int(getattr(self, name)[call]) for name in CallEntry._fields))
+
+    def update(self) -> None:
+        """Take in what the log has got since the last time."""
+        if len(self._log) > self._rows_read:
+            rows = self._log.rows(self._rows_read)
+            self._take_in(rows, len(self) + np.arange(np.count_nonzero(CREATES[rows.kind])))
+
+    # -- what is known of calls -------------------------------------------------------------------
 
     @property
     def status(self) -> NDArray[np.int8]:
@@ -113,6 +204,33 @@ class Calls:
         return np.where(talked, self.ended_at - self.started_at, 0)
 
     @property
+    def following(self) -> NDArray[np.int32]:
+        """The position of the same recipient's call after each; `NO_CALL` for the newest."""
+        following = np.full(len(self), NO_CALL, dtype=np.int32)
+        later = np.flatnonzero(self.previous != NO_CALL)
+        following[self.previous[later]] = later
+        return following
+
+    def find(
+        self, recipients: NDArray[np.integer], numbers: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """The positions of calls that there are, by recipient and call."""
+        found: NDArray[np.int64] = self.newest[recipients].astype(np.int64)
+        while len(later := np.flatnonzero(self.call[found] > numbers)):
+            found[later] = self.previous[found[later]]
+        return found
+
+    def of(self, recipient: int) -> list[int]:
+        """The calls of one recipient, the oldest first."""
+        calls, call = list[int](), int(self.newest[recipient])
+        while call != NO_CALL:
+            calls.append(call)
+            call = int(self.previous[call])
+        return calls[::-1]
+
+    # -- what is known of recipients --------------------------------------------------------------
+
+    @property
     def past_reached(self) -> NDArray[np.bool_]:
         """Which recipients were reached before the scenario begins (R3)."""
         return np.isin(self.past_status, _REACHED)
@@ -120,87 +238,163 @@ class Calls:
     @property
     def attempts(self) -> NDArray[np.int64]:
         """How many attempts each recipient has had, those of the history included (P5)."""
-        return self.past_attempts + self.per_person(self.counted)
+        return self.attempts_of(np.arange(self.people)).astype(np.int64)
+
+    def attempts_of(self, recipients: NDArray[np.integer]) -> NDArray[np.int32]:
+        """How many attempts some recipients have had, those of the history included (P5)."""
+        attempts: NDArray[np.int32] = self.past_attempts[recipients]
+        calls = self.newest[recipients]
+        has = calls != NO_CALL
+        attempts[has] = self.attempts_before[calls[has]] + ENDS[self.last_kind[calls[has]]]
+        return attempts
 
     def of_newest(self, per_call: NDArray[Any], otherwise: int | NDArray[Any]) -> NDArray[Any]:
         """A column of the calls, of each recipient's newest; `otherwise` for who has no call."""
-        has_calls = self.first[1:] > self.first[:-1]
+        has = self.newest != NO_CALL
         values = np.full(self.people, otherwise, dtype=per_call.dtype)
-        values[has_calls] = per_call[self.first[1:][has_calls] - 1]
+        values[has] = per_call[self.newest[has]]
         return values
 
-    @property
-    def newest(self) -> NDArray[np.bool_]:
-        """Which calls are their recipient's newest."""
-        newest = np.zeros(len(self.recipient), dtype=bool)
-        newest[self.first[1:][self.first[1:] > self.first[:-1]] - 1] = True
-        return newest
-
-    def per_person(self, per_call: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The sum of a column of the calls over each recipient's calls."""
-        running = np.concatenate(([0], np.cumsum(per_call, dtype=np.int64)))
-        sums: NDArray[np.int64] = running[self.first[1:]] - running[self.first[:-1]]
-        return sums
+    # -- the log by calls -------------------------------------------------------------------------
 
     def rows_by_call(self) -> NDArray[np.int64]:
-        """The order that lists the log by (recipient, call), each call's rows as they happened."""
+        """The order that lists `rows` by call, each call's rows as they happened."""
         order = np.arange(len(self.row_call), dtype=np.int64)
         if np.all(self.row_call[1:] >= self.row_call[:-1]):
             return order
-        # the packed keys are unique, so numpy's fast unstable sort keeps the order of occurrence
-        packed = np.sort(self.row_call.astype(np.int64) << 32 | order)
-        return packed & 0xFFFFFFFF
+        # a sort of numbers takes a quarter of a stable argsort, and all of these are different
+        return np.sort(self.row_call.astype(np.int64) << 32 | order) & 0xFFFFFFFF
+
+    def with_changes(
+        self, at: NDArray[np.int64], call: NDArray[np.int64], kind: NDArray[np.uint8]
+    ) -> Calls:
+        """The same calls with changes that the log hasn't (A4), given by ascending instants (ms).
+
+        Each stands behind the rows of its instant. The log must have been read at once.
+        """
+        place = np.searchsorted(self.rows.at, at, side="right")
+        other = copy(self)
+        other.rows = CallRows(
+            at=np.insert(self.rows.at, place, at),
+            recipient=np.insert(self.rows.recipient, place, self.recipient[call]),
+            call=np.insert(self.rows.call, place, self.call[call]),
+            kind=np.insert(self.rows.kind, place, kind),
+        )
+        other.row_call = np.insert(self.row_call, place, call)
+        other.changed_at, other.final_kind = self.changed_at.copy(), self.final_kind.copy()
+        other.changed_at[call], other.final_kind[call] = at, kind  # numpy keeps the last of several
+        return other
+
+    # -- what ends, as it goes on -----------------------------------------------------------------
+
+    @property
+    def ends(self) -> int:
+        """How many calls have ended, or timed out in the queue, by what was taken in."""
+        return self._ends
+
+    def ended(self, since: int) -> NDArray[np.int64]:
+        """These calls from number `since` on, in the order of their ends."""
+        return self._ended[since : self._ends].astype(np.int64)
+
+    def has_ends_ahead(self) -> bool:
+        """Whether any more have ended, by what was not taken in yet."""
+        since = max(self._rows_read, self._searched)
+        found = self._log.has_any(_ENDINGS, since)
+        if not found:
+            self._searched = len(self._log)
+        return found
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def _take_in(self, rows: CallRows, places: NDArray[np.integer]) -> None:
+        """Take in the next rows of the log; `places` are the positions of the calls they create."""
+        self._show(len(self) + len(places))
+        creations = np.flatnonzero(CREATES[rows.kind])
+        self.recipient[places], self.call[places] = rows.recipient[creations], rows.call[creations]
+        calls = np.empty(len(rows), dtype=np.int32)
+        calls[creations] = places
+        for chosen in self._by_turns(rows):
+            # Of a recipient all these rows are of one call: the newest, or one that they create
+            self._begin(calls[chosen][CREATES[rows.kind[chosen]]])
+            calls[chosen] = self.newest[rows.recipient[chosen]]
+            self.last_kind[calls[chosen]] = rows.kind[chosen]  # numpy keeps the last of several
+        self.changed_at[calls] = rows.at
+        for name, kinds in _INSTANTS.items():
+            chosen = np.flatnonzero(kinds[rows.kind])
+            getattr(self, name)[calls[chosen]] = rows.at[chosen]
+        self._take_in_dials(rows, calls)
+        self._take_in_ends(calls[HAS_END[rows.kind]])
+        self._rows_read += len(rows)
+        self.rows, self.row_call = rows, calls
+
+    def _by_turns(self, rows: CallRows) -> list[NDArray[np.int64]]:
+        """The rows of the newest calls known, then those of calls that are created one later, …
+
+        A recipient's calls follow one another, and only the newest ever changes.
+        """
+        known = self.newest[rows.recipient]
+        later = rows.call - np.where(known == NO_CALL, 0, self.call[known])
+        # numpy sorts small numbers by radix, which takes a tenth of the time
+        later = later.astype(np.min_scalar_type(later.max(initial=0)))
+        order = np.argsort(later, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(later[order])) + 1)
+
+    def _begin(self, calls: NDArray[np.int32]) -> None:
+        """Link calls that are created to those before them."""
+        who = self.recipient[calls]
+        self.attempts_before[calls] = self.attempts_of(who)
+        self.previous[calls] = self.newest[who]
+        self.newest[who] = calls
+
+    def _take_in_dials(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
+        """Take in dials, and withdrawals, which take back what a dial has left (P5)."""
+        dialled = rows.kind == DIALLED
+        chosen = np.flatnonzero(dialled | WITHDRAWS[rows.kind])
+        calls, dialled, at = calls[chosen], dialled[chosen], rows.at[chosen]
+        self.initiated_at[calls] = np.where(dialled, at, NEVER)
+        self.attempt[calls] = np.where(dialled, self.attempts_before[calls] + 1, 0)
+        known = slice(self._dials_read, self._dials_read + int(np.count_nonzero(dialled)))
+        for column, texts in (
+            (self.number, self._log.dial_numbers),
+            (self.voice, self._log.dial_voices),
+            (self.behaviour, self._log.dial_behaviours),
+        ):
+            values = np.full(len(calls), -1, dtype=column.dtype)
+            values[dialled] = np.array(texts[known])
+            column[calls] = values
+        self._dials_read = known.stop
+
+    def _take_in_ends(self, calls: NDArray[np.int32]) -> None:
+        ends = self._ends + len(calls)
+        if ends > len(self._ended):
+            self._ended = np.resize(self._ended, max(ends, 2 * len(self._ended)))
+        self._ended[self._ends : ends] = calls
+        self._ends = ends
+
+    def _show(self, count: int) -> None:
+        """Have so many calls; the columns are the beginnings of longer ones, so that they grow."""
+        for name, (dtype, blank) in _COLUMNS.items():
+            kept = self._kept.get(name, np.empty(0, dtype))
+            if count > len(kept):
+                spare = np.full(max(count, 2 * len(kept)) - len(kept), blank, dtype=dtype)
+                kept = self._kept[name] = np.concatenate([kept, spare])
+            setattr(self, name, kept[:count])
+        self.final_kind = self.last_kind
+
+
+_ENDINGS = frozenset(np.flatnonzero(HAS_END).tolist())
 
 
 def read_calls(trace: Trace, organization: int, campaign: int) -> Calls:
-    """Read the log of one campaign, given by its positions in the scenario."""
-    log = trace.calls[organization][campaign]
-    block = trace.world.organizations[organization].campaigns[campaign]
-    people, past = block.people.count, past_of(block.people)
-    rows = log.rows()
-    creations = rows.recipient[CREATES[rows.kind]]
-    first = np.zeros(people + 1, dtype=np.int64)
-    np.cumsum(np.bincount(creations, minlength=people), out=first[1:])
-    recipient = np.repeat(np.arange(people, dtype=np.int32), np.diff(first))
-    of_row = (first[rows.recipient] + rows.call - 1).astype(np.int32)
-    reading = _Reading(rows, of_row, len(recipient))
-    last_kind = reading.last_kind()
-    dials = np.flatnonzero(rows.kind == DIALLED)
-    # P5: of a call whose newest dial was withdrawn, nothing of the dial is shown
-    dialled = reading.last_row(dials) > reading.last_row(np.flatnonzero(WITHDRAWS[rows.kind]))
-    number, voice, behaviour = (
-        np.where(dialled, reading.of_dials(dials, np.array(column, dtype=np.int32)), np.int32(-1))
-        for column in (log.dial_numbers, log.dial_voices, log.dial_behaviours)
-    )
-    return Calls(
-        organization=organization,
-        campaign=campaign,
-        people=people,
-        rows=rows,
-        row_call=of_row,
-        first=first,
-        past_attempts=past.attempts,
-        past_status=past.status,
-        past_ended_at=past.ended_at,
-        recipient=recipient,
-        call=(np.arange(len(recipient)) - first[recipient] + 1).astype(np.int32),
-        created_at=reading.instant(CREATES[rows.kind]),
-        queued_at=reading.instant(RELEASES[rows.kind]),
-        initiated_at=np.where(dialled, reading.instant(rows.kind == DIALLED), NEVER),
-        ringing_at=reading.instant(rows.kind == RINGING),
-        started_at=reading.instant(rows.kind == ANSWERED),
-        ended_at=reading.instant((ENDS | TIMES_OUT)[rows.kind]),
-        changed_at=reading.instant(slice(None)),
-        last_kind=last_kind,
-        final_kind=last_kind,
-        attempt=np.where(
-            dialled, _attempts(ENDS[last_kind], first, recipient) + past.attempts[recipient], 0
-        ),
-        number=number,
-        voice=voice,
-        behaviour=behaviour.astype(np.int16),
-        scripted=log.scripted,
-    )
+    """Read the log of one campaign at once, given by its positions in the scenario."""
+    part = trace.campaign(organization, campaign)
+    calls, rows = Calls(part), part.log.rows()
+    created = CREATES[rows.kind]
+    who, number = rows.recipient[created], rows.call[created]
+    first = np.zeros(calls.people + 1, dtype=np.int64)
+    np.cumsum(np.bincount(who, minlength=calls.people), out=first[1:])
+    calls._take_in(rows, first[who] + number - 1)
+    return calls
 
 
 class PastCalls(NamedTuple):
@@ -221,40 +415,3 @@ def past_of(people: People) -> PastCalls:
         status[recipient] = CALL_STATUSES.index(past.latest_call_status)
         ended_at[recipient] = past.last_ended_at
     return PastCalls(attempts, status, ended_at)
-
-
-def _attempts(
-    counted: NDArray[np.bool_], first: NDArray[np.int64], recipient: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """The number of each call's attempt: one more than the person's counted before (P5)."""
-    before = np.concatenate((np.zeros(1, np.int32), np.cumsum(counted, dtype=np.int32)))
-    return before[:-1] - before[first[recipient]] + np.int32(1)
-
-
-class _Reading:
-    """Rows scattered onto their calls; of several rows of a call numpy keeps the last."""
-
-    def __init__(self, rows: CallRows, of_row: NDArray[np.int32], calls: int) -> None:
-        self._rows = rows
-        self._of_row = of_row
-        self._calls = calls
-
-    def instant(self, chosen: NDArray[np.bool_] | slice) -> NDArray[np.int64]:
-        instants = np.full(self._calls, NEVER, dtype=np.int64)
-        instants[self._of_row[chosen]] = self._rows.at[chosen]
-        return instants
-
-    def last_kind(self) -> NDArray[np.uint8]:
-        kinds = np.zeros(self._calls, dtype=np.uint8)
-        kinds[self._of_row] = self._rows.kind
-        return kinds
-
-    def last_row(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        index = np.full(self._calls, -1, dtype=np.int64)
-        index[self._of_row[chosen]] = chosen
-        return index
-
-    def of_dials(self, dials: NDArray[np.int64], column: NDArray[np.int32]) -> NDArray[np.int32]:
-        values = np.full(self._calls, -1, dtype=np.int32)
-        values[self._of_row[dials]] = column
-        return values

@@ -55,7 +55,8 @@ def person_states(ledger: Calls, life: CampaignTimeline, end: int) -> NDArray[np
         return _coded({PersonState.REACHED: ledger.past_reached}, state)
     status = ledger.of_newest(ledger.status, -1)
     timed_out = ledger.of_newest(TIMES_OUT[ledger.last_kind], False)
-    answered = ledger.per_person(ledger.started_at != NEVER) > 0
+    answered = np.zeros(ledger.people, dtype=bool)
+    answered[ledger.recipient[ledger.started_at != NEVER]] = True
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
     # whoever is left had a call that ended, perhaps before the run, and was to be called again
     rules = {

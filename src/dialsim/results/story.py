@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, CREATES, NEVER, TO_STATUS, Calls
+from dialsim.engine.calls import CALL_STATUSES, CREATES, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, DIALLED, Trace
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
@@ -256,18 +256,15 @@ def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
 def _end(reading: RunView, life: CampaignTimeline, recipient: int) -> str:
     """The last line: what became of the recipient."""
     ledger = reading.ledgers[life.position]
-    calls = slice(ledger.first[recipient], ledger.first[recipient + 1])
-    attempts = int(ledger.past_attempts[recipient] + ledger.counted[calls].sum())
+    attempts = int(ledger.attempts_of(np.array([recipient]))[0])
     state = PERSON_STATES[reading.states[life.position][recipient]]
     if state is not PersonState.REACHED:
         return _ENDINGS[state].format(made=_attempts(attempts))
     if ledger.past_reached[recipient]:
         return f"Reached before the scenario began, by attempt {attempts}: not called again."
-    answered = np.flatnonzero(ledger.started_at[calls] != NEVER) + calls.start
-    at, talk_ms = int(ledger.started_at[answered[0]]), int(ledger.talk_ms[answered[0]])
-    attempt = int(ledger.attempt[answered[0]])
-    talked = f"talked {duration_text(talk_ms)}" if talk_ms else "talking still"
-    return f"Reached on {minute_text(at)}, by attempt {attempt}; {talked}."
+    call = ledger[ledger.of(recipient)[-1]]  # R3: whoever has answered is not called again
+    talked = f"talked {duration_text(call.talk_ms)}" if call.talk_ms else "talking still"
+    return f"Reached on {minute_text(call.started_at)}, by attempt {call.attempt}; {talked}."
 
 
 _ENDINGS = {

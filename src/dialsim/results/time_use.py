@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, TIMES_OUT, WAITING, Calls
+from dialsim.engine.calls import NEVER, NO_CALL, TIMES_OUT, WAITING, Calls
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
@@ -343,15 +343,16 @@ def _retries_ahead(
     the campaign, or of the run, forestalled. The call may be one of the history: such people are
     counted from the campaign's start on.
     """
-    followed, newest = ~ledger.newest, ledger.newest
     to_be_called = ~np.isin(states, _SETTLED)
     until_end = life.request.end_date_time if life.request else None
     end = life.end if until_end is None else until_end
     in_time = ledger.ended_at < end
-    dropped = newest & (ledger.ended_at != NEVER) & to_be_called[ledger.recipient] & in_time
+    retries = np.flatnonzero(ledger.previous != NO_CALL)
+    dropped = (ledger.ended_at != NEVER) & to_be_called[ledger.recipient] & in_time
+    dropped[ledger.previous[retries]] = False
     start = life.end if life.start is None else life.start
     resumed = ledger.created_at[(ledger.call == 1) & (ledger.past_status >= 0)[ledger.recipient]]
-    uncalled = (ledger.past_status >= 0) & (ledger.first[1:] == ledger.first[:-1])
+    uncalled = (ledger.past_status >= 0) & (ledger.newest == NO_CALL)
     waiting = np.full(np.count_nonzero(uncalled & to_be_called & (start < end)), start)
     timed_out = TIMES_OUT[ledger.last_kind]
 
@@ -359,9 +360,10 @@ def _retries_ahead(
         calls: NDArray[np.bool_], since: NDArray[np.int64], until: NDArray[np.int64]
     ) -> StepFunction:
         """Those after some calls, and those who wait `since` or `until` some instants."""
-        next_call = np.flatnonzero(calls & followed) + 1
-        since = np.concatenate([ledger.ended_at[calls & (followed | dropped)], since])
-        at = np.concatenate([since, ledger.created_at[next_call], until])
+        after = retries[calls[ledger.previous[retries]]]
+        ended_at = ledger.ended_at
+        since = np.concatenate([ended_at[ledger.previous[after]], ended_at[calls & dropped], since])
+        at = np.concatenate([since, ledger.created_at[after], until])
         change = np.ones(len(at), np.int8)
         change[len(since) :] = -1
         order = np.argsort(at, kind="stable")
@@ -369,5 +371,5 @@ def _retries_ahead(
 
     nobody = np.empty(0, np.int64)
     past = np.concatenate([np.minimum(resumed, start), waiting])
-    every = np.ones(len(newest), dtype=bool)
+    every = np.ones(len(ledger), dtype=bool)
     return between(every, past, resumed), between(timed_out, nobody, nobody)

@@ -135,7 +135,7 @@ class WebhookTable:
         """The body of a result that was sent, or kept."""
         _, places, stream = self._list()
         part = stream.parts[places.index(key[:2])]
-        call = int(part.ledger.first[key.recipient]) + key.call - 1
+        call = part.ledger.of(key.recipient)[key.call - 1]
         rows = (part.notices.call == call) & (part.notices.result == key.result)
         return part.bodies(np.flatnonzero(rows))[0]
 

@@ -112,7 +112,7 @@ class Receiving:
         """The POSTs that a sandbox made; who answered with 2xx took the result in."""
         ledger, notices = self._ledger, self._notices
         rows = log.rows(ledger.organization, ledger.campaign)
-        told = ledger.first[rows.recipient] + rows.call - 1 << _RESULT_BITS | rows.result
+        told = ledger.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
         keys = notices.call << _RESULT_BITS | notices.result
         received = accepted(rows.response)
         return Posts(

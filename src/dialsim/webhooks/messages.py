@@ -13,7 +13,7 @@ Notices: the results that a campaign owes its receiver, and when each is sent (W
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import ENDS, NEVER, TIMES_OUT, Calls
 from dialsim.engine.chance import Purpose
-from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, CallRows, Reanalysis, Trace
+from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
 from dialsim.webhooks.analysis import Analyses, Analyst, Flaw, conversations
 
@@ -72,22 +72,7 @@ def with_analyses(ledger: Calls, analyses: Analyses, until: int) -> Calls:
     kind = np.repeat(np.array([ANALYSIS_FAILED, LATE_RESULT], np.uint8), [len(failed), len(late)])
     call = np.concatenate([analyses.call[failed], analyses.call[late]])
     order = np.argsort(at, kind="stable")
-    at, kind, call = at[order], kind[order], call[order]
-    rows, place = ledger.rows, np.searchsorted(ledger.rows.at, at, side="right")
-    changed_at, final_kind = ledger.changed_at.copy(), ledger.final_kind.copy()
-    changed_at[call], final_kind[call] = at, kind  # numpy keeps the last of several
-    return replace(
-        ledger,
-        rows=CallRows(
-            at=np.insert(rows.at, place, at),
-            recipient=np.insert(rows.recipient, place, ledger.recipient[call]),
-            call=np.insert(rows.call, place, ledger.call[call]),
-            kind=np.insert(rows.kind, place, kind),
-        ),
-        row_call=np.insert(ledger.row_call, place, call),
-        changed_at=changed_at,
-        final_kind=final_kind,
-    )
+    return ledger.with_changes(at[order], call[order], kind[order])
 
 
 FOREVER = int(np.iinfo(np.int64).max)
@@ -235,8 +220,8 @@ class Owing:
         sent[first.call] = moments(self._trace, first.sent_at, first.turn)
         rows = np.flatnonzero(sent[analyses.call] < action.at + action.turn)
         if action.only is not None:
-            recipient, call = action.only
-            rows = rows[analyses.call[rows] == ledger.first[recipient] + call - 1]
+            only = ledger.of(action.only[0])[action.only[1] - 1]
+            rows = rows[analyses.call[rows] == only]
         calls = conversations(ledger, analyses.call[rows])
         drawn = calls.draws(block.draws, Purpose.REANALYSIS, (number,))
         chosen = np.flatnonzero(drawn < action.share)

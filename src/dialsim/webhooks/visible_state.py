@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ENDS, NEVER, TO_STATUS, Calls
+from dialsim.engine.calls import ENDS, NEVER, NO_CALL, TO_STATUS, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.masks import MASKED_NAME, mask_agent_params, mask_tel
 from dialsim.interface.payload import data_expired
@@ -160,7 +160,7 @@ def shown(trace: Trace, ledger: Calls, notices: Notices) -> Shown:
     states = settings(trace, ledger)
     since = [setting.since for setting in states]
     return Shown(
-        call_attempt=(_counted_before(ledger)[newest] + ended).astype(np.int32),
+        call_attempt=ledger.attempts_before[newest] + ended,
         latest_call_status=_status(trace, ledger, newest, sent),
         setting=np.searchsorted(since, sent, side="right") - 1,
         expired=_expired(trace, ledger, notices, sent),
@@ -192,21 +192,13 @@ def _newest_call(ledger: Calls, notices: Notices) -> NDArray[np.int64]:
 
     No command makes a call of a person who has one, or ends one on its own instant (P1).
     """
-    newest = notices.call.copy()
-    last = ledger.first[ledger.recipient[newest] + 1] - 1
-    rows = np.flatnonzero(newest < last)
+    newest, following = notices.call.copy(), ledger.following
+    rows = np.flatnonzero(following[newest] != NO_CALL)
     while len(rows):
-        rows = rows[ledger.created_at[newest[rows] + 1] <= notices.sent_at[rows]]
-        newest[rows] += 1
-        rows = rows[newest[rows] < last[rows]]
+        rows = rows[ledger.created_at[following[newest[rows]]] <= notices.sent_at[rows]]
+        newest[rows] = following[newest[rows]]
+        rows = rows[following[newest[rows]] != NO_CALL]
     return newest
-
-
-def _counted_before(ledger: Calls) -> NDArray[np.int64]:
-    """How many of the recipient's calls before each call count as attempts (P5)."""
-    running = np.concatenate(([0], np.cumsum(ledger.counted, dtype=np.int64)))
-    here: NDArray[np.int64] = running[:-1] - running[ledger.first[ledger.recipient]]
-    return here + ledger.past_attempts[ledger.recipient]
 
 
 def _status(
