@@ -21,10 +21,8 @@ from dialsim.engine.world import World
 
 ENGINE = Path(trace_module.__file__).parent
 SIMPY = (
-    "waiting",
-    "reached",
-    "caller_ids",
-    "outgoing",
+    "duplicates",
+    "dial_choice",
     "clock",
     "call",
     "campaign",
@@ -181,7 +179,7 @@ OF_SIMPY = (
     Mutant("Q2", "dialler", "return self.limit if self._queue_limit is None else self._queue_limit",
            "return self.limit"),
     Mutant("Q3", "dialler", "            self._released_last = campaign.block.position\n", ""),
-    Mutant("Q3", "waiting", "1 if order == \"retriesFirst\" else 0",
+    Mutant("Q3", "campaign", "1 if order == \"retriesFirst\" else 0",
            "1 if order == \"freshFirst\" else 0"),
     Mutant("Q4", "dialler", "if now < free_at:", "if now < free_at - 1:"),
     Mutant("Q5", "dialler", "self._queue_timeout = scenario.engine.queue_timeout",
@@ -189,9 +187,9 @@ OF_SIMPY = (
     Mutant("Q6", "campaign", "if call.status is CallStatus.QUEUED]\n        for",
            "if False]\n        for"),
     Mutant("P1", "call", "if ring:  # P1", "if True:  # P1"),
-    Mutant("P3", "caller_ids", "if previous in numbers else -1", "if False else -1"),
-    Mutant("P4", "outgoing", "[recipient] * len(voices))]", "[recipient] * 0)]"),
-    Mutant("P5", "outgoing", "            use.withdrawn(call.shown_number, call.dialled_at, now)\n",
+    Mutant("P3", "dial_choice", "if previous in numbers else -1", "if False else -1"),
+    Mutant("P4", "dial_choice", "[recipient] * len(voices))]", "[recipient] * 0)]"),
+    Mutant("P5", "dial_choice", "            use.withdrawn(call.shown_number, call.dialled_at, now)\n",
            "            pass\n"),
     Mutant("R1", "campaign", ">= self._request.max_attempts or self._closed",
            "> self._request.max_attempts or self._closed"),
@@ -199,5 +197,5 @@ OF_SIMPY = (
            "self.clock.now + self._request.retry_interval + 1"),
     Mutant("R3", "campaign", "if reached or self._attempts[recipient] >=",
            "if self._attempts[recipient] >="),
-    Mutant("D3", "reached", "if ended >= since)", "if ended > since)"),
+    Mutant("D3", "duplicates", "if ended >= since)", "if ended > since)"),
 )  # fmt: skip
