@@ -1,4 +1,4 @@
-"""The README's promises: its examples run as printed, and every link leads somewhere."""
+"""The README's promises: its examples run as printed, and every link of a page leads somewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import dialsim
 from cli.program import ROOT
 from cli.program import dialsim as program
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
 def blocks(language: str) -> list[str]:
@@ -37,8 +38,30 @@ def test_the_yaml_example_is_a_good_scenario() -> None:
     assert dialsim.loads(example).organizations[0].campaigns[0].name == "January"
 
 
+def headings(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    text = re.sub(
+        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-    missing = [link for link in links if not (page.parent / link).exists()]
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8"))
+    missing = []
+    for file, anchor in links:
+        target = page.parent / file if file else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            missing.append(f"{file}#{anchor}")
     assert missing == []
+
+
+def test_the_index_lists_every_page_once() -> None:
+    listed = re.findall(
+        r"^\| \[.+?\]\((.+?)\)", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(
+        page.name for page in DOCS.glob("*.md") if page.name != "index.md"
+    )
