@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialsim.interface.payload import NO_CONVERSATION, Conclusions, Field, unavailable
+from dialsim.interface.payload import NO_CONVERSATION, AnalysisJson, Field, unavailable
 
 FIELDS = (
     Field("promise", "boolean", True),
@@ -11,7 +11,7 @@ FIELDS = (
 
 
 def test_a_current_agent_has_its_fields_under_post_call_analytics_result() -> None:
-    result = Conclusions("v2", None, FIELDS).result(None, (True, "calm"))
+    result = AnalysisJson("v2", None, FIELDS).result(None, (True, "calm"))
     assert result["version"] == "v2"
     assert result["postCallAnalyticsResult"] == {
         "promise": {"type": "boolean", "value": True, "required": True},
@@ -28,7 +28,7 @@ def test_a_current_agent_has_its_fields_under_post_call_analytics_result() -> No
 
 def test_an_older_agent_has_the_same_under_its_old_name() -> None:
     new, old = (
-        Conclusions(version, ("Greeted",), FIELDS).result("Greeted", (False, "upset"))
+        AnalysisJson(version, ("Greeted",), FIELDS).result("Greeted", (False, "upset"))
         for version in ("v2", "v1")
     )
     assert old["version"] == "v1"
@@ -39,24 +39,24 @@ def test_an_older_agent_has_the_same_under_its_old_name() -> None:
 
 @pytest.mark.parametrize(("step", "value"), [("Promised", "Promised"), (None, "Unknown")])
 def test_the_funnel_lists_all_steps_and_names_the_furthest(step: str | None, value: str) -> None:
-    fixed = Conclusions(funnel=("Greeted", "Promised")).result(step, ())["fixedAttr"]
+    fixed = AnalysisJson(funnel=("Greeted", "Promised")).result(step, ())["fixedAttr"]
     assert isinstance(fixed, dict)
     assert fixed["funnel"] == {"funnelFlow": ["Greeted", "Promised"], "value": value}
 
 
 def test_without_a_funnel_there_is_no_word_of_it() -> None:
-    fixed = Conclusions().result(None, ())["fixedAttr"]
+    fixed = AnalysisJson().result(None, ())["fixedAttr"]
     assert isinstance(fixed, dict)
     assert [*fixed] == ["callSummary"]
 
 
 def test_a_result_needs_a_value_for_each_field() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        Conclusions(fields=FIELDS).result(None, (True,))
+        AnalysisJson(fields=FIELDS).result(None, (True,))
 
 
 def test_a3_nobody_spoke_is_said_twice_and_the_agents_steps_are_listed() -> None:
-    result = Conclusions("v1", ("Greeted", "Promised"), FIELDS).no_conversation()
+    result = AnalysisJson("v1", ("Greeted", "Promised"), FIELDS).no_conversation()
     assert result == {
         "version": "v2",
         "fixedAttr": {

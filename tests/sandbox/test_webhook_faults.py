@@ -174,8 +174,8 @@ class _Stopped:
     def __init__(self) -> None:
         self.given: list[tuple[tuple[int, ...], str | None]] = []
 
-    def take(self, parcels: Any) -> None:
-        self.given += [(parcel.key, parcel.fault) for parcel in parcels]
+    def take(self, deliveries: Any) -> None:
+        self.given += [(delivery.key, delivery.fault) for delivery in deliveries]
 
 
 def test_a_post_under_way_when_the_sandbox_was_killed_meets_the_same_fate_once(

@@ -144,7 +144,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusions:
+class AnalysisJson:
     """The form of an agent's results: version, funnel (None: the agent defines none), fields."""
 
     version: Literal["v1", "v2"] = "v2"

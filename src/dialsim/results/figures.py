@@ -2,7 +2,7 @@
 
 What analyses came to: counts of a campaign's conversations, or of several campaigns'.
 
-How results were delivered: counts of a campaign's notices, or of several campaigns'.
+How results were delivered: counts of a campaign's messages, or of several campaigns'.
 
 Figures of the stream: how results were delivered, and what the analyses found.
 """
@@ -28,7 +28,7 @@ from dialsim.results.time_use import distinct
 from dialsim.scenario.agent import Agent
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.deliveries import Posts
-from dialsim.webhooks.messages import FOREVER, Notices
+from dialsim.webhooks.messages import FOREVER, Messages
 from dialsim.webhooks.stream import VERDICTS, CampaignStream, Verdict, Verdicts
 
 
@@ -227,13 +227,13 @@ class Fate(IntEnum):
 
 
 def fates(stream: CampaignStream) -> NDArray[np.int8]:
-    """The fate of each notice of a campaign."""
-    posts, count = stream.posts, len(stream.notices)
-    tries = np.bincount(posts.notice[posts.number > 0], minlength=count)
-    kept = np.bincount(posts.notice[posts.response == NOT_SENT], minlength=count)
+    """The fate of each message of a campaign."""
+    posts, count = stream.posts, len(stream.messages)
+    tries = np.bincount(posts.message[posts.number > 0], minlength=count)
+    kept = np.bincount(posts.message[posts.response == NOT_SENT], minlength=count)
     taken_at = np.zeros(count, dtype=np.int16)
     good = np.flatnonzero(accepted(posts.response))[::-1]  # the first of several is assigned last
-    taken_at[posts.notice[good]] = posts.number[good]
+    taken_at[posts.message[good]] = posts.number[good]
     rules = {
         Fate.AT_FIRST_TRY: taken_at == 1,
         Fate.AFTER_RETRIES: taken_at > 1,
@@ -246,23 +246,23 @@ def fates(stream: CampaignStream) -> NDArray[np.int8]:
 
 def tally_deliveries(stream: CampaignStream) -> DeliveryTally:
     """Count the deliveries of one campaign."""
-    notices, posts = stream.notices, stream.posts
+    messages, posts = stream.messages, stream.posts
     of_notice = fates(stream)
     count = np.bincount(of_notice, minlength=len(Fate))
-    taken = np.bincount(posts.notice[posts.received], minlength=len(notices))
-    arrived = _first_arrivals(notices, posts)
+    taken = np.bincount(posts.message[posts.received], minlength=len(messages))
+    arrived = _first_arrivals(messages, posts)
     received = np.flatnonzero(arrived != FOREVER)
     return DeliveryTally(
-        sent=len(notices) - int(count[Fate.WITHOUT_URL]),
+        sent=len(messages) - int(count[Fate.WITHOUT_URL]),
         at_first_try=int(count[Fate.AT_FIRST_TRY]),
         after_retries=int(count[Fate.AFTER_RETRIES]),
         lost=int(count[Fate.LOST]),
         pending=int(count[Fate.PENDING]),
         received_though_lost=int(np.count_nonzero((of_notice == Fate.LOST) & (taken > 0))),
         duplicated=int(np.count_nonzero(taken > 1)),
-        out_of_order=_overtaken(stream.ledger, notices[received], arrived[received]),
+        out_of_order=_overtaken(stream.ledger, messages[received], arrived[received]),
         without_url=int(count[Fate.WITHOUT_URL]),
-        delays_ms=arrived[received] - notices.ready_at[received],
+        delays_ms=arrived[received] - messages.ready_at[received],
     )
 
 
@@ -274,20 +274,20 @@ def add_up_deliveries(tallies: Sequence[DeliveryTally]) -> DeliveryTally:
     return DeliveryTally(**counts, delays_ms=delays)
 
 
-def _first_arrivals(notices: Notices, posts: Posts) -> NDArray[np.int64]:
-    """When the receiver first took in each notice (ms); FOREVER if it never did."""
-    arrived = np.full(len(notices), FOREVER, dtype=np.int64)
+def _first_arrivals(messages: Messages, posts: Posts) -> NDArray[np.int64]:
+    """When the receiver first took in each message (ms); FOREVER if it never did."""
+    arrived = np.full(len(messages), FOREVER, dtype=np.int64)
     taken = posts.received
-    np.minimum.at(arrived, posts.notice[taken], posts.arrived_at[taken])
+    np.minimum.at(arrived, posts.message[taken], posts.arrived_at[taken])
     return arrived
 
 
-def _overtaken(ledger: Calls, notices: Notices, arrived: NDArray[np.int64]) -> int:
-    """How many notices arrived after one of the same person that was ready later."""
-    if not len(notices):
+def _overtaken(ledger: Calls, messages: Messages, arrived: NDArray[np.int64]) -> int:
+    """How many messages arrived after one of the same person that was ready later."""
+    if not len(messages):
         return 0
-    person = ledger.recipient[notices.call]
-    order = np.lexsort((notices.result, notices.call, notices.ready_at, person))
+    person = ledger.recipient[messages.call]
+    order = np.lexsort((messages.result, messages.call, messages.ready_at, person))
     rank = np.cumsum(np.diff(person[order], prepend=-1) != 0)
     since = arrived[order] - arrived.min()
     # with a step up from person to person, the least from the end on is each person's own

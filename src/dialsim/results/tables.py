@@ -41,7 +41,7 @@ from dialsim.results.people import PERSON_STATES, listed
 from dialsim.results.run_view import RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.scenario.service import Costs
-from dialsim.webhooks.analysis import Flaw
+from dialsim.webhooks.analysis import AnalysisOutcome
 from dialsim.webhooks.stream import VERDICTS, Stream
 
 INSTANT = pd.DatetimeTZDtype("ms", "UTC")
@@ -178,7 +178,7 @@ def agent_status(reading: RunView, ledger: Calls) -> NDArray[np.int8]:
     )
     status = np.where(ledger.started_at != NEVER, np.int8(-1), not_started)
     analyses = reading.analyses[ledger.organization, ledger.campaign]
-    stopped = analyses.flaw == Flaw.AGENT_ERROR
+    stopped = analyses.outcome == AnalysisOutcome.AGENT_ERROR
     status[analyses.call] = np.where(stopped, error, completed)
     return status
 
@@ -605,10 +605,10 @@ def _result(stream: Stream) -> dict[str, object]:
     ready_at = np.empty(size, np.int64)
     for place, part in enumerate(stream.parts):
         rows = np.flatnonzero(stream.place == place)
-        notices, ledger = part.notices[stream.posts.notice[rows]], part.ledger
-        recipient[rows], call[rows] = ledger.recipient[notices.call], ledger.call[notices.call]
-        result[rows], ready_at[rows] = notices.result, notices.ready_at
-        status[rows] = TO_STATUS[ledger.last_kind[notices.call]]
+        messages, ledger = part.messages[stream.posts.message[rows]], part.ledger
+        recipient[rows], call[rows] = ledger.recipient[messages.call], ledger.call[messages.call]
+        result[rows], ready_at[rows] = messages.result, messages.ready_at
+        status[rows] = TO_STATUS[ledger.last_kind[messages.call]]
     return {
         "recipient": recipient,
         "call": call,

@@ -38,9 +38,16 @@ from dialsim.engine.world import CampaignBlock
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import AgentStatus, CallStatus
 from dialsim.scenario.people import People
-from dialsim.webhooks.analysis import Analyst, Conversations, Flaw, conversations, said, talked
-from dialsim.webhooks.bodies import NULL, CallFacts, Findings
-from dialsim.webhooks.messages import CONTENT_OF, FOREVER, Content, Notices, Owing
+from dialsim.webhooks.analysis import (
+    AnalysisOutcome,
+    Analyst,
+    Conversations,
+    conversations,
+    said,
+    talked,
+)
+from dialsim.webhooks.bodies import NULL, CallFacts, CallResultMaker
+from dialsim.webhooks.messages import CONTENT_OF, FOREVER, Content, MessageBuilder, Messages
 from dialsim.webhooks.stream import OF_CONTENT, Verdict
 
 NONE = -1
@@ -345,11 +352,11 @@ class CallResults:
         self._block = block
         self._book = book
         self._analyst = Analyst(trace.world, block)
-        self._findings = Findings(block.agent.analysis)
+        self._findings = CallResultMaker(block.agent.analysis)
         fields = 1 + (len(block.agent.analysis.fields) if block.agent.analysis else 0)
         self._row = np.dtype(
             [
-                ("flaw", np.int8),
+                ("outcome", np.int8),
                 ("ready_at", np.int64),
                 ("failed_at", np.int64),
                 ("found", np.uint16, (fields,)),
@@ -371,7 +378,7 @@ class CallResults:
         new = self._book.new_conversations()
         if new is not None:
             first = self._analyst.first(new)
-            for field in ("flaw", "ready_at", "failed_at", "found"):
+            for field in ("outcome", "ready_at", "failed_at", "found"):
                 self._table[field][first.call] = getattr(first, field)
             self._changes = None
         self._analyze_again()
@@ -414,9 +421,9 @@ class CallResults:
         changes = [(failed_at, ANALYSIS_FAILED), (ready_at, LATE_RESULT)]
         return [(since, kind) for since, kind in changes if NEVER < since <= at]
 
-    def flaw(self, call: int) -> Flaw:
+    def outcome(self, call: int) -> AnalysisOutcome:
         """What is wrong with a conversation that has ended, or with its analysis."""
-        return Flaw(self._table["flaw"][call])
+        return AnalysisOutcome(self._table["outcome"][call])
 
     def agent_status(self, call: int, entry: CallEntry) -> str:
         """How the agent fared in a call (F2)."""
@@ -424,7 +431,7 @@ class CallResults:
             return AgentStatus.NOT_STARTED
         if entry.ended_at == NEVER:
             return IN_PROGRESS
-        stopped = self._table["flaw"][call] == Flaw.AGENT_ERROR
+        stopped = self._table["outcome"][call] == AnalysisOutcome.AGENT_ERROR
         return AgentStatus.ERROR if stopped else AgentStatus.COMPLETED
 
     def result(self, call: int, at: int, masked: bool) -> tuple[bytes, int]:
@@ -464,7 +471,7 @@ class CallResults:
         if len(newest):
             return OF_CONTENT[Content(newest.content[0])], int(newest.found[0, 0])
         row = self._table[call]
-        if row["flaw"] in (Flaw.AGENT_ERROR, Flaw.NOT_RECORDED):
+        if row["outcome"] in (AnalysisOutcome.AGENT_ERROR, AnalysisOutcome.NOT_RECORDED):
             return Verdict.NOT_ANALYZED, 0
         failed = NEVER < row["failed_at"] <= at
         return (Verdict.FAILED if failed else Verdict.PENDING), 0
@@ -483,21 +490,21 @@ class CallResults:
         count = int(np.searchsorted(self._changes.at, at, side="right"))
         return AnalysisChanges(*(column[:count] for column in self._changes))
 
-    def _newest(self, call: int, at: int) -> Notices:
+    def _newest(self, call: int, at: int) -> Messages:
         """The newest result of a call, one row, or none while there is none."""
-        there = Notices.joined([self.firsts(np.array([call])), self.again(call)])
+        there = Messages.joined([self.firsts(np.array([call])), self.again(call)])
         rows = np.flatnonzero((there.ready_at != NEVER) & (there.ready_at <= at))
         rows = rows[there.content[rows] != Content.NOTHING]
         return there[rows[np.argsort(there.ready_at[rows], kind="stable")[-1:]]]
 
-    def firsts(self, calls: NDArray[np.int64]) -> Notices:
+    def firsts(self, calls: NDArray[np.int64]) -> Messages:
         """The first results of some calls, at `NEVER` where there is none to come (W1)."""
         table, book = self._table[calls], self._book
         ended_at = book.column("ended_at", calls)
         talked_through = (book.column("started_at", calls) != NEVER) & (ended_at != NEVER)
         ready_at = np.where(talked_through, table["ready_at"], ended_at)
-        content = np.where(talked_through, CONTENT_OF[table["flaw"]], np.int8(Content.NOTHING))
-        return Notices(
+        content = np.where(talked_through, CONTENT_OF[table["outcome"]], np.int8(Content.NOTHING))
+        return Messages(
             call=calls,
             result=np.zeros(len(calls), dtype=np.int16),
             content=content,
@@ -507,12 +514,12 @@ class CallResults:
             turn=np.zeros(len(calls), dtype=np.int32),
         )
 
-    def again(self, call: int) -> Notices:
+    def again(self, call: int) -> Messages:
         """The results of one call's re-analyses, in the order in which they were begun."""
         start, stop = np.searchsorted(self._again.call, [call, call + 1])
         return self._again[np.arange(start, stop)]
 
-    def repeated(self, since: int) -> Notices:
+    def repeated(self, since: int) -> Messages:
         """The results of all re-analyses but the first `since` (A5)."""
         return self._again[self._again.result > since]
 
@@ -530,7 +537,7 @@ class CallResults:
         self._reanalyses = asked
         ledger = read_calls(self._trace, *place)
         first = self._analyst.first(conversations(ledger, talked(ledger)))
-        promised = Owing(self._trace, ledger, first).promised()
+        promised = MessageBuilder(self._trace, ledger, first).promised()
         again = promised[promised.result > 0]
         calls = self._book.find(ledger.recipient[again.call], ledger.call[again.call])
         again = replace(again, call=calls)

@@ -23,7 +23,7 @@ from dialsim.sandbox.recipients import Column, KeptAnswers, RecipientPages, Reci
 from dialsim.sandbox.tables import CallTable, TransitionTable
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks import bodies
-from dialsim.webhooks.analysis import Flaw
+from dialsim.webhooks.analysis import AnalysisOutcome
 from dialsim.webhooks.visible_state import (
     ALL_EXPIRED,
     DATA_EXPIRED,
@@ -270,9 +270,9 @@ class CampaignView:
         """A call as the engine left it."""
         return self.book[call]
 
-    def flaw(self, call: int) -> Flaw:
+    def outcome(self, call: int) -> AnalysisOutcome:
         """What is wrong with a conversation that has ended, or with its analysis."""
-        return self.results.flaw(call)
+        return self.results.outcome(call)
 
     def expired(self, call: int, at: int) -> int:
         """What retention, or a deletion, has removed of a call by an instant, as bits."""

@@ -17,7 +17,7 @@ from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, whi
 from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, NotKept
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
-from dialsim.sandbox.outbox import Outbox, Parcel
+from dialsim.sandbox.outbox import Delivery, Outbox
 from dialsim.sandbox.sender import Sender
 from dialsim.sandbox.webhooks import WebhookTable
 from dialsim.scenario.scenario import Scenario
@@ -51,7 +51,7 @@ class SandboxCore:
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
         self.journal: Journal | None = None
-        self._leaving: list[Parcel] = []  # with the next step that is kept
+        self._leaving: list[Delivery] = []  # with the next step that is kept
         self._settling: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
@@ -174,17 +174,17 @@ class SandboxCore:
 
     def _collect(self) -> None:
         """Have the POSTs ready that leave now (T4 step 9); they meet the faults in that order."""
-        parcels = self.outbox.collect()
-        for parcel in parcels:
-            post = self.outbox.log.row(parcel.row)
+        deliveries = self.outbox.collect()
+        for delivery in deliveries:
+            post = self.outbox.log.row(delivery.row)
             met, struck = self.faults.for_post(post)
             if met:
                 number = None if struck is None else struck.number
                 count = CountFaults(met=met, struck=number, post=which_post(post))
                 self.repeat(count)
                 self._note(_entry_of(count, self.at))
-            parcel.fault = self.faults.fate(post)
-        self._leaving += parcels
+            delivery.fault = self.faults.fate(post)
+        self._leaving += deliveries
 
     def _let_leave(self) -> None:
         """Have POSTs leave that are ready, if all that led to them is kept."""
@@ -192,10 +192,10 @@ class SandboxCore:
             leaving, self._leaving = self._leaving, []
             self.sender.take(leaving)
 
-    def _came_back(self, parcel: Parcel, response: int) -> None:
+    def _came_back(self, delivery: Delivery, response: int) -> None:
         """A POST has come to its end."""
-        self.outbox.came_back(parcel, response)
-        post = self.outbox.log.row(parcel.row)
+        self.outbox.came_back(delivery, response)
+        post = self.outbox.log.row(delivery.row)
         self.faults.ended(post)
         self._note(Entry(post.at, Kind.POSTS, POST.dump_json(post)))
 

@@ -24,7 +24,7 @@ from dialsim.interface.payload import FileKind, signature
 from dialsim.sandbox.calls import NONE, CallEntry
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
-from dialsim.webhooks.analysis import Flaw
+from dialsim.webhooks.analysis import AnalysisOutcome
 from dialsim.webhooks.visible_state import AUDIO, PERSONAL_DATA
 
 LONGEST_MS = 5_000
@@ -130,12 +130,14 @@ class CallFiles:
         """A call's recording as WAV."""
         view, call = self._find("recordings", identifier, expires, signed)
         entry = view.entry(call)
-        return recording(_name(view, call), _talk_ms(entry), view.flaw(call) is Flaw.SILENT)
+        return recording(
+            _name(view, call), _talk_ms(entry), view.outcome(call) is AnalysisOutcome.SILENT
+        )
 
     def transcript(self, identifier: str, expires: str, signed: str) -> bytes:
         """A call's transcript as JSON."""
         view, call = self._find("transcripts", identifier, expires, signed)
-        entry, said = view.entry(call), view.flaw(call) is not Flaw.SILENT
+        entry, said = view.entry(call), view.outcome(call) is not AnalysisOutcome.SILENT
         shown = Transcript(
             call_id=_name(view, call),
             session_id=view.session_ids(np.array([call]))[0].decode(),
@@ -173,7 +175,10 @@ class CallFiles:
             raise missing from None
         view.catch_up()
         entry = view.entry(call)
-        if NEVER in (entry.started_at, entry.ended_at) or view.flaw(call) is Flaw.NOT_RECORDED:
+        if (
+            NEVER in (entry.started_at, entry.ended_at)
+            or view.outcome(call) is AnalysisOutcome.NOT_RECORDED
+        ):
             raise missing
         return view, call
 

@@ -1,6 +1,6 @@
 """What is left to send where a journal ends: results whose POSTs (W2) are not over.
 
-Mailing: the results of one campaign as they are promised, and their bodies as they fall due.
+CampaignOutbox: the results of one campaign as they are promised, and their bodies as they fall due.
 
 The outbox: which POSTs leave when, and what comes of them (rules W, T4 step 9).
 """
@@ -29,9 +29,9 @@ from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
 from dialsim.webhooks.bodies import Bodies
 from dialsim.webhooks.deliveries import has_url, urls
-from dialsim.webhooks.messages import Notices, moments
+from dialsim.webhooks.messages import Messages, sequence
 from dialsim.webhooks.stream import CampaignStream
-from dialsim.webhooks.visible_state import Setting, Shown
+from dialsim.webhooks.visible_state import Setting, VisibleState
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +65,21 @@ def unfinished(trace: Trace, log: PostLog) -> Iterator[Unfinished]:
 def _of_campaign(
     trace: Trace, place: tuple[int, int], stream: CampaignStream, posts: PostRows
 ) -> Iterator[Unfinished]:
-    notices, ledger = stream.notices, stream.ledger
-    who, number = ledger.recipient[notices.call], ledger.call[notices.call]
-    results, made = _codes(who, number, notices.result), _Tries(posts)
-    to = urls(trace, place[0], moments(trace, notices.sent_at, notices.turn))
+    messages, ledger = stream.messages, stream.ledger
+    who, number = ledger.recipient[messages.call], ledger.call[messages.call]
+    results, made = _codes(who, number, messages.result), _Tries(posts)
+    to = urls(trace, place[0], sequence(trace, messages.sent_at, messages.turn))
     for row in np.flatnonzero(~np.isin(results, made.over)).tolist():
         url = to[row]
         if url is None:
             continue
         last, tries = made.so_far(int(results[row]))
-        due = int(notices.sent_at[row])
+        due = int(messages.sent_at[row])
         if last is not None:
             due = next_try_at(int(posts.at[last]), int(posts.response[last]), tries)
-        key = PostKey(*place, int(who[row]), int(number[row]), int(notices.result[row]))
+        key = PostKey(*place, int(who[row]), int(number[row]), int(messages.result[row]))
         body = stream.bodies(np.array([row]))[0]
-        yield Unfinished(key, url, body, int(notices.turn[row]), tries, due)
+        yield Unfinished(key, url, body, int(messages.turn[row]), tries, due)
 
 
 class _Tries:
@@ -116,11 +116,11 @@ def _codes(
 class Promises(NamedTuple):
     """What is to come by itself: results, and the instants (ms) of other changes by analyses."""
 
-    notices: Notices
+    messages: Messages
     changes: NDArray[np.int64]
 
 
-class Mailing:
+class CampaignOutbox:
     """What one campaign has to tell its organization's receiver.
 
     Calls are told apart by their position in the campaign's call book.
@@ -150,18 +150,18 @@ class Mailing:
         book, results = self.view.book, self.view.results
         ended = book.ended(self._ends_seen)
         first = results.firsts(ended)
-        notices = first[first.ready_at != NEVER]
+        messages = first[first.ready_at != NEVER]
         changes = [results.failures(ended)]
         if results.version > self._reanalyses_seen:
-            notices = Notices.joined([notices, results.repeated(self._reanalyses_seen)])
+            messages = Messages.joined([messages, results.repeated(self._reanalyses_seen)])
         if self._trace.world.scenario.engine.webhook_delay:
-            changes.append(notices.ready_at)
+            changes.append(messages.ready_at)
         self._ends_seen = book.ends
         self._reanalyses_seen = results.version
         self._rows_of_reanalyses = len(self._trace.reanalyses)
-        return Promises(notices, np.concatenate(changes))
+        return Promises(messages, np.concatenate(changes))
 
-    def due(self, promised: Sequence[tuple[int, int]]) -> Notices:
+    def due(self, promised: Sequence[tuple[int, int]]) -> Messages:
         """The results, by call and number of the result, that are still to be told of.
 
         A later re-analysis may have taken one back: a fallback doesn't overwrite a good result.
@@ -170,8 +170,8 @@ class Mailing:
         results = self.view.results
         first = results.firsts(np.array([c for c, number in promised if not number], np.int64))
         repeats = [(results.again(call), number) for call, number in promised if number]
-        again = (notices[notices.result == number] for notices, number in repeats)
-        return Notices.joined([first, *again])
+        again = (messages[messages.result == number] for messages, number in repeats)
+        return Messages.joined([first, *again])
 
     def key(self, call: int, result: int) -> PostKey:
         """The key of a result."""
@@ -182,22 +182,22 @@ class Mailing:
         """The position of the call of a key."""
         return int(self.view.book.find(np.array([key.recipient]), np.array([key.call]))[0])
 
-    def bodies(self, notices: Notices, at: int) -> list[bytes]:
+    def bodies(self, messages: Messages, at: int) -> list[bytes]:
         """The bodies of results whose first POSTs leave now, at the end of an instant (W4)."""
         return self._bodies.of(
-            notices, self.view.book.facts(notices.call), self._shown(notices, at)
+            messages, self.view.book.facts(messages.call), self._shown(messages, at)
         )
 
-    def _shown(self, notices: Notices, at: int) -> Shown:
+    def _shown(self, messages: Messages, at: int) -> VisibleState:
         """What the payloads show of recipients and campaign: the state of now."""
         view, book = self.view, self.view.book
-        who = book.column("recipient", notices.call)
+        who = book.column("recipient", messages.call)
         newest = book.newest[who].astype(np.int64)
-        return Shown(
+        return VisibleState(
             call_attempt=book.attempts[who],
             latest_call_status=view.results.standing(newest, at).status,
-            setting=np.zeros(len(notices), dtype=np.int64),
-            expired=view.flags(book.column("ended_at", notices.call), at),
+            setting=np.zeros(len(messages), dtype=np.int64),
+            expired=view.flags(book.column("ended_at", messages.call), at),
             settings=[Setting(at, view.campaign.status, self._dialler.limit)],
         )
 
@@ -223,11 +223,12 @@ class _Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class Parcel:
+class Delivery:
     """A result on its way to a URL. `tries` of its POSTs (W2) have failed by now.
 
-    `turn` is as in `Post`. `row` is that of the newest POST in the log. A parcel without a `place`
-    is of a result that somebody has had sent again. `fault` is what happens to its POST on purpose.
+    `turn` is as in `Post`. `row` is that of the newest POST in the log. A delivery without a
+    `place` is of a result that somebody has had sent again. `fault` is what happens to its POST
+    on purpose.
     """
 
     key: PostKey
@@ -260,10 +261,10 @@ class Outbox:
         self.log = simulation.log.posts = PostLog()
         self._simulation = simulation
         self._accounts = accounts
-        self._mailings: list[list[Mailing]] = [[] for _ in accounts]
+        self._boxes: list[list[CampaignOutbox]] = [[] for _ in accounts]
         self._entries: list[_Entry] = []  # a heap
-        self._failed: dict[_Place, Parcel] = {}
-        self._asked_for: list[Parcel] = []
+        self._failed: dict[_Place, Delivery] = {}
+        self._asked_for: list[Delivery] = []
         self._sent_again: set[PostKey] = set()
         self._urls: list[str | None] = [None] * len(accounts)
         self._urls_read = 0
@@ -292,7 +293,7 @@ class Outbox:
 
     # -- what leaves ------------------------------------------------------------------------------
 
-    def collect(self) -> list[Parcel]:
+    def collect(self) -> list[Delivery]:
         """The POSTs that leave now, everything else on this instant being done (T4 step 9).
 
         Their bodies are made before any of them leaves; they stand in the log as under way.
@@ -307,9 +308,9 @@ class Outbox:
             due.append(heappop(self._entries).place)
         if due:
             self.happened += len(due)
-            leaving += sorted(self._parcels(due), key=lambda parcel: parcel.key)
-        for parcel in leaving:
-            self._write_down(parcel)
+            leaving += sorted(self._deliveries(due), key=lambda delivery: delivery.key)
+        for delivery in leaving:
+            self._write_down(delivery)
         return leaving
 
     def send_again(self, key: PostKey, body: bytes) -> None:
@@ -323,21 +324,21 @@ class Outbox:
             text = "The organization has no webhook URL"
             raise Refused(409, "NO_WEBHOOK_URL", [text])
         self._sent_again.add(key)
-        self._asked_for.append(Parcel(key, url, body, self._simulation.log.turn))
+        self._asked_for.append(Delivery(key, url, body, self._simulation.log.turn))
 
-    def came_back(self, parcel: Parcel, response: int) -> None:
+    def came_back(self, delivery: Delivery, response: int) -> None:
         """Note what came of the POST under way, an HTTP status or a code in its place (W2).
 
         A failed one is made again, at the same URL and with the same body, while tries remain.
         """
-        self.log.answer(parcel.row, response)
+        self.log.answer(delivery.row, response)
         self.changes += 1
-        if parcel.place is None or accepted(response):
+        if delivery.place is None or accepted(response):
             return
-        parcel.tries += 1
-        if parcel.tries <= len(WAITS_MS):
-            at = next_try_at(self.log.row(parcel.row).at, response, parcel.tries)
-            self._try_again(parcel, parcel.place, at)
+        delivery.tries += 1
+        if delivery.tries <= len(WAITS_MS):
+            at = next_try_at(self.log.row(delivery.row).at, response, delivery.tries)
+            self._try_again(delivery, delivery.place, at)
 
     # -- going on with a journal ------------------------------------------------------------------
 
@@ -347,7 +348,7 @@ class Outbox:
         self.changes += 1
         if post.resent:
             self._sent_again.add(post.key)
-            asked = next(parcel for parcel in self._asked_for if parcel.key == post.key)
+            asked = next(delivery for delivery in self._asked_for if delivery.key == post.key)
             self._asked_for.remove(asked)
 
     def restore(self) -> None:
@@ -357,10 +358,10 @@ class Outbox:
             self._learn(organization, overdue=False)
         for left in unfinished(self._simulation.trace, self.log):
             key = left.key
-            mailing = self._mailings[key.organization][key.campaign]
-            place = _Place(*key[:2], mailing.call(key), key.result)
-            parcel = Parcel(key, left.url, left.body, left.turn, place, left.tries)
-            self._try_again(parcel, place, left.due)
+            box = self._boxes[key.organization][key.campaign]
+            place = _Place(*key[:2], box.call(key), key.result)
+            delivery = Delivery(key, left.url, left.body, left.turn, place, left.tries)
+            self._try_again(delivery, place, left.due)
 
     # -- the rest ---------------------------------------------------------------------------------
 
@@ -375,64 +376,64 @@ class Outbox:
 
         `overdue`: also what was due before now, or is now.
         """
-        simulation, mailings = self._simulation, self._mailings[organization]
-        for view in self._accounts[organization].views[len(mailings) :]:
-            mailings.append(Mailing(simulation.log, view, simulation.dialler(organization)))
-        for mailing in mailings:
-            if mailing.has_news():
-                self._enter(organization, mailing, overdue)
+        simulation, boxes = self._simulation, self._boxes[organization]
+        for view in self._accounts[organization].views[len(boxes) :]:
+            boxes.append(CampaignOutbox(simulation.log, view, simulation.dialler(organization)))
+        for box in boxes:
+            if box.has_news():
+                self._enter(organization, box, overdue)
 
-    def _enter(self, organization: int, mailing: Mailing, overdue: bool) -> None:
+    def _enter(self, organization: int, box: CampaignOutbox, overdue: bool) -> None:
         """Put what is due later, or now, among the entries. What was due earlier was kept (W6)."""
         now, trace = self._simulation.at, self._simulation.log
-        campaign = mailing.view.campaign.block.position
-        notices, changes = mailing.news()
-        wanted = notices.sent_at > now
+        campaign = box.view.campaign.block.position
+        messages, changes = box.news()
+        wanted = messages.sent_at > now
         if overdue and not wanted.all():
-            sent = moments(trace, notices.sent_at, notices.turn)
+            sent = sequence(trace, messages.sent_at, messages.turn)
             wanted |= has_url(trace, organization, sent)
-        chosen = notices[wanted]
+        chosen = messages[wanted]
         columns = (chosen.sent_at, chosen.call, chosen.result)
         for at, call, result in zip(*(column.tolist() for column in columns), strict=True):
             heappush(self._entries, _Entry(at, _Place(organization, campaign, call, result)))
         for at in changes[changes > now].tolist():
             heappush(self._entries, _Entry(at, _Place(organization, campaign, _NO_CALL, 0)))
 
-    def _parcels(self, due: Sequence[_Place]) -> list[Parcel]:
+    def _deliveries(self, due: Sequence[_Place]) -> list[Delivery]:
         """What leaves of the things due: POSTs that failed before, and first ones."""
-        parcels = [self._failed.pop(place) for place in due if place in self._failed]
-        tried = {parcel.place for parcel in parcels}
+        deliveries = [self._failed.pop(place) for place in due if place in self._failed]
+        tried = {delivery.place for delivery in deliveries}
         first = sorted(place for place in due if place.call != _NO_CALL and place not in tried)
         for (organization, campaign), places in groupby(first, key=lambda place: place[:2]):
-            parcels += self._first_parcels(self._mailings[organization][campaign], [*places])
-        return parcels
+            deliveries += self._first_deliveries(self._boxes[organization][campaign], [*places])
+        return deliveries
 
-    def _first_parcels(self, mailing: Mailing, places: Sequence[_Place]) -> list[Parcel]:
+    def _first_deliveries(self, box: CampaignOutbox, places: Sequence[_Place]) -> list[Delivery]:
         """Results of one campaign to be told of now; without a URL they are kept (W6)."""
         trace, place = self._simulation.log, places[0]
-        notices = mailing.due([(place.call, place.result) for place in places])
-        sent = moments(trace, notices.sent_at, notices.turn)
+        messages = box.due([(place.call, place.result) for place in places])
+        sent = sequence(trace, messages.sent_at, messages.turn)
         to = urls(trace, place.organization, sent)
         chosen = np.array([row for row, url in enumerate(to) if url is not None], dtype=np.int64)
         if not len(chosen):
             return []
-        bodies = mailing.bodies(notices[chosen], self._simulation.at)
-        parcels = []
+        bodies = box.bodies(messages[chosen], self._simulation.at)
+        deliveries = []
         for row, body in zip(chosen.tolist(), bodies, strict=True):
-            call, result, url = int(notices.call[row]), int(notices.result[row]), to[row]
+            call, result, url = int(messages.call[row]), int(messages.result[row]), to[row]
             assert url is not None  # such rows were chosen
             target = _Place(place.organization, place.campaign, call, result)
-            turn = int(notices.turn[row])
-            parcels.append(Parcel(mailing.key(call, result), url, body, turn, target))
-        return parcels
+            turn = int(messages.turn[row])
+            deliveries.append(Delivery(box.key(call, result), url, body, turn, target))
+        return deliveries
 
-    def _try_again(self, parcel: Parcel, place: _Place, at: int) -> None:
-        self._failed[place] = parcel
+    def _try_again(self, delivery: Delivery, place: _Place, at: int) -> None:
+        self._failed[place] = delivery
         heappush(self._entries, _Entry(at, place))
 
-    def _write_down(self, parcel: Parcel) -> None:
-        counted = parcel.key in self._sent_again
-        number = self.log.count(parcel.key) + 1 if counted else parcel.tries + 1
-        post = Post(parcel.key, number, self._simulation.at, parcel.turn, parcel.resent)
-        parcel.row = self.log.append(post)
+    def _write_down(self, delivery: Delivery) -> None:
+        counted = delivery.key in self._sent_again
+        number = self.log.count(delivery.key) + 1 if counted else delivery.tries + 1
+        post = Post(delivery.key, number, self._simulation.at, delivery.turn, delivery.resent)
+        delivery.row = self.log.append(post)
         self.changes += 1

@@ -9,7 +9,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT, TIMEOUT_MS
-from dialsim.sandbox.outbox import Parcel
+from dialsim.sandbox.outbox import Delivery
 
 AT_ONCE = 5
 """The most POSTs under way at once: as many as a plain `http.server` lets wait for being accepted.
@@ -20,13 +20,13 @@ _LONGEST_IDLE = 1  # seconds: a receiver hardly closes a connection that was use
 
 
 class Sender:
-    """Takes parcels to their URLs.
+    """Takes deliveries to their URLs.
 
-    What comes of a POST is told to `report(parcel, response)`: an HTTP status, or a code of
+    What comes of a POST is told to `report(delivery, response)`: an HTTP status, or a code of
     `interface.delivery`. `timeout` is in seconds of real time, from connecting to the reply's end.
     """
 
-    def __init__(self, service: str, report: Callable[[Parcel, int], None]) -> None:
+    def __init__(self, service: str, report: Callable[[Delivery, int], None]) -> None:
         """`service` is the name of the service in the headers."""
         self.timeout = TIMEOUT_MS / 1000
         self._report = report
@@ -44,10 +44,10 @@ class Sender:
         """Whether any POST is under way."""
         return bool(self._under_way)
 
-    def take(self, parcels: Iterable[Parcel]) -> None:
-        """Send parcels on their way; where there are any, an event loop must be running."""
-        for parcel in parcels:
-            self._under_way[parcel.row] = asyncio.create_task(self._deliver(parcel))
+    def take(self, deliveries: Iterable[Delivery]) -> None:
+        """Send deliveries on their way; where there are any, an event loop must be running."""
+        for delivery in deliveries:
+            self._under_way[delivery.row] = asyncio.create_task(self._deliver(delivery))
 
     async def settled(self) -> None:
         """Wait until no POST is under way, also none that has left meanwhile."""
@@ -73,33 +73,35 @@ class Sender:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _deliver(self, parcel: Parcel) -> None:
+    async def _deliver(self, delivery: Delivery) -> None:
         try:
             async with self._free:
-                response = await self._make(parcel)
-            self._report(parcel, response)
+                response = await self._make(delivery)
+            self._report(delivery, response)
         finally:
-            del self._under_way[parcel.row]
+            del self._under_way[delivery.row]
 
-    async def _make(self, parcel: Parcel) -> int:
+    async def _make(self, delivery: Delivery) -> int:
         """Make one POST, or what a fault makes of it; no fault takes any time."""
-        match parcel.fault:
+        match delivery.fault:
             case "timeout":
                 return TIMED_OUT
             case "refuse":
                 return REFUSED
             case "late":
-                response = await self._post(parcel)
+                response = await self._post(delivery)
                 return TIMED_OUT if response > 0 else response
             case "twice":
-                response = await self._post(parcel)
-                await self._post(parcel)  # the service knows of one alone
+                response = await self._post(delivery)
+                await self._post(delivery)  # the service knows of one alone
                 return response
-        return await self._post(parcel)
+        return await self._post(delivery)
 
-    async def _post(self, parcel: Parcel) -> int:
+    async def _post(self, delivery: Delivery) -> int:
         """Send one request; it is answered when the reply is there as a whole, which is dropped."""
-        request = self._http.stream("POST", parcel.url, content=parcel.body, headers=self._headers)
+        request = self._http.stream(
+            "POST", delivery.url, content=delivery.body, headers=self._headers
+        )
         try:
             async with asyncio.timeout(self.timeout), request as reply:
                 async for _ in reply.aiter_raw():

@@ -20,7 +20,7 @@ from dialsim.results.timeline import Position
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox
 from dialsim.webhooks.deliveries import urls
-from dialsim.webhooks.messages import moments
+from dialsim.webhooks.messages import sequence
 from dialsim.webhooks.stream import CampaignStream, Stream
 
 Fate = Literal["delivered", "failed", "kept", "underWay"]
@@ -50,17 +50,17 @@ class WebhookRow(WireModel):
 
 
 class _Told(NamedTuple):
-    """What a row of the list tells of: a notice of a campaign's part of the stream."""
+    """What a row of the list tells of: a message of a campaign's part of the stream."""
 
     place: Position
     part: CampaignStream
-    notice: int
+    message: int
 
     @property
     def key(self) -> PostKey:
         """The key of the result."""
-        ledger, call = self.part.ledger, int(self.part.notices.call[self.notice])
-        result = int(self.part.notices.result[self.notice])
+        ledger, call = self.part.ledger, int(self.part.messages.call[self.message])
+        result = int(self.part.messages.result[self.message])
         return PostKey(*self.place, int(ledger.recipient[call]), int(ledger.call[call]), result)
 
 
@@ -74,8 +74,8 @@ class _List(NamedTuple):
     def told(self, row: int) -> _Told:
         """What a row tells of."""
         place = int(self.stream.place[row])
-        notice = int(self.stream.posts.notice[row])
-        return _Told(self.places[place], self.stream.parts[place], notice)
+        message = int(self.stream.posts.message[row])
+        return _Told(self.places[place], self.stream.parts[place], message)
 
 
 class WebhookTable:
@@ -114,7 +114,7 @@ class WebhookTable:
         if place is None or call is None:
             return rows
         part = stream.parts[places.index(place)]
-        told = part.notices.call[stream.posts.notice[rows]]
+        told = part.messages.call[stream.posts.message[rows]]
         wanted = (part.ledger.recipient[told] == call[0]) & (part.ledger.call[told] == call[1])
         found: NDArray[np.int64] = rows[wanted]
         return found
@@ -136,7 +136,7 @@ class WebhookTable:
         _, places, stream = self._list()
         part = stream.parts[places.index(key[:2])]
         call = part.ledger.of(key.recipient)[key.call - 1]
-        rows = (part.notices.call == call) & (part.notices.result == key.result)
+        rows = (part.messages.call == call) & (part.messages.result == key.result)
         return part.bodies(np.flatnonzero(rows))[0]
 
     def _row(self, row: int, body: bytes) -> WebhookRow:
@@ -166,13 +166,13 @@ class WebhookTable:
 
     def _url(self, row: int, told: _Told) -> str | None:
         """Where a POST went: to the URL of the result's first one, unless it was resent (W6)."""
-        trace, posts, notices = self._simulation.log, self._list().stream.posts, told.part.notices
+        trace, posts, messages = self._simulation.log, self._list().stream.posts, told.part.messages
         if posts.response[row] == NOT_SENT:
             return None
         if posts.resent[row]:
-            sent = moments(trace, posts.at[[row]], posts.turn[[row]])
+            sent = sequence(trace, posts.at[[row]], posts.turn[[row]])
         else:
-            sent = moments(trace, notices.sent_at[[told.notice]], notices.turn[[told.notice]])
+            sent = sequence(trace, messages.sent_at[[told.message]], messages.turn[[told.message]])
         return urls(trace, told.place[0], sent)[0]
 
     def _list(self) -> _List:

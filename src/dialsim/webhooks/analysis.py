@@ -24,7 +24,7 @@ from dialsim.scenario.people import People
 from dialsim.scenario.scripts import Step
 
 
-class Flaw(IntEnum):
+class AnalysisOutcome(IntEnum):
     """What is wrong with a conversation or its analysis, in the order of `rates`."""
 
     NONE = 0
@@ -39,13 +39,13 @@ class Flaw(IntEnum):
 NOT_SAID = -1
 
 _BY_WORD = {
-    None: Flaw.NONE,
-    "silent": Flaw.SILENT,
-    "agentError": Flaw.AGENT_ERROR,
-    "notRecorded": Flaw.NOT_RECORDED,
-    "analysisUnavailable": Flaw.ANALYSIS_UNAVAILABLE,
-    "analysisFailed": Flaw.ANALYSIS_FAILED,
-    "analysisFailedLate": Flaw.ANALYSIS_FAILED_LATE,
+    None: AnalysisOutcome.NONE,
+    "silent": AnalysisOutcome.SILENT,
+    "agentError": AnalysisOutcome.AGENT_ERROR,
+    "notRecorded": AnalysisOutcome.NOT_RECORDED,
+    "analysisUnavailable": AnalysisOutcome.ANALYSIS_UNAVAILABLE,
+    "analysisFailed": AnalysisOutcome.ANALYSIS_FAILED,
+    "analysisFailedLate": AnalysisOutcome.ANALYSIS_FAILED_LATE,
 }
 
 
@@ -55,7 +55,7 @@ class Conversations:
 
     `call` is an index into the campaign's ledger, `recipient` counts from 0 and `attempt` from 1,
     `behaviour` is an index into `World.behaviours`, and `ended_at` is in ms. `said` is a code of
-    `Flaw` where the number that was dialled had a script (P6), NOT_SAID elsewhere.
+    `AnalysisOutcome` where the number that was dialled had a script (P6), NOT_SAID elsewhere.
     """
 
     call: NDArray[np.int64]
@@ -93,7 +93,7 @@ class Conversations:
 def said(
     scripted: Mapping[int, Step], recipients: NDArray[np.int32], calls: NDArray[np.int32]
 ) -> NDArray[np.int8]:
-    """The flaws that scripts of numbers, by `call_key`, say of calls; NOT_SAID where none does."""
+    """What scripts of numbers, by `call_key`, say of analyses; NOT_SAID where none does."""
     codes = np.full(len(calls), NOT_SAID, dtype=np.int8)
     if scripted:
         keys = call_keys(recipients, calls)
@@ -102,30 +102,30 @@ def said(
     return codes
 
 
-def flaws(
+def outcomes(
     block: CampaignBlock, behaviours: Sequence[Behaviour], calls: Conversations
 ) -> NDArray[np.int8]:
-    """The flaw of each conversation: its script's, else by one draw shared out by `rates`."""
+    """The outcome of each conversation: its script's, else by one draw shared out by `rates`."""
     found = np.zeros(len(calls), dtype=np.int8)
     for behaviour, rows in calls.by_behaviour(behaviours):
         bounds = _bounds(behaviour.rates)
         if bounds[-1] > 0:
             drawn = calls[rows].draws(block.draws, Purpose.FLAW, (0,))
             found[rows] = _by_bounds(drawn, bounds)
-        failed = rows[found[rows] == Flaw.ANALYSIS_FAILED]
+        failed = rows[found[rows] == AnalysisOutcome.ANALYSIS_FAILED]
         late = calls[failed].draws(block.draws, Purpose.LATE_RESULT, (0,))
-        found[failed[late < behaviour.rates.late_result]] = Flaw.ANALYSIS_FAILED_LATE
+        found[failed[late < behaviour.rates.late_result]] = AnalysisOutcome.ANALYSIS_FAILED_LATE
     return _scripted(block.people, calls, found)
 
 
-def flaws_again(
+def outcomes_again(
     block: CampaignBlock,
     behaviours: Sequence[Behaviour],
     calls: Conversations,
     before: NDArray[np.int8],
     result: int,
 ) -> NDArray[np.int8]:
-    """The flaw that re-analysis number `result` (from 1) meets in each conversation (A5).
+    """The outcome that re-analysis number `result` (from 1) meets in each conversation (A5).
 
     A conversation without words stays one. Whether the analysis can run, or fails, is drawn anew;
     a script's `analysisUnavailable` stays, and a failure that a late result made good does not
@@ -134,18 +134,18 @@ def flaws_again(
     found = np.zeros(len(calls), dtype=np.int8)
     for behaviour, rows in calls.by_behaviour(behaviours):
         bounds = _bounds(behaviour.rates)
-        spoilt = bounds[Flaw.NOT_RECORDED - 1]
+        spoilt = bounds[AnalysisOutcome.NOT_RECORDED - 1]
         if bounds[-1] > spoilt:
             drawn = calls[rows].draws(block.draws, Purpose.FLAW, (result,))
             found[rows] = _by_bounds(spoilt + drawn * (1.0 - spoilt), bounds)
     again = _scripted(block.people, calls, found)
-    again[again == Flaw.ANALYSIS_FAILED_LATE] = Flaw.NONE
-    again[before == Flaw.SILENT] = Flaw.SILENT
+    again[again == AnalysisOutcome.ANALYSIS_FAILED_LATE] = AnalysisOutcome.NONE
+    again[before == AnalysisOutcome.SILENT] = AnalysisOutcome.SILENT
     return again
 
 
 def _bounds(rates: Rates) -> NDArray[np.float64]:
-    """The upper bounds of each flaw's part of the unit interval, in the order of `Flaw`."""
+    """The upper bounds of each outcome's part of the unit interval, in that order."""
     shares = (
         rates.silent,
         rates.agent_error,
@@ -158,11 +158,11 @@ def _bounds(rates: Rates) -> NDArray[np.float64]:
 
 def _by_bounds(drawn: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.int8]:
     part = np.searchsorted(bounds, drawn, side="right")
-    return np.where(part < len(bounds), part + 1, Flaw.NONE).astype(np.int8)
+    return np.where(part < len(bounds), part + 1, AnalysisOutcome.NONE).astype(np.int8)
 
 
 def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> NDArray[np.int8]:
-    """The flaws, with those of people or numbers that have a script replaced by what it says."""
+    """The outcomes, with those of people or numbers that have a script replaced by what it says."""
     if people.script is not None:
         codes = people.script[calls.recipient]
         scripted = np.flatnonzero(codes >= 0)
@@ -176,15 +176,15 @@ def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> 
 class Analyses:
     """What analyses of conversations come to; a row per conversation, instants in ms.
 
-    `call` is an index into the campaign's ledger, `flaw` a code of `Flaw`. `ready_at` is the
-    instant of the result, NEVER where there is none to come; `failed_at` that of a failure, NEVER
-    where nothing fails. `found` (uint16) has a column for the funnel, the number of steps reached,
-    and one per field, the position of the value in the field's `values`; it is 0 where there is no
-    sound result.
+    `call` is an index into the campaign's calls, `outcome` a code of `AnalysisOutcome`. `ready_at`
+    is the instant of the result, NEVER where there is none to come; `failed_at` that of a failure,
+    NEVER where nothing fails. `found` (uint16) has a column for the funnel, the number of steps
+    reached, and one per field, the position of the value in the field's `values`; it is 0 where
+    there is no sound result.
     """
 
     call: NDArray[np.int64]
-    flaw: NDArray[np.int8]
+    outcome: NDArray[np.int8]
     ready_at: NDArray[np.int64]
     failed_at: NDArray[np.int64]
     found: NDArray[np.uint16]
@@ -216,20 +216,22 @@ class Analyst:
 
     def first(self, calls: Conversations) -> Analyses:
         """The first analysis of each conversation (A1 to A4)."""
-        flaw = flaws(self._block, self._behaviours, calls)
+        outcome = outcomes(self._block, self._behaviours, calls)
         done = calls.ended_at + self._delays(calls, 0)  # A1
-        failed = np.isin(flaw, (Flaw.ANALYSIS_FAILED, Flaw.ANALYSIS_FAILED_LATE))
-        ready = np.where(_never_ready(flaw), NEVER, done)
+        failed = np.isin(
+            outcome, (AnalysisOutcome.ANALYSIS_FAILED, AnalysisOutcome.ANALYSIS_FAILED_LATE)
+        )
+        ready = np.where(_never_ready(outcome), NEVER, done)
         for behaviour, rows in calls.by_behaviour(self._behaviours):
-            late = rows[flaw[rows] == Flaw.ANALYSIS_FAILED_LATE]  # A4
+            late = rows[outcome[rows] == AnalysisOutcome.ANALYSIS_FAILED_LATE]  # A4
             delay = behaviour.late_result_delay
             ready[late] += self._times(delay, Purpose.LATE_RESULT_DELAY, calls[late], 0)
         return Analyses(
             call=calls.call,
-            flaw=flaw,
+            outcome=outcome,
             ready_at=ready,
             failed_at=np.where(failed, done, NEVER),
-            found=self._found(calls, flaw, 0),
+            found=self._found(calls, outcome, 0),
         )
 
     def again(
@@ -237,16 +239,16 @@ class Analyst:
     ) -> Analyses:
         """Re-analysis number `result` (from 1), begun at `at`, of delivered conversations (A5).
 
-        `first` holds the flaws of their first analyses. One that fails leaves the call as it is.
+        `first` holds the outcomes of their first analyses. One that fails leaves the call as it is.
         """
-        flaw = flaws_again(self._block, self._behaviours, calls, first, result)
+        outcome = outcomes_again(self._block, self._behaviours, calls, first, result)
         done = at + self._delays(calls, result)
         return Analyses(
             call=calls.call,
-            flaw=flaw,
-            ready_at=np.where(_never_ready(flaw), NEVER, done),
+            outcome=outcome,
+            ready_at=np.where(_never_ready(outcome), NEVER, done),
             failed_at=np.full(len(calls), NEVER, dtype=np.int64),
-            found=self._found(calls, flaw, result),
+            found=self._found(calls, outcome, result),
         )
 
     def _delays(self, calls: Conversations, result: int) -> NDArray[np.int64]:
@@ -265,12 +267,12 @@ class Analyst:
         return durations(distribution, calls.draws(self._block.draws, purpose, (result,)))
 
     def _found(
-        self, calls: Conversations, flaw: NDArray[np.int8], result: int
+        self, calls: Conversations, outcome: NDArray[np.int8], result: int
     ) -> NDArray[np.uint16]:
         """The funnel by one draw per call, and each field by one (see `Analyses.found`)."""
         analysis, draws = self._block.agent.analysis or Analysis(), self._block.draws
         found = np.zeros((len(calls), 1 + len(analysis.fields)), dtype=np.uint16)
-        rows = np.flatnonzero(_sound(flaw))
+        rows = np.flatnonzero(_sound(outcome))
         sound = calls[rows]
         if analysis.funnel is not None:
             drawn = sound.draws(draws, Purpose.FUNNEL, (result,))
@@ -285,11 +287,18 @@ class Analyst:
         return found
 
 
-def _sound(flaw: NDArray[np.int8]) -> NDArray[np.bool_]:
+def _sound(outcome: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Which analyses come to a real result, at once or late."""
-    return np.isin(flaw, (Flaw.NONE, Flaw.ANALYSIS_FAILED_LATE))
+    return np.isin(outcome, (AnalysisOutcome.NONE, AnalysisOutcome.ANALYSIS_FAILED_LATE))
 
 
-def _never_ready(flaw: NDArray[np.int8]) -> NDArray[np.bool_]:
+def _never_ready(outcome: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Not analyzed (A2), or failed for good (A4)."""
-    return np.isin(flaw, (Flaw.AGENT_ERROR, Flaw.NOT_RECORDED, Flaw.ANALYSIS_FAILED))
+    return np.isin(
+        outcome,
+        (
+            AnalysisOutcome.AGENT_ERROR,
+            AnalysisOutcome.NOT_RECORDED,
+            AnalysisOutcome.ANALYSIS_FAILED,
+        ),
+    )

@@ -1,8 +1,8 @@
 """Columns as the JSON texts that payloads are put together from.
 
-Findings: an agent's possible results, and the `callResult` of notices as JSON text.
+CallResultMaker: an agent's possible results, and the `callResult` of messages as JSON text.
 
-Bodies: the bytes of many notices' payloads, put together from fragments (W4, D1).
+Bodies: the bytes of many messages' payloads, put together from fragments (W4, D1).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dialsim.interface.model import MOST_EXACT
 from dialsim.interface.payload import (
     FAILED_MESSAGE,
     QUEUE_TIMEOUT_MESSAGE,
-    Conclusions,
+    AnalysisJson,
     Field,
     Payloads,
     Value,
@@ -37,7 +37,7 @@ from dialsim.interface.payload import (
 )
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.scenario.agent import Analysis, AnalysisField
-from dialsim.webhooks.messages import Content, Notices
+from dialsim.webhooks.messages import Content, Messages
 from dialsim.webhooks.visible_state import (
     AUDIO,
     DATA_EXPIRED,
@@ -45,7 +45,7 @@ from dialsim.webhooks.visible_state import (
     PERSONAL_DATA,
     Persons,
     Setting,
-    Shown,
+    VisibleState,
 )
 
 _DAY, _MINUTE = 86_400_000, 60_000
@@ -121,7 +121,7 @@ NULL = b"null"
 _MOST_KEPT = 100_000
 
 
-class Findings:
+class CallResultMaker:
     """Puts what was found in conversations into results; each different one is dumped once."""
 
     def __init__(self, analysis: Analysis | None) -> None:
@@ -133,13 +133,13 @@ class Findings:
         self._conclusions = conclusions(self._analysis)
         self._texts: dict[tuple[int, bytes, bool], bytes] = {}
 
-    def texts(self, notices: Notices, masked: NDArray[np.bool_]) -> list[bytes]:
-        """The `callResult` of each notice; masked where retention removed the output (D1)."""
+    def texts(self, messages: Messages, masked: NDArray[np.bool_]) -> list[bytes]:
+        """The `callResult` of each message; masked where retention removed the output (D1)."""
         if len(self._texts) > _MOST_KEPT:
             self._texts.clear()
-        rows = np.ascontiguousarray(notices.found)
+        rows = np.ascontiguousarray(messages.found)
         found = rows.view(f"V{rows.shape[1] * rows.itemsize}").ravel().tolist()
-        keys = zip(notices.content.tolist(), found, masked.tolist(), strict=True)
+        keys = zip(messages.content.tolist(), found, masked.tolist(), strict=True)
         return [NULL if not key[0] else self._texts.get(key) or self._make(key) for key in keys]
 
     def _make(self, key: tuple[int, bytes, bool]) -> bytes:
@@ -162,9 +162,9 @@ class Findings:
         )
 
 
-def conclusions(analysis: Analysis) -> Conclusions:
+def conclusions(analysis: Analysis) -> AnalysisJson:
     """The form of the results of an agent's conversations."""
-    return Conclusions(
+    return AnalysisJson(
         version=analysis.version,
         funnel=None if analysis.funnel is None else tuple(s.step for s in analysis.funnel),
         fields=tuple(
@@ -223,7 +223,7 @@ class CallFacts:
 
 
 class Bodies:
-    """Makes the bodies of one campaign's notices, any of them at a time.
+    """Makes the bodies of one campaign's messages, any of them at a time.
 
     What hardly varies (agent, settings, results) is dumped once, and kept.
     """
@@ -233,11 +233,11 @@ class Bodies:
         self._trace = trace
         self._block = block
         self._persons = persons
-        self._findings = Findings(block.agent.analysis)
+        self._findings = CallResultMaker(block.agent.analysis)
         self._settings: dict[tuple[CampaignStatus, int], bytes] = {}
 
-    def of(self, notices: Notices, facts: CallFacts, state: Shown) -> list[bytes]:
-        """The bodies of notices about calls; `state` is what their first POSTs see."""
+    def of(self, messages: Messages, facts: CallFacts, state: VisibleState) -> list[bytes]:
+        """The bodies of messages about calls; `state` is what their first POSTs see."""
         who, last_kind = facts.recipient, facts.last_kind.tolist()
         block, seed = self._block, self._trace.world.seed
         place = seed, block.organization, block.position, who, facts.call
@@ -245,7 +245,7 @@ class Bodies:
         masked = (state.expired & PERSONAL_DATA) != 0
         audio_gone = (state.expired & AUDIO) != 0
         return Payloads(
-            is_re_analysis=[_BOOLEANS[again] for again in (notices.result > 0).tolist()],
+            is_re_analysis=[_BOOLEANS[again] for again in (messages.result > 0).tolist()],
             agent_name=repeat(orjson.dumps(self._block.agent.name)),
             campaign_name=repeat(orjson.dumps(self._block.name)),
             call_id=quoted(ids),
@@ -262,27 +262,27 @@ class Bodies:
             agent_params=self._persons.params(who, masked),
             agent=repeat(self._agent),
             campaign=self._campaign_parts(state),
-            call_result=self._findings.texts(notices, (state.expired & OUTPUT) != 0),
-            record_url=self._links("recordings", notices, facts, ids, audio_gone),
-            transcript_file_url=self._links("transcripts", notices, facts, ids, masked),
+            call_result=self._findings.texts(messages, (state.expired & OUTPUT) != 0),
+            record_url=self._links("recordings", messages, facts, ids, audio_gone),
+            transcript_file_url=self._links("transcripts", messages, facts, ids, masked),
             data_expired=[DATA_EXPIRED[flags] for flags in state.expired.tolist()],
         ).bodies()
 
     def _links(
         self,
         kind: Literal["recordings", "transcripts"],
-        notices: Notices,
+        messages: Messages,
         facts: CallFacts,
         ids: NDArray[np.bytes_],
         removed: NDArray[np.bool_],
     ) -> Iterable[bytes]:
         """Links to the files of answered calls; null where there is none, or none any more."""
         there = (facts.started_at != NEVER) & ~removed
-        texts = [NULL] * len(notices)
+        texts = [NULL] * len(messages)
         rows = np.flatnonzero(there)
         world = self._trace.world
         urls = links(
-            world.scenario.service.public_url, kind, ids[rows], notices.sent_at[rows], world.seed
+            world.scenario.service.public_url, kind, ids[rows], messages.sent_at[rows], world.seed
         )
         for row, url in zip(rows.tolist(), quoted(urls), strict=True):
             texts[row] = url
@@ -297,7 +297,7 @@ class Bodies:
         derived = agent_id(seed, owner.position, position)
         return agent_part(agent.id or derived, agent.name, agent.params_schema)
 
-    def _campaign_parts(self, state: Shown) -> list[bytes]:
+    def _campaign_parts(self, state: VisibleState) -> list[bytes]:
         """The campaign's part of each payload; each different one is dumped once."""
         seen, places = np.unique(state.setting, return_inverse=True)
         texts = [self._campaign_part(state.settings[index]) for index in seen.tolist()]

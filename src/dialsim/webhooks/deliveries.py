@@ -1,4 +1,4 @@
-"""Deliveries: the POSTs of each notice, made by a sandbox or to the simulated receiver (W2, W5)."""
+"""The POSTs of each message, made by a sandbox or to the simulated receiver (W2, W5)."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from dialsim.interface.payload import (
     accepted,
 )
 from dialsim.scenario.organization import Receiver
-from dialsim.webhooks.messages import Notices, horizon, moments
+from dialsim.webhooks.messages import Messages, horizon, sequence
 
 _RESULT_BITS = 16  # of a result's number, beside its call, in one key
 
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """The POSTs of a campaign's notices, by (notice, number); instants in ms.
+    """The POSTs of a campaign's messages, by message and number; instants in ms.
 
-    `notice` is an index into the notices. `number` counts from 1, to 3 unless somebody has had the
-    result sent again; 0 is the one row of a notice that had no URL to go to. `turn` is the one in
-    which it left, if later than that of its instant (see `moments`); `resent` ones were asked for.
-    `response` is an HTTP status or a code of `interface.delivery`; `received` says that the
-    receiver took the result in, as far as that is known, at `arrived_at` (else NEVER).
+    `message` is an index into the messages. `number` counts from 1, to 3 unless somebody has had
+    the result sent again; 0 is the one row of a message that had no URL to go to. `turn` is the
+    one in which it left, if later than that of its instant (see `sequence`); `resent` ones were
+    asked for. `response` is an HTTP status or a code of `interface.payload`; `received` says that
+    the receiver took the result in, as far as that is known, at `arrived_at` (else NEVER).
     """
 
-    notice: NDArray[np.int64]
+    message: NDArray[np.int64]
     number: NDArray[np.int16]
     at: NDArray[np.int64]
     turn: NDArray[np.int32]
@@ -50,11 +50,11 @@ class Posts:
     arrived_at: NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.notice)
+        return len(self.message)
 
     def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Posts:
         return Posts(
-            self.notice[rows],
+            self.message[rows],
             self.number[rows],
             self.at[rows],
             self.turn[rows],
@@ -75,13 +75,13 @@ class Posts:
         )
 
 
-class Receiving:
-    """The receiver of one campaign's notices."""
+class ReceiverModel:
+    """The receiver of one campaign's messages."""
 
-    def __init__(self, trace: Trace, ledger: Calls, notices: Notices) -> None:
+    def __init__(self, trace: Trace, ledger: Calls, messages: Messages) -> None:
         self._trace = trace
         self._ledger = ledger
-        self._notices = notices
+        self._notices = messages
         part = trace.campaign(ledger.organization, ledger.campaign)
         webhook = part.owner.settings.webhook
         self._receiver = webhook.receiver if webhook is not None else Receiver()
@@ -93,12 +93,12 @@ class Receiving:
         sent = has_url(
             self._trace,
             self._ledger.organization,
-            moments(self._trace, sent_at, self._notices.turn),
+            sequence(self._trace, sent_at, self._notices.turn),
         )
         rounds = [self._unsent(np.flatnonzero(~sent))]
         if self._trace.posts is not None:
             made = Posts.joined([*rounds, self._made(self._trace.posts)])
-            return made[np.lexsort((made.number, made.notice))]
+            return made[np.lexsort((made.number, made.message))]
         due, at = np.flatnonzero(sent), sent_at[sent]
         for number, wait in enumerate((*WAITS_MS, None), start=1):
             tried, over_at = self._post(due, at, number)
@@ -110,13 +110,13 @@ class Receiving:
 
     def _made(self, log: PostLog) -> Posts:
         """The POSTs that a sandbox made; who answered with 2xx took the result in."""
-        ledger, notices = self._ledger, self._notices
+        ledger, messages = self._ledger, self._notices
         rows = log.rows(ledger.organization, ledger.campaign)
         told = ledger.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
-        keys = notices.call << _RESULT_BITS | notices.result
+        keys = messages.call << _RESULT_BITS | messages.result
         received = accepted(rows.response)
         return Posts(
-            notice=np.searchsorted(keys, told),
+            message=np.searchsorted(keys, told),
             number=rows.number,
             at=rows.at,
             turn=rows.turn,
@@ -129,7 +129,7 @@ class Receiving:
     def _post(
         self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
     ) -> tuple[Posts, NDArray[np.int64]]:
-        """POST number `number` of the notices `due`, and when each is over."""
+        """POST number `number` of the messages `due`, and when each is over."""
         latency, fails = self._answers(due, number)
         refused, hung = (_in_outage(self._receiver, mode, at) for mode in ("refuse", "hang"))
         slow = hung | (latency > TIMEOUT_MS)
@@ -137,7 +137,7 @@ class Receiving:
         response = np.where(refused, REFUSED, np.where(slow, TIMED_OUT, response))
         received = ~(refused | hung | fails)
         tried = Posts(
-            notice=due,
+            message=due,
             number=np.full(len(due), number, dtype=np.int16),
             at=at,
             turn=self._notices.turn[due],
@@ -169,9 +169,9 @@ class Receiving:
         return latency, fails
 
     def _unsent(self, rows: NDArray[np.int64]) -> Posts:
-        """One row for each notice that has no URL to go to (W6)."""
+        """One row for each message that has no URL to go to (W6)."""
         return Posts(
-            notice=rows,
+            message=rows,
             number=np.zeros(len(rows), dtype=np.int16),
             at=self._notices.sent_at[rows],
             turn=self._notices.turn[rows],
@@ -215,8 +215,8 @@ def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[
 
 
 def _in_order(rounds: list[Posts]) -> Posts:
-    """All rounds together, by (notice, number)."""
+    """All rounds together, by (message, number)."""
     together = Posts.joined(rounds)
     if not any(map(len, rounds[2:])) and not len(rounds[0]):
         return together
-    return together[np.argsort(together.notice, kind="stable")]
+    return together[np.argsort(together.message, kind="stable")]

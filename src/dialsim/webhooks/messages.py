@@ -7,7 +7,7 @@ nobody steers they are the instants.
 
 What analyses add to the log: a failed one spoils the call, a late one mends it.
 
-Notices: the results that a campaign owes its receiver, and when each is sent (W1, W3, A5).
+Messages: the results that a campaign owes its receiver, and when each is sent (W1, W3, A5).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dialsim.engine.calls import ENDS, NEVER, TIMES_OUT, Calls
 from dialsim.engine.chance import Purpose
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
-from dialsim.webhooks.analysis import Analyses, Analyst, Flaw, conversations
+from dialsim.webhooks.analysis import Analyses, AnalysisOutcome, Analyst, conversations
 
 
-def moments(
+def sequence(
     trace: Trace, at: NDArray[np.int64], turn: NDArray[np.int32] | int = 0
 ) -> NDArray[np.int64]:
     """The moments at which what came to be in some turns happens at instants from then on.
@@ -40,24 +40,24 @@ def moments(
     return summed
 
 
-def row_moments(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
+def row_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
     """The moment of each row of a ledger, those that analyses added included."""
     if not trace.turn:
         return ledger.rows.at
     log = trace.campaign(ledger.organization, ledger.campaign).log
     written = ~np.isin(ledger.rows.kind, (ANALYSIS_FAILED, LATE_RESULT))
-    moment = moments(trace, ledger.rows.at)
+    moment = sequence(trace, ledger.rows.at)
     turn = log.turns(int(np.count_nonzero(written)), trace.turn)
     moment[written] = ledger.rows.at[written] + turn
     return moment
 
 
-def change_moments(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
+def change_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
     """The moment of each call's last change."""
     if not trace.turn:
         return ledger.changed_at
     moment = np.zeros(len(ledger.call), dtype=np.int64)
-    moment[ledger.row_call] = row_moments(trace, ledger)  # numpy keeps the last of several
+    moment[ledger.row_call] = row_sequence(trace, ledger)  # numpy keeps the last of several
     return moment
 
 
@@ -79,7 +79,7 @@ FOREVER = int(np.iinfo(np.int64).max)
 
 
 class Content(IntEnum):
-    """What a notice says of the conversation: its `callResult`."""
+    """What a message says of the conversation: its `callResult`."""
 
     NOTHING = 0
     SOUND = 1
@@ -87,15 +87,15 @@ class Content(IntEnum):
     UNAVAILABLE = 3
 
 
-CONTENT_OF = np.zeros(len(Flaw), dtype=np.int8)
-CONTENT_OF[[Flaw.NONE, Flaw.ANALYSIS_FAILED_LATE]] = Content.SOUND
-CONTENT_OF[Flaw.SILENT] = Content.NO_CONVERSATION
-CONTENT_OF[Flaw.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
-"""What the first result of a conversation says, by its flaw."""
+CONTENT_OF = np.zeros(len(AnalysisOutcome), dtype=np.int8)
+CONTENT_OF[[AnalysisOutcome.NONE, AnalysisOutcome.ANALYSIS_FAILED_LATE]] = Content.SOUND
+CONTENT_OF[AnalysisOutcome.SILENT] = Content.NO_CONVERSATION
+CONTENT_OF[AnalysisOutcome.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
+"""What the first result of a conversation says, by its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class Notices:
+class Messages:
     """The results that one campaign owes its receiver, by (call, result); instants in ms.
 
     `call` is an index into the ledger; `result` is 0 for a call's first result and n for that of
@@ -116,8 +116,8 @@ class Notices:
     def __len__(self) -> int:
         return len(self.call)
 
-    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Notices:
-        return Notices(
+    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Messages:
+        return Messages(
             self.call[rows],
             self.result[rows],
             self.content[rows],
@@ -128,8 +128,8 @@ class Notices:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Notices]) -> Notices:
-        """Several lists of notices, one below the other; at least one."""
+    def joined(cls, parts: Sequence[Messages]) -> Messages:
+        """Several lists of messages, one below the other; at least one."""
         return cls(
             *(
                 np.concatenate([getattr(part, field.name) for part in parts])
@@ -149,7 +149,7 @@ def horizon(trace: Trace) -> int:
     return LAST_INSTANT if trace.idle and unbounded else trace.end
 
 
-class Owing:
+class MessageBuilder:
     """What the calls of one campaign owe the receiver; `analyses` are the first of each call."""
 
     def __init__(self, trace: Trace, ledger: Calls, analyses: Analyses) -> None:
@@ -158,28 +158,28 @@ class Owing:
         self._analyses = analyses
         self._delay = trace.world.scenario.engine.webhook_delay
 
-    def notices(self) -> Notices:
+    def messages(self) -> Messages:
         """Every result that is there by the horizon, also one that is sent only later."""
         owed = self.promised()
         return owed[owed.ready_at <= horizon(self._trace)]
 
-    def promised(self) -> Notices:
+    def promised(self) -> Messages:
         """Every result of what has happened so far, also one that is there only later."""
         first = self._first()
-        owed = Notices.joined([first, *self._again(first)])
+        owed = Messages.joined([first, *self._again(first)])
         return owed[np.lexsort((owed.result, owed.call))] if owed.result.any() else owed
 
-    def _first(self) -> Notices:
+    def _first(self) -> Messages:
         """One per call that owes a result: the table of the interface's section 6.3 (W1)."""
         ledger, analyses = self._ledger, self._analyses
         ready = np.where((ENDS | TIMES_OUT)[ledger.last_kind], ledger.ended_at, NEVER)
         content = np.zeros(len(ready), dtype=np.int8)
         found = np.zeros((len(ready), analyses.found.shape[1]), dtype=np.uint16)
         ready[analyses.call] = analyses.ready_at
-        content[analyses.call] = CONTENT_OF[analyses.flaw]
+        content[analyses.call] = CONTENT_OF[analyses.outcome]
         found[analyses.call] = analyses.found
         owed = np.flatnonzero(ready != NEVER)
-        return Notices(
+        return Messages(
             call=owed,
             result=np.zeros(len(owed), dtype=np.int16),
             content=content[owed],
@@ -189,7 +189,7 @@ class Owing:
             turn=np.zeros(len(owed), dtype=np.int32),
         )
 
-    def _again(self, first: Notices) -> list[Notices]:
+    def _again(self, first: Messages) -> list[Messages]:
         """The results of each re-analysis (A5)."""
         ledger = self._ledger
         actions = self._trace.campaign(ledger.organization, ledger.campaign).reanalyses
@@ -208,16 +208,16 @@ class Owing:
             for part in again
         ]
 
-    def _ready(self, notices: Notices) -> NDArray[np.int64]:
+    def _ready(self, messages: Messages) -> NDArray[np.int64]:
         """The moment at which each result is there."""
-        return moments(self._trace, notices.ready_at, notices.turn)
+        return sequence(self._trace, messages.ready_at, messages.turn)
 
-    def _reanalysis(self, first: Notices, action: Reanalysis, number: int) -> Notices:
+    def _reanalysis(self, first: Messages, action: Reanalysis, number: int) -> Messages:
         """The results of one re-analysis: of calls that were delivered before it began."""
         ledger, analyses = self._ledger, self._analyses
         block = self._trace.campaign(ledger.organization, ledger.campaign).block
         sent = np.full(len(ledger.call), FOREVER, dtype=np.int64)
-        sent[first.call] = moments(self._trace, first.sent_at, first.turn)
+        sent[first.call] = sequence(self._trace, first.sent_at, first.turn)
         rows = np.flatnonzero(sent[analyses.call] < action.at + action.turn)
         if action.only is not None:
             only = ledger.of(action.only[0])[action.only[1] - 1]
@@ -225,13 +225,13 @@ class Owing:
         calls = conversations(ledger, analyses.call[rows])
         drawn = calls.draws(block.draws, Purpose.REANALYSIS, (number,))
         chosen = np.flatnonzero(drawn < action.share)
-        flaw = analyses.flaw[rows[chosen]]
-        redone = Analyst(self._trace.world, block).again(calls[chosen], flaw, number, action.at)
+        outcome = analyses.outcome[rows[chosen]]
+        redone = Analyst(self._trace.world, block).again(calls[chosen], outcome, number, action.at)
         ready = np.flatnonzero(redone.ready_at != NEVER)
-        return Notices(
+        return Messages(
             call=redone.call[ready],
             result=np.full(len(ready), number, dtype=np.int16),
-            content=CONTENT_OF[redone.flaw[ready]],
+            content=CONTENT_OF[redone.outcome[ready]],
             found=redone.found[ready],
             ready_at=redone.ready_at[ready],
             sent_at=redone.ready_at[ready] + self._delay,

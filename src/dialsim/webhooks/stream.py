@@ -1,4 +1,4 @@
-"""A campaign's part of the stream: its notices, what they show, and their POSTs.
+"""A campaign's part of the stream: its messages, what they show, and their POSTs.
 
 The stream of a whole run: every POST of every campaign in the order sent, and its lines.
 
@@ -20,17 +20,17 @@ from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
 from dialsim.webhooks import bodies
-from dialsim.webhooks.analysis import Analyses, Flaw
+from dialsim.webhooks.analysis import Analyses, AnalysisOutcome
 from dialsim.webhooks.bodies import Bodies, CallFacts
-from dialsim.webhooks.deliveries import Posts, Receiving
-from dialsim.webhooks.messages import Content, Notices, Owing, horizon, moments
-from dialsim.webhooks.visible_state import Persons, Shown, shown
+from dialsim.webhooks.deliveries import Posts, ReceiverModel
+from dialsim.webhooks.messages import Content, MessageBuilder, Messages, horizon, sequence
+from dialsim.webhooks.visible_state import Persons, VisibleState, visible_state
 
 
 class CampaignStream:
     """What one campaign sends; everything is worked out when first asked for, and kept.
 
-    `owed` are all results that are there at the end, `notices` those of them that are sent by then.
+    `owed` are all results that are there at the end, `messages` those that are sent by then.
     """
 
     def __init__(self, trace: Trace, ledger: Calls, analyses: Analyses) -> None:
@@ -39,33 +39,35 @@ class CampaignStream:
         self._trace = trace
 
     @cached_property
-    def owed(self) -> Notices:
+    def owed(self) -> Messages:
         """Every result, whether or not it has been sent yet."""
-        return Owing(self._trace, self.ledger, self.analyses).notices()
+        return MessageBuilder(self._trace, self.ledger, self.analyses).messages()
 
     @cached_property
-    def notices(self) -> Notices:
+    def messages(self) -> Messages:
         """Every result that is sent."""
         return self.owed[self.owed.sent_at <= horizon(self._trace)]
 
     @cached_property
     def posts(self) -> Posts:
         """Every POST."""
-        return Receiving(self._trace, self.ledger, self.notices).posts()
+        return ReceiverModel(self._trace, self.ledger, self.messages).posts()
 
     @property
     def left(self) -> NDArray[np.int64]:
         """The moment at which each POST leaves; they order it among those of all campaigns."""
-        return moments(self._trace, self.posts.at, self.posts.turn)
+        return sequence(self._trace, self.posts.at, self.posts.turn)
 
     def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
-        """The bodies of some of the notices, in that order."""
-        notices = self.notices[rows]
-        return self._bodies.of(notices, CallFacts.of(self.ledger, notices.call), self._shown[rows])
+        """The bodies of some of the messages, in that order."""
+        messages = self.messages[rows]
+        return self._bodies.of(
+            messages, CallFacts.of(self.ledger, messages.call), self._visible_state[rows]
+        )
 
     @cached_property
-    def _shown(self) -> Shown:
-        return shown(self._trace, self.ledger, self.notices)
+    def _visible_state(self) -> VisibleState:
+        return visible_state(self._trace, self.ledger, self.messages)
 
     @cached_property
     def _bodies(self) -> Bodies:
@@ -83,10 +85,10 @@ _BOOLEANS = (b"false", b"true")
 class Stream:
     """POSTs by (moment, organization, campaign, recipient, call, result, number).
 
-    Moments tell instants apart by the commands from outside (see `moments`): while a simulation
+    Moments tell instants apart by the commands from outside (see `sequence`): while a simulation
     goes on, new POSTs are added behind those that were there, and these don't change any more.
     `posts` has all of them, each with its `place`, the position of its campaign among `parts`;
-    `notice` is an index into that campaign's notices.
+    `message` is an index into that campaign's messages.
     """
 
     def __init__(self, parts: Sequence[CampaignStream]) -> None:
@@ -104,7 +106,7 @@ class Stream:
         places = self.place[rows]
         for place in np.unique(places):
             chosen = np.flatnonzero(places == place)
-            made = self.parts[place].bodies(self.posts.notice[rows[chosen]])
+            made = self.parts[place].bodies(self.posts.message[rows[chosen]])
             for index, body in zip(chosen.tolist(), made, strict=True):
                 bodies[index] = body
         return bodies
@@ -178,7 +180,7 @@ def verdicts(stream: CampaignStream, until: int) -> Verdicts:
     code[analyses.call] = VERDICTS.index(Verdict.PENDING)
     failed = (analyses.failed_at != NEVER) & (analyses.failed_at <= until)
     code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
-    spoilt = np.isin(analyses.flaw, (Flaw.AGENT_ERROR, Flaw.NOT_RECORDED))
+    spoilt = np.isin(analyses.outcome, (AnalysisOutcome.AGENT_ERROR, AnalysisOutcome.NOT_RECORDED))
     code[analyses.call[spoilt]] = VERDICTS.index(Verdict.NOT_ANALYZED)
     rows = np.flatnonzero(owed.content != Content.NOTHING)
     rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]

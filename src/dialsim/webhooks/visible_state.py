@@ -23,7 +23,7 @@ from dialsim.interface.payload import data_expired
 from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.organization import Retention
 from dialsim.scenario.people import GeneratedPeople, People
-from dialsim.webhooks.messages import FOREVER, Notices, change_moments, moments, row_moments
+from dialsim.webhooks.messages import FOREVER, Messages, change_sequence, row_sequence, sequence
 
 _WIDEST = 128  # bytes: what is longer is kept aside, so that one long text does not widen them all
 
@@ -113,8 +113,8 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What each notice of a campaign shows at the end of the moment in which it is sent.
+class VisibleState:
+    """What each message of a campaign shows at the end of the moment in which it is sent.
 
     `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's,
     `setting` is an index into `settings`, the states of the campaign's settings, and `expired` the
@@ -127,8 +127,8 @@ class Shown:
     expired: NDArray[np.int8]
     settings: Sequence[Setting]
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> Shown:
-        return Shown(
+    def __getitem__(self, rows: NDArray[np.int64]) -> VisibleState:
+        return VisibleState(
             self.call_attempt[rows],
             self.latest_call_status[rows],
             self.setting[rows],
@@ -152,18 +152,18 @@ DATA_EXPIRED = tuple(
 """The three flags as JSON, by their bits."""
 
 
-def shown(trace: Trace, ledger: Calls, notices: Notices) -> Shown:
-    """The state of things at the moment at which each notice is sent."""
-    sent = moments(trace, notices.sent_at, notices.turn)
-    newest = _newest_call(ledger, notices)
-    ended = ENDS[ledger.last_kind[newest]] & (ledger.ended_at[newest] <= notices.sent_at)
+def visible_state(trace: Trace, ledger: Calls, messages: Messages) -> VisibleState:
+    """The state of things at the moment at which each message is sent."""
+    sent = sequence(trace, messages.sent_at, messages.turn)
+    newest = _newest_call(ledger, messages)
+    ended = ENDS[ledger.last_kind[newest]] & (ledger.ended_at[newest] <= messages.sent_at)
     states = settings(trace, ledger)
     since = [setting.since for setting in states]
-    return Shown(
+    return VisibleState(
         call_attempt=ledger.attempts_before[newest] + ended,
         latest_call_status=_status(trace, ledger, newest, sent),
         setting=np.searchsorted(since, sent, side="right") - 1,
-        expired=_expired(trace, ledger, notices, sent),
+        expired=_expired(trace, ledger, messages, sent),
         settings=states,
     )
 
@@ -187,15 +187,15 @@ def deleted(trace: Trace, ledger: Calls) -> int:
     return FOREVER if change is None else change.at + change.turn
 
 
-def _newest_call(ledger: Calls, notices: Notices) -> NDArray[np.int64]:
-    """The recipient's newest call at each notice's instant, an index into the ledger.
+def _newest_call(ledger: Calls, messages: Messages) -> NDArray[np.int64]:
+    """The recipient's newest call at each message's instant, an index into the ledger.
 
     No command makes a call of a person who has one, or ends one on its own instant (P1).
     """
-    newest, following = notices.call.copy(), ledger.following
+    newest, following = messages.call.copy(), ledger.following
     rows = np.flatnonzero(following[newest] != NO_CALL)
     while len(rows):
-        rows = rows[ledger.created_at[following[newest[rows]]] <= notices.sent_at[rows]]
+        rows = rows[ledger.created_at[following[newest[rows]]] <= messages.sent_at[rows]]
         newest[rows] = following[newest[rows]]
         rows = rows[following[newest[rows]] != NO_CALL]
     return newest
@@ -206,7 +206,7 @@ def _status(
 ) -> NDArray[np.int8]:
     """The status of calls at moments, each of which is not before the call's creation."""
     status = ledger.status[calls]
-    earlier = np.flatnonzero(change_moments(trace, ledger)[calls] > sent)
+    earlier = np.flatnonzero(change_sequence(trace, ledger)[calls] > sent)
     if len(earlier):
         status[earlier] = _status_then(trace, ledger, calls[earlier], sent[earlier])
     return status
@@ -216,7 +216,7 @@ def _status_then(
     trace: Trace, ledger: Calls, calls: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """The status of calls at moments before their last change, from the rows of the log."""
-    changed = row_moments(trace, ledger)
+    changed = row_sequence(trace, ledger)
     wanted = np.zeros(len(ledger.call), dtype=bool)
     wanted[calls] = True
     rows = np.flatnonzero(wanted[ledger.row_call])
@@ -230,11 +230,11 @@ def _status_then(
 
 
 def _expired(
-    trace: Trace, ledger: Calls, notices: Notices, sent: NDArray[np.int64]
+    trace: Trace, ledger: Calls, messages: Messages, sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """The three flags of each notice's call when it is sent."""
+    """The three flags of each message's call when it is sent."""
     owner = trace.campaign(ledger.organization, ledger.campaign).owner
-    flags = expired(owner.settings.retention, ledger.ended_at[notices.call], notices.sent_at)
+    flags = expired(owner.settings.retention, ledger.ended_at[messages.call], messages.sent_at)
     flags[sent >= deleted(trace, ledger)] = ALL_EXPIRED
     return flags
 

@@ -11,7 +11,7 @@ import pytest
 
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT
 from dialsim.results.result import Result
-from dialsim.sandbox.outbox import Parcel
+from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.sender import Sender
 
 
@@ -43,8 +43,8 @@ class NoNetwork:
         self.bodies: list[bytes] = []
         rng = random.Random(seed)
 
-        async def post(_sender: Sender, parcel: Parcel) -> int:
-            self.bodies.append(parcel.body)
+        async def post(_sender: Sender, delivery: Delivery) -> int:
+            self.bodies.append(delivery.body)
             await asyncio.sleep(0)
             if rng.random() < success:
                 return rng.choice((200, 201, 202, 204, 299))

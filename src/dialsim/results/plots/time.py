@@ -204,7 +204,7 @@ class Deliveries:
     def of(cls, scope: Scope) -> Deliveries:
         """Those of the campaigns in a scope."""
         streams = [scope.reading.streams[position] for position in scope.positions]
-        sent = [stream.notices.sent_at for stream in streams]
+        sent = [stream.messages.sent_at for stream in streams]
         last = max([scope.end, *(int(at.max()) for at in sent if len(at))])
         cut = edges(scope.start, last + 1, _DELIVERY_PIECES)
         count = np.zeros((len(Fate), len(cut) - 1), dtype=np.int64)

@@ -38,7 +38,7 @@ from dialsim.sandbox.page.view import Place, Span, View, is_number
 from dialsim.sandbox.webhooks import WebhookRow
 from dialsim.scenario.units import format_duration
 from dialsim.webhooks.deliveries import has_url
-from dialsim.webhooks.messages import moments
+from dialsim.webhooks.messages import sequence
 
 _REACHED = ENDED[CallStatus.COMPLETED]
 
@@ -471,14 +471,14 @@ def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
             continue
         campaign_view.catch_up()
         ended = campaign_view.book.ended(max(campaign_view.book.ends - _ENDS_BACK, 0))
-        notices = campaign_view.results.firsts(ended)
-        sent = moments(trace, notices.sent_at, notices.turn)
-        kept = (notices.ready_at != NEVER) & (notices.sent_at <= now)
+        messages = campaign_view.results.firsts(ended)
+        sent = sequence(trace, messages.sent_at, messages.turn)
+        kept = (messages.ready_at != NEVER) & (messages.sent_at <= now)
         kept &= ~has_url(trace, block.organization, sent)
         for row in np.flatnonzero(kept).tolist():
-            entry = campaign_view.entry(int(notices.call[row]))
+            entry = campaign_view.entry(int(messages.call[row]))
             key = PostKey(block.organization, block.position, entry.recipient, entry.number, 0)
-            yield (key, campaign_view), int(notices.sent_at[row]), 0, False, NOT_SENT
+            yield (key, campaign_view), int(messages.sent_at[row]), 0, False, NOT_SENT
 
 
 def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> CallLine:
