@@ -331,8 +331,8 @@ def test_d1_masks_change_nothing_when_they_are_put_on_again(seed: int) -> None:
 def test_one_notice_alone_has_the_body_it_has_among_all(seed: int) -> None:
     reading = run(seed).reading
     for part in reading.stream.parts:
-        together = part.bodies(np.arange(len(part.messages)))
-        alone = [part.bodies(np.array([row]))[0] for row in range(len(part.messages))]
+        together = [*part.bodies(np.arange(len(part.messages)))]
+        alone = [next(part.bodies(np.array([row]))) for row in range(len(part.messages))]
         assert alone == together
 
 

@@ -50,11 +50,14 @@ class HandPeople:
         self.segments = ("vip",) if segments else ()
         self.segment = np.arange(count, dtype=np.int16) % 2 - 1 if segments else None
 
-    def tels(self) -> list[str]:
-        return [f"08{position:08}" for position in range(self.count)]
+    def tels(self, who: np.ndarray | None = None) -> list[str]:
+        return [f"08{position:08}" for position in self._of(who)]
 
-    def customer_names(self) -> list[str | None]:
-        return [None if position % 3 == 2 else f"คุณ {position}" for position in range(self.count)]
+    def customer_names(self, who: np.ndarray | None = None) -> list[str | None]:
+        return [None if position % 3 == 2 else f"คุณ {position}" for position in self._of(who)]
+
+    def _of(self, who: np.ndarray | None) -> list[int]:
+        return [*range(self.count)] if who is None else who.tolist()
 
     def agent_params(self, position: int) -> dict[str, object]:
         return {}

@@ -142,6 +142,24 @@ def test_recipients_are_those_of_the_tables(service: Service) -> None:
                 assert alone == person
 
 
+def test_ids_are_found_as_soon_as_they_are_there_and_in_either_case(service: Service) -> None:
+    account = service.core.accounts[0]
+    known: set[str] = set()
+    for result in stops(service):
+        for name, view in zip(("First", "Second"), account.views, strict=True):
+            calls = result.calls[result.calls.campaign == name]
+            for row in calls.itertuples():
+                assert account.call(row.call_id) == account.call(row.call_id.upper())
+                found, call = account.call(row.call_id)
+                assert (found, found.call_ids(np.array([call]))[0]) == (view, row.call_id.encode())
+            known.update(calls.call_id)
+            for row in result.recipients[result.recipients.campaign == name].itertuples():
+                for identifier in (row.recipient_id.lower(), row.recipient_id.upper()):
+                    assert account.recipient(identifier) == (view, row.recipient)
+    assert all(account.recipient(identifier) is None for identifier in known)
+    assert account.call("00000000-0000-8000-8000-000000000000") is None
+
+
 def test_a5_the_result_is_that_of_the_newest_webhook(service: Service) -> None:
     repeats = 0
     for result in stops(service):

@@ -47,6 +47,14 @@ def test_one_generated_person_is_the_same_as_among_all(index: int) -> None:
     assert crowd.customer_name(index) == crowd.customer_names()[index]
 
 
+def test_some_generated_people_are_those_they_are_among_all() -> None:
+    crowd, who = generated(10_000), np.array([9_999, 4_096, 0, 4_095, 4_096, 5_000])
+    tels, names = crowd.tels(), crowd.customer_names()
+    assert crowd.tels(who) == [tels[index] for index in who]
+    assert crowd.customer_names(who) == [names[index] for index in who]
+    assert crowd.tels(who[:0]) == crowd.customer_names(who[:0]) == []
+
+
 def test_generated_people_depend_on_seed_and_position_alone() -> None:
     first = generated(20).tels()
     assert generated(20).tels() == first

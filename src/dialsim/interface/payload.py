@@ -1,21 +1,17 @@
-"""Delivery: what may come of a POST of the webhook, and how often it is made (section 6.2).
+"""The webhook's payload: POSTs and their outcomes, links to files, and the parts of a body.
 
-Links to recordings and transcripts: signed, and good for an hour (section 6.4).
-
-Analysis results: what a `callResult` says of a conversation (interface, section 2.6).
-
-The `CALL_RESULT` payload: what the webhook says of a call (interface, sections 2.7 and 6.4).
+Sections 2.6 (analysis results), 2.7 (payload), 6.2 (POSTs) and 6.4 (links) of the interface. What
+is JSON is a plain dict in the interface's order; `webhooks.bodies` puts whole bodies together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, overload
+from typing import Literal, overload
 from urllib.parse import quote
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from dialsim.interface.agent import ParamSchema
@@ -47,13 +43,18 @@ def accepted(response: int | NDArray[np.int16]) -> bool | NDArray[np.bool_]:
     return response // 100 == 2
 
 
+def response_json(response: int) -> int | str | None:
+    """Write the outcome of a POST: its HTTP status, a word for a failure, or nothing yet."""
+    return response if response > 0 else WORDS.get(response)
+
+
 VALID_SECONDS = 3_600
+"""How long a link to a file is good for, from the POST that it is sent with."""
 
 FileKind = Literal["recordings", "transcripts"]
 
 _ENDINGS = {"recordings": ".wav", "transcripts": ".json"}
 _URL_MARKS = "/:?#[]@!$&'()*+,;=%-._~"
-_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 
@@ -64,35 +65,27 @@ def links(
     call_ids: NDArray[np.bytes_],
     sent_at: NDArray[np.int64],
     seed: int,
-) -> NDArray[np.bytes_]:
-    """The links to files of calls (`call_ids`: S36) in results sent at these instants (ms).
+) -> list[str]:
+    """Make the links to files of calls (`call_ids`: S36) in results sent at these instants (ms).
 
-    Whole URLs as ASCII text of one length. They name the second at which they expire, and a
-    signature that depends on the file, that second and the seed: it protects nothing, but it is
-    the same in every run, and differs where a real one would.
+    They name the second at which they expire, and a signature that depends on the file, that second
+    and the seed: it protects nothing, but it is the same in every run, and differs where a real one
+    would.
     """
+    start = f"{quote(public_url.rstrip('/'), safe=_URL_MARKS)}/files/{kind}/"
     expires = sent_at // 1_000 + VALID_SECONDS
     signatures = _signatures(call_ids, expires, seed ^ len(kind))
-    columns = [
-        _constant(f"{quote(public_url.rstrip('/'), safe=_URL_MARKS)}/files/{kind}/", len(call_ids)),
-        np.ascontiguousarray(call_ids).view(np.uint8).reshape(-1, 36),
-        _constant(f"{_ENDINGS[kind]}?expires=", len(call_ids)),
-        (expires[:, None] // 10 ** np.arange(9, -1, -1) % 10 + ord("0")).astype(np.uint8),
-        _constant("&signature=", len(call_ids)),
-        _HEX[(signatures[:, None] >> np.arange(60, -1, -4, dtype=np.uint64)) & np.uint64(15)],
+    files = zip(call_ids.astype(str).tolist(), expires.tolist(), signatures.tolist(), strict=True)
+    return [
+        f"{start}{call_id}{_ENDINGS[kind]}?expires={until:010}&signature={signed:016x}"
+        for call_id, until, signed in files
     ]
-    text = np.concatenate(columns, axis=1)
-    return text.view(f"S{text.shape[1]}").ravel()
 
 
 def signature(kind: FileKind, call_id: str, expires: int, seed: int) -> str:
     """The signature in links to a file of a call that expire at a second since 1970."""
     ids = np.array([call_id.encode()], dtype="S36")
     return f"{int(_signatures(ids, np.array([expires]), seed ^ len(kind))[0]):016x}"
-
-
-def _constant(text: str, rows: int) -> NDArray[np.uint8]:
-    return np.broadcast_to(np.frombuffer(text.encode(), dtype=np.uint8), (rows, len(text.encode())))
 
 
 def _signatures(
@@ -204,61 +197,20 @@ FAILED_MESSAGE = "The line or the number failed"
 QUEUE_TIMEOUT_MESSAGE = "The call waited too long in the queue"
 """`errorMessage` of a call CANCELLED by the queue timeout (F2); the wording is ours."""
 
-_FORM = (
-    b'{"type":"CALL_RESULT","payload":{"isReAnalysis":%b,"agentName":%b,"campaignName":%b,'
-    b'"call":{"id":%b,"sessionId":%b,"callStatus":%b,"callStartedAt":%b,"callEndedAt":%b,'
-    b'"callDuration":%b,"errorMessage":%b},'
-    b'"recipient":{"tel":%b,"customerName":%b,"callAttempt":%b,"latestCallStatus":%b,'
-    b'"agentParams":%b},'
-    b'"agent":%b,"campaign":%b,"callResult":%b,"recordUrl":%b,"transcriptFileUrl":%b,'
-    b'"dataExpired":%b}}'
-)
 
-
-class Payloads(NamedTuple):
-    """Many payloads, field by field: each is a column of JSON texts, in UTF-8, one per payload."""
-
-    is_re_analysis: Iterable[bytes]
-    agent_name: Iterable[bytes]
-    campaign_name: Iterable[bytes]
-    call_id: Iterable[bytes]
-    session_id: Iterable[bytes]
-    call_status: Iterable[bytes]
-    call_started_at: Iterable[bytes]
-    call_ended_at: Iterable[bytes]
-    call_duration: Iterable[bytes]
-    error_message: Iterable[bytes]
-    tel: Iterable[bytes]
-    customer_name: Iterable[bytes]
-    call_attempt: Iterable[bytes]
-    latest_call_status: Iterable[bytes]
-    agent_params: Iterable[bytes]
-    agent: Iterable[bytes]
-    campaign: Iterable[bytes]
-    call_result: Iterable[bytes]
-    record_url: Iterable[bytes]
-    transcript_file_url: Iterable[bytes]
-    data_expired: Iterable[bytes]
-
-    def bodies(self) -> list[bytes]:
-        """The bodies of the POSTs: compact JSON in UTF-8, fields in the interface's order.
-
-        Columns that go on for ever end with the shortest of the others.
-        """
-        return list(map(_FORM.__mod__, zip(*self, strict=False)))
-
-
-def agent_part(identifier: str, name: str, schema: Mapping[str, ParamSchema] | None) -> bytes:
-    """`payload.agent`: id, name and the parameters that recipients carry (section 2.2)."""
+def agent_json(
+    identifier: str, name: str, schema: Mapping[str, ParamSchema] | None
+) -> dict[str, object]:
+    """An agent: id, name and the parameters that recipients carry (section 2.2)."""
     entries = None
     if schema is not None:
         entries = {
             key: entry.model_dump(by_alias=True, exclude_none=True) for key, entry in schema.items()
         }
-    return orjson.dumps({"id": identifier, "name": name, "paramsSchema": entries})
+    return {"id": identifier, "name": name, "paramsSchema": entries}
 
 
-def campaign_part(
+def campaign_json(
     identifier: str,
     name: str,
     *,
@@ -266,30 +218,28 @@ def campaign_part(
     max_concurrent_calls: int,
     request: ScheduleRequest,
     start_at: int,
-) -> bytes:
+) -> dict[str, object]:
     """`payload.campaign`: the settings (section 2.7) with defaults filled in (F3).
 
     `start_at` is the effective start (ms), `status` and `max_concurrent_calls` those at send time.
     """
     end = request.end_date_time
-    return orjson.dumps(
-        {
-            "id": identifier,
-            "name": name,
-            "status": status,
-            "maxAttempts": request.max_attempts,
-            "maxConcurrentCalls": max_concurrent_calls,
-            "retryInterval": request.retry_interval,
-            "scheduleStartAt": format_instant(start_at),
-            "scheduleEndAt": None if end is None else format_instant(end),
-            "scheduleDateTimeWindow": [
-                day.model_dump(by_alias=True) for day in request.time_windows
-            ],
-            "sipAccountId": request.sip_account_id,
-        }
-    )
+    return {
+        "id": identifier,
+        "name": name,
+        "status": status,
+        "maxAttempts": request.max_attempts,
+        "maxConcurrentCalls": max_concurrent_calls,
+        "retryInterval": request.retry_interval,
+        "scheduleStartAt": format_instant(start_at),
+        "scheduleEndAt": None if end is None else format_instant(end),
+        "scheduleDateTimeWindow": [
+            day.model_dump(mode="json", by_alias=True) for day in request.time_windows
+        ],
+        "sipAccountId": request.sip_account_id,
+    }
 
 
-def data_expired(*, audio: bool, personal_data: bool, output: bool) -> bytes:
+def data_expired(*, audio: bool, personal_data: bool, output: bool) -> dict[str, bool]:
     """`payload.dataExpired`: what retention has removed (section 6.6)."""
-    return orjson.dumps({"audio": audio, "personalData": personal_data, "output": output})
+    return {"audio": audio, "personalData": personal_data, "output": output}

@@ -18,7 +18,7 @@ The webhooks table: one row per POST, in the order sent.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NoReturn, Protocol, Self
@@ -42,6 +42,7 @@ from dialsim.results.run_view import RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.analysis import AnalysisOutcome
+from dialsim.webhooks.bodies import Body
 from dialsim.webhooks.stream import VERDICTS, Stream
 
 INSTANT = pd.DatetimeTZDtype("ms", "UTC")
@@ -453,20 +454,26 @@ def campaigns_table(reading: RunView) -> pd.DataFrame:
 class BodySource(Protocol):
     """Where bodies come from: a run's stream, or those that were made before."""
 
-    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+    def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """The bodies of some POSTs, in the order asked for."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MadeBodies:
-    """Bodies that are there as text: those of a column that was pickled."""
+    """Bodies that are there already: those of a column that was pickled."""
 
-    texts: list[bytes]
+    made: list[Body]
 
-    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+    def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """Some of them, in the order asked for."""
-        return [self.texts[row] for row in rows.tolist()]
+        return (self.made[row] for row in rows.tolist())
+
+
+def _own(body: Body) -> Body:
+    """A body as it is on the wire, of which no part is shared with another."""
+    copy: Body = orjson.loads(orjson.dumps(body))
+    return copy
 
 
 class PayloadDtype(ExtensionDtype):
@@ -516,14 +523,14 @@ class PayloadArray(ExtensionArray):
     def __getitem__(self, item: Any) -> Any:
         if isinstance(item, int | np.integer):
             row = self._rows[item]
-            return None if row < 0 else orjson.loads(self._stream.bodies(row[None])[0])
+            return None if row < 0 else _own(next(self._stream.bodies(row[None])))
         return type(self)(self._stream, self._rows[check_array_indexer(self, item)])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         objects = np.full(len(self), None, dtype=object)
         known = np.flatnonzero(self._rows >= 0)
         for place, body in zip(known, self._stream.bodies(self._rows[known]), strict=True):
-            objects[place] = orjson.loads(body)
+            objects[place] = _own(body)
         return objects
 
     def __arrow_array__(self, type: Any = None) -> NoReturn:
@@ -539,7 +546,7 @@ class PayloadArray(ExtensionArray):
         known = np.flatnonzero(self._rows >= 0)
         rows = np.full(len(self), -1, dtype=np.int64)
         rows[known] = np.arange(len(known))
-        return type(self), (MadeBodies(self._stream.bodies(self._rows[known])), rows)
+        return type(self), (MadeBodies([*self._stream.bodies(self._rows[known])]), rows)
 
     def isna(self) -> NDArray[np.bool_]:
         """Which rows are null."""

@@ -46,7 +46,7 @@ from dialsim.webhooks.analysis import (
     said,
     talked,
 )
-from dialsim.webhooks.bodies import NULL, CallFacts, CallResultMaker
+from dialsim.webhooks.bodies import Body, CallFacts, CallResultMaker
 from dialsim.webhooks.messages import CONTENT_OF, FOREVER, Content, MessageBuilder, Messages
 from dialsim.webhooks.stream import OF_CONTENT, Verdict
 
@@ -318,7 +318,6 @@ IN_PROGRESS = "IN_PROGRESS"
 """`agentStatus` while the conversation goes on; the interface names no value for it: ours."""
 
 _FAILED = CALL_STATUSES.index(CallStatus.ANALYSIS_FAILED)
-_EMPTY = b"{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +351,7 @@ class CallResults:
         self._block = block
         self._book = book
         self._analyst = Analyst(trace.world, block)
-        self._findings = CallResultMaker(block.agent.analysis)
+        self._results = CallResultMaker(block.agent.analysis)
         fields = 1 + (len(block.agent.analysis.fields) if block.agent.analysis else 0)
         self._row = np.dtype(
             [
@@ -434,16 +433,16 @@ class CallResults:
         stopped = self._table["outcome"][call] == AnalysisOutcome.AGENT_ERROR
         return AgentStatus.ERROR if stopped else AgentStatus.COMPLETED
 
-    def result(self, call: int, at: int, masked: bool) -> tuple[bytes, int]:
+    def result(self, call: int, at: int, masked: bool) -> tuple[Body, int]:
         """The newest result of a call as JSON, and since when (ms) it is there.
 
         The empty object and `NEVER` while there is none. `masked`: retention removed the output.
         """
         newest = self._newest(call, at)
         if not len(newest):
-            return _EMPTY, NEVER
-        text = self._findings.texts(newest, np.array([masked]))[0]
-        return (_EMPTY if text == NULL else text), int(newest.ready_at[0])
+            return {}, NEVER
+        [result] = self._results.of(newest, np.array([masked]))
+        return result or {}, int(newest.ready_at[0])
 
     def require_delivered(self, call: int, at: int) -> None:
         """Refuse a call that is not COMPLETED, or whose first POST is not out yet (A5)."""

@@ -83,6 +83,7 @@ class SandboxCore:
             raise
         if command.concerns_calling:
             self._collect()
+            self._read_on()
         self._let_leave()
 
     def repeat(self, command: Command) -> None:
@@ -95,6 +96,7 @@ class SandboxCore:
     def open(self) -> None:
         """Go on, in an event loop: send what is due, and run the clock if it was running."""
         self._collect()
+        self._read_on()
         self._let_leave()
         self.clock.go_on()
 
@@ -156,6 +158,11 @@ class SandboxCore:
         event, due = self.simulation.next_instant(), self.outbox.next_due()
         return event if due is None else due if event is None else min(event, due)
 
+    def _read_on(self) -> None:
+        """Have all views take in what has happened: a million calls are no work for a request."""
+        for account in self.accounts:
+            account.catch_up()
+
     # -- what is sent and kept --------------------------------------------------------------------
 
     def face(self, encounter: Encounter) -> InjectedFault | None:
@@ -201,6 +208,7 @@ class SandboxCore:
 
     def _stepped(self) -> None:
         """The clock has come to where it stands now, and others may look."""
+        self._read_on()
         self._note(self.step())
         self._require_journal()
         self._let_leave()

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from hashlib import sha256
 
-import numpy as np
 from pydantic import ConfigDict, Field
 
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.identity import agent_id, organization_id
 from dialsim.engine.world import OrganizationBlock
 from dialsim.interface.model import given
-from dialsim.interface.payload import agent_part
+from dialsim.interface.payload import agent_json
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.http.answers import Combined
-from dialsim.sandbox.id_index import IdIndex
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.scenario.fields import Limit, Switch, Url
 
@@ -115,9 +112,6 @@ class OrganizationChanges(Combined):
             dialler.set_webhook_url(self.webhook_url)
 
 
-_CAMPAIGN_SHIFT = 32  # a place is a campaign's position and a recipient or call of it
-
-
 class Account:
     """One organization's agents, campaigns, recipients and calls, found by their ids."""
 
@@ -128,10 +122,6 @@ class Account:
         self._views: list[CampaignView] = []
         self._simulation = simulation
         self._by_campaign_id: dict[str, CampaignView] = {}
-        self._recipients = IdIndex()
-        self._recipients_listed = 0
-        self._calls = IdIndex()
-        self._calls_listed: list[int] = []
 
     @property
     def views(self) -> list[CampaignView]:
@@ -144,20 +134,19 @@ class Account:
             campaign = self._simulation.campaign(self.block.position, position)
             view = CampaignView(self._simulation.log, campaign)
             self._views.append(view)
-            self._calls_listed.append(0)
             self._by_campaign_id[view.identifier.lower()] = view
 
-    @cached_property
-    def agents(self) -> bytes:
-        """The agents as a JSON array, newest first (interface, section 4.1)."""
+    @property
+    def agents(self) -> list[dict[str, object]]:
+        """The agents, newest first (interface, section 4.1)."""
         seed, organization = self._simulation.log.world.seed, self.block.position
-        parts = [
-            agent_part(
+        agents = [
+            agent_json(
                 agent.id or agent_id(seed, organization, position), agent.name, agent.params_schema
             )
             for position, agent in enumerate(self.block.settings.agents)
         ]
-        return b"[%b]" % b",".join(reversed(parts))  # F4: the last in the file first
+        return agents[::-1]  # F4: the last in the file first
 
     def campaign(self, identifier: str) -> CampaignView | None:
         """The campaign of an id; None if there is none, or it was deleted (C8)."""
@@ -174,35 +163,19 @@ class Account:
 
     def uploaded(self, identifier: str) -> tuple[CampaignView, int] | None:
         """The campaign and number of whoever was uploaded at any time."""
-        self._list_recipients()
-        place = self._recipients.find(identifier)
-        return None if place is None else self._at(place)
+        for view in self.views:
+            if (recipient := view.recipient_position(identifier)) is not None:
+                return view, recipient
+        return None
 
     def call(self, identifier: str) -> tuple[CampaignView, int] | None:
         """The campaign and position of a call, of a deleted campaign too (C8)."""
-        place = self._calls.find(identifier)
-        if place is None:
-            self._list_calls()
-            place = self._calls.find(identifier)
-        return None if place is None else self._at(place)
+        for view in self.views:
+            if (call := view.call_position(identifier)) is not None:
+                return view, call
+        return None
 
-    def _at(self, place: int) -> tuple[CampaignView, int]:
-        campaign, number = divmod(place, 1 << _CAMPAIGN_SHIFT)
-        return self._views[campaign], number
-
-    def _list_recipients(self) -> None:
-        """Index the recipients of campaigns that have come since the last time."""
-        for position in range(self._recipients_listed, len(self.views)):
-            view = self._views[position]
-            everybody = np.arange(view.campaign.block.people.count, dtype=np.int64)
-            places = everybody | position << _CAMPAIGN_SHIFT
-            self._recipients.add(view.recipient_ids(everybody), places)
-        self._recipients_listed = len(self.views)
-
-    def _list_calls(self) -> None:
-        """Index the calls that have been created since the last time."""
-        for position, view in enumerate(self.views):
+    def catch_up(self) -> None:
+        """Take in what has happened, so that nobody who asks for anything has to wait for it."""
+        for view in self.views:
             view.catch_up()
-            new = np.arange(self._calls_listed[position], view.calls, dtype=np.int64)
-            self._calls.add(view.call_ids(new), new | position << _CAMPAIGN_SHIFT)
-            self._calls_listed[position] = view.calls

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER
@@ -78,7 +79,7 @@ def _of_campaign(
         if last is not None:
             due = next_try_at(int(posts.at[last]), int(posts.response[last]), tries)
         key = PostKey(*place, int(who[row]), int(number[row]), int(messages.result[row]))
-        body = stream.bodies(np.array([row]))[0]
+        body = orjson.dumps(next(stream.bodies(np.array([row]))))
         yield Unfinished(key, url, body, int(messages.turn[row]), tries, due)
 
 
@@ -130,7 +131,7 @@ class CampaignOutbox:
         self.view = view
         self._trace = trace
         self._dialler = dialler
-        self._bodies = Bodies(trace, view.campaign.block, view.persons)
+        self._bodies = Bodies(trace, view.campaign.block)
         self._ends_seen = 0
         self._reanalyses_seen = 0
         self._rows_of_reanalyses = 0
@@ -184,9 +185,8 @@ class CampaignOutbox:
 
     def bodies(self, messages: Messages, at: int) -> list[bytes]:
         """The bodies of results whose first POSTs leave now, at the end of an instant (W4)."""
-        return self._bodies.of(
-            messages, self.view.book.facts(messages.call), self._shown(messages, at)
-        )
+        facts = self.view.book.facts(messages.call)
+        return [*map(orjson.dumps, self._bodies.of(messages, facts, self._shown(messages, at)))]
 
     def _shown(self, messages: Messages, at: int) -> VisibleState:
         """What the payloads show of recipients and campaign: the state of now."""

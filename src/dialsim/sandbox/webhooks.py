@@ -14,11 +14,12 @@ from dialsim.engine.post_log import PostKey
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
-from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
 from dialsim.results.run_view import RunView
 from dialsim.results.timeline import Position
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox
+from dialsim.webhooks.bodies import Body
 from dialsim.webhooks.deliveries import urls
 from dialsim.webhooks.messages import sequence
 from dialsim.webhooks.stream import CampaignStream, Stream
@@ -137,9 +138,9 @@ class WebhookTable:
         part = stream.parts[places.index(key[:2])]
         call = part.ledger.of(key.recipient)[key.call - 1]
         rows = (part.messages.call == call) & (part.messages.result == key.result)
-        return part.bodies(np.flatnonzero(rows))[0]
+        return orjson.dumps(next(part.bodies(np.flatnonzero(rows))))
 
-    def _row(self, row: int, body: bytes) -> WebhookRow:
+    def _row(self, row: int, body: Body) -> WebhookRow:
         listed, world = self._list(), self._simulation.log.world
         posts, told = listed.stream.posts, listed.told(row)
         key, response = told.key, int(posts.response[row])
@@ -158,10 +159,10 @@ class WebhookTable:
             attempt=int(posts.number[row]) or None,
             url=self._url(row, told),
             status=_fate(response),
-            response=response if response > 0 else WORDS.get(response),
+            response=response_json(response),
             received=bool(posts.received[row]),
             resent=bool(posts.resent[row]),
-            body=orjson.loads(body),
+            body=orjson.loads(orjson.dumps(body)),
         )
 
     def _url(self, row: int, told: _Told) -> str | None:
@@ -195,9 +196,5 @@ def _fate(response: int) -> Fate:
 def _having(responses: NDArray[np.int16], status: str) -> NDArray[np.bool_]:
     """Which responses are of a status, as `WebhookTable.find` takes it."""
     known = np.unique(responses)
-    fitting = [
-        code
-        for code in known.tolist()
-        if status in (_fate(code), WORDS.get(code), str(code) if code > 0 else None)
-    ]
+    fitting = [code for code in known.tolist() if status in (_fate(code), str(response_json(code)))]
     return np.isin(responses, fitting)

@@ -55,6 +55,7 @@ PREFIXES = ("06", "08", "09")
 _DIGITS = 8
 _NUMBERS = len(PREFIXES) * 10**_DIGITS
 _NUMBER, _NAME, _SEGMENT = range(3)
+_BLOCK_BITS = 12  # people whose names are drawn together
 
 
 class Generator:
@@ -83,9 +84,9 @@ class Generator:
         )
         return np.random.Generator(np.random.Philox(key))
 
-    def tels(self, start: int, stop: int) -> list[str]:
-        """The numbers of the people from index `start` up to `stop`, ten digits each."""
-        index = np.arange(start, stop, dtype=np.int64)
+    def tels(self, who: NDArray[np.integer]) -> list[str]:
+        """The numbers of the people at some indexes, ten digits each."""
+        index = who.astype(np.int64)
         number = (index * self._factor + self._offset) % _NUMBERS
         digits = np.empty((len(index), 2 + _DIGITS), dtype=np.uint8)
         prefixes = np.array([[int(digit) for digit in prefix] for prefix in PREFIXES], np.uint8)
@@ -100,13 +101,23 @@ class Generator:
         prefix, digits = divmod((index * self._factor + self._offset) % _NUMBERS, 10**_DIGITS)
         return f"{PREFIXES[prefix]}{digits:0{_DIGITS}}"
 
-    def names(self, start: int, stop: int) -> list[str]:
-        """The names of the people from index `start` up to `stop`: a first and a last name."""
-        names = len(FIRST_NAMES) * len(LAST_NAMES)
-        chosen = (self._uniforms(_NAME, start, stop) * names).astype(np.int64)
-        first, last = np.divmod(chosen, len(LAST_NAMES))
-        pairs = zip(first.tolist(), last.tolist(), strict=True)
-        return [f"{FIRST_NAMES[i]} {LAST_NAMES[j]}" for i, j in pairs]
+    def names(self, who: NDArray[np.integer]) -> list[str]:
+        """The names of the people at some indexes: a first and a last name."""
+        uniforms = np.empty(len(who))
+        # a block at a time: a page of a million people draws for its own block alone
+        blocks = who >> _BLOCK_BITS
+        order = np.argsort(blocks, kind="stable")
+        starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
+        for rows in np.split(order, starts[1:]) if len(order) else []:
+            first = int(blocks[rows[0]]) << _BLOCK_BITS
+            drawn = self._uniforms(_NAME, first, int(who[rows].max()) + 1)
+            uniforms[rows] = drawn[who[rows] - first]
+        chosen = (uniforms * (len(FIRST_NAMES) * len(LAST_NAMES))).astype(np.int64)
+        pairs = np.divmod(chosen, len(LAST_NAMES))
+        return [
+            f"{FIRST_NAMES[i]} {LAST_NAMES[j]}"
+            for i, j in zip(*(part.tolist() for part in pairs), strict=True)
+        ]
 
     def segments(self, count: int, shares: Sequence[float]) -> NDArray[np.int16]:
         """The segments of the first `count` people, as positions in `shares`, drawn one by one."""
@@ -139,12 +150,12 @@ class People(ABC):
     history: Mapping[int, Past] = MappingProxyType({})
 
     @abstractmethod
-    def tels(self) -> list[str]:
-        """All phone numbers."""
+    def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
+        """The phone numbers of the recipients at some indexes from 0, else of all."""
 
     @abstractmethod
-    def customer_names(self) -> list[str | None]:
-        """All names, None where none was uploaded."""
+    def customer_names(self, who: NDArray[np.integer] | None = None) -> list[str | None]:
+        """The names of some recipients, else of all; None where none was uploaded."""
 
     @abstractmethod
     def tel(self, recipient: int) -> str:
@@ -168,7 +179,7 @@ class People(ABC):
 
 
 class GeneratedPeople(People):
-    """Made-up people; numbers and names are computed when they are asked for, all at once."""
+    """Made-up people; numbers and names are computed when they are asked for."""
 
     def __init__(self, recipients: GeneratedRecipients, generator: Generator) -> None:
         self.count = recipients.count
@@ -180,12 +191,12 @@ class GeneratedPeople(People):
             self.segment = generator.segments(self.count, shares)
 
     @override
-    def tels(self) -> list[str]:
-        return self._generator.tels(0, self.count)
+    def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
+        return self._generator.tels(np.arange(self.count) if who is None else who)
 
     @override
-    def customer_names(self) -> list[str | None]:
-        return list(self._generator.names(0, self.count))
+    def customer_names(self, who: NDArray[np.integer] | None = None) -> list[str | None]:
+        return [*self._generator.names(np.arange(self.count) if who is None else who)]
 
     @override
     def tel(self, recipient: int) -> str:
@@ -193,7 +204,7 @@ class GeneratedPeople(People):
 
     @override
     def customer_name(self, recipient: int) -> str | None:
-        return self._generator.names(recipient, recipient + 1)[0]
+        return self._generator.names(np.array([recipient]))[0]
 
     @override
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
@@ -223,12 +234,14 @@ class ListedPeople(People):
         self.history = table.history
 
     @override
-    def tels(self) -> list[str]:
-        return self._table.tels
+    def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
+        tels = self._table.tels
+        return tels if who is None else [tels[recipient] for recipient in who.tolist()]
 
     @override
-    def customer_names(self) -> list[str | None]:
-        return self._table.names
+    def customer_names(self, who: NDArray[np.integer] | None = None) -> list[str | None]:
+        names = self._table.names
+        return names if who is None else [names[recipient] for recipient in who.tolist()]
 
     @override
     def tel(self, recipient: int) -> str:

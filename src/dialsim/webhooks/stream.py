@@ -14,17 +14,17 @@ from functools import cached_property
 from typing import BinaryIO
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.trace import Trace
-from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS
-from dialsim.webhooks import bodies
+from dialsim.interface.payload import response_json
 from dialsim.webhooks.analysis import Analyses, AnalysisOutcome
-from dialsim.webhooks.bodies import Bodies, CallFacts
+from dialsim.webhooks.bodies import Bodies, Body, CallFacts, instants_json
 from dialsim.webhooks.deliveries import Posts, ReceiverModel
 from dialsim.webhooks.messages import Content, MessageBuilder, Messages, horizon, sequence
-from dialsim.webhooks.visible_state import Persons, VisibleState, visible_state
+from dialsim.webhooks.visible_state import VisibleState, visible_state
 
 
 class CampaignStream:
@@ -58,7 +58,7 @@ class CampaignStream:
         """The moment at which each POST leaves; they order it among those of all campaigns."""
         return sequence(self._trace, self.posts.at, self.posts.turn)
 
-    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+    def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """The bodies of some of the messages, in that order."""
         messages = self.messages[rows]
         return self._bodies.of(
@@ -72,14 +72,10 @@ class CampaignStream:
     @cached_property
     def _bodies(self) -> Bodies:
         block = self._trace.campaign(self.ledger.organization, self.ledger.campaign).block
-        return Bodies(self._trace, block, Persons(block.people))
+        return Bodies(self._trace, block)
 
 
-_LINE = b'{"at":%b,"attempt":%b,"response":%b,"received":%b,"body":%b}\n'
-_CHUNK = 32_768
-_RESPONSES = {code: b'"%b"' % word.encode() for code, word in WORDS.items()}
-_RESPONSES |= {NOT_SENT: b"null", UNDER_WAY: b"null"}
-_BOOLEANS = (b"false", b"true")
+_CHUNK = 16_384
 
 
 class Stream:
@@ -100,38 +96,40 @@ class Stream:
         self.posts = posts[order]
         self.place = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
 
-    def bodies(self, rows: NDArray[np.int64]) -> list[bytes]:
+    def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """The bodies of some POSTs, in the order asked for."""
-        bodies = [b""] * len(rows)
         places = self.place[rows]
-        for place in np.unique(places):
-            chosen = np.flatnonzero(places == place)
-            made = self.parts[place].bodies(self.posts.message[rows[chosen]])
-            for index, body in zip(chosen.tolist(), made, strict=True):
-                bodies[index] = body
-        return bodies
+        made = {
+            place: self.parts[place].bodies(self.posts.message[rows[places == place]])
+            for place in np.unique(places).tolist()
+        }
+        return (next(made[place]) for place in places.tolist())
 
     def lines(self) -> Iterator[bytes]:
-        """The lines of `webhooks.jsonl`, some thousands at a time."""
+        """The lines of `webhooks.jsonl`."""
         for first in range(0, len(self.posts), _CHUNK):
             rows = np.arange(first, min(first + _CHUNK, len(self.posts)))
             posts = self.posts[rows]
             columns = (
-                bodies.instants(posts.at),
-                [b"%d" % number if number else b"null" for number in posts.number.tolist()],
-                [_response(code) for code in posts.response.tolist()],
-                [_BOOLEANS[taken] for taken in posts.received.tolist()],
+                instants_json(posts.at),
+                posts.number.tolist(),
+                posts.response.tolist(),
+                posts.received.tolist(),
                 self.bodies(rows),
             )
-            yield b"".join(map(_LINE.__mod__, zip(*columns, strict=True)))
+            for at, number, response, received, body in zip(*columns, strict=True):
+                line = {
+                    "at": at,
+                    "attempt": number or None,
+                    "response": response_json(response),
+                    "received": received,
+                    "body": body,
+                }
+                yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
     def write(self, file: BinaryIO) -> None:
         """Write `webhooks.jsonl`."""
         file.writelines(self.lines())
-
-
-def _response(code: int) -> bytes:
-    return _RESPONSES.get(code) or b"%d" % code
 
 
 class Verdict(StrEnum):

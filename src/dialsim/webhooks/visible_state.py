@@ -1,19 +1,12 @@
-"""A column of JSON texts, packed: many of them are taken more quickly than from a list.
-
-Persons: recipients as payloads name them, as JSON text, masked where need be (D1).
-
-What a payload shows of recipient, campaign and retention when it is sent (W4, D1, D2).
-"""
+"""What a payload shows of recipient, campaign and retention when it is sent (W4, D1, D2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import ENDS, NEVER, NO_CALL, TO_STATUS, Calls
@@ -22,86 +15,31 @@ from dialsim.interface.masks import MASKED_NAME, mask_agent_params, mask_tel
 from dialsim.interface.payload import data_expired
 from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.organization import Retention
-from dialsim.scenario.people import GeneratedPeople, People
+from dialsim.scenario.people import People
 from dialsim.webhooks.messages import FOREVER, Messages, change_sequence, row_sequence, sequence
 
-_WIDEST = 128  # bytes: what is longer is kept aside, so that one long text does not widen them all
+
+class VisiblePerson(NamedTuple):
+    """A recipient as payloads show them."""
+
+    tel: str
+    customer_name: str | None
+    agent_params: Mapping[str, object]
+
+    def masked(self) -> VisiblePerson:
+        """What is left of them once retention has removed personal data (D1)."""
+        return VisiblePerson(mask_tel(self.tel), MASKED_NAME, mask_agent_params(self.agent_params))
 
 
-class TextColumn:
-    """Texts by row, from 0; none of them is empty, or ends in a zero byte."""
-
-    def __init__(self, texts: Sequence[bytes]) -> None:
-        self._long = {row: text for row, text in enumerate(texts) if len(text) > _WIDEST}
-        if self._long:
-            texts = [text if len(text) <= _WIDEST else b"" for text in texts]
-        self._short = np.array(texts, dtype=np.bytes_)
-
-    def take(self, rows: NDArray[np.integer]) -> list[bytes]:
-        """The texts of some rows."""
-        texts: list[bytes] = self._short[rows].tolist()
-        if self._long:
-            for place in [place for place, text in enumerate(texts) if not text]:
-                texts[place] = self._long[int(rows[place])]
-        return texts
-
-    def find(self, text: bytes) -> NDArray[np.int64]:
-        """The rows with a text, ascending."""
-        if len(text) > _WIDEST:
-            return np.array([row for row, long in self._long.items() if long == text], np.int64)
-        return np.flatnonzero(self._short == text)
-
-
-_NO_NAME = orjson.dumps(MASKED_NAME)
-
-
-class Persons:
-    """The recipients of one campaign; each method takes some of them, by position from 0.
-
-    `masked` says whose personal data retention has removed.
-    """
-
-    def __init__(self, people: People) -> None:
-        self._people = people
-
-    @cached_property
-    def _tels(self) -> TextColumn:
-        return TextColumn([*map(orjson.dumps, self._people.tels())])
-
-    @cached_property
-    def _names(self) -> TextColumn:
-        return TextColumn([*map(orjson.dumps, self._people.customer_names())])
-
-    def who_has(self, tel: str) -> NDArray[np.int64]:
-        """The recipients with a phone number, written just so; ascending."""
-        return self._tels.find(orjson.dumps(tel))
-
-    def tels(self, who: NDArray[np.int32], masked: NDArray[np.bool_]) -> list[bytes]:
-        """Phone numbers."""
-        texts = self._tels.take(who)
-        for row in np.flatnonzero(masked):
-            texts[row] = orjson.dumps(mask_tel(orjson.loads(texts[row])))
-        return texts
-
-    def names(self, who: NDArray[np.int32], masked: NDArray[np.bool_]) -> list[bytes]:
-        """Names, null where none was uploaded."""
-        texts = self._names.take(who)
-        for row in np.flatnonzero(masked):
-            texts[row] = _NO_NAME
-        return texts
-
-    def params(self, who: NDArray[np.int32], masked: NDArray[np.bool_]) -> list[bytes]:
-        """The uploaded `agentParams`."""
-        if not isinstance(self._people, GeneratedPeople):
-            return [*map(self._params, who.tolist(), masked.tolist())]
-        if not masked.any():
-            return [self._params(0, False)] * len(who)
-        both = self._params(0, False), self._params(0, True)
-        return [*map(both.__getitem__, masked.tolist())]
-
-    def _params(self, person: int, masked: bool) -> bytes:
-        params = self._people.agent_params(person)
-        return orjson.dumps(mask_agent_params(params) if masked else params)
+def visible_people(
+    people: People, who: NDArray[np.integer], masked: NDArray[np.bool_]
+) -> list[VisiblePerson]:
+    """Show some recipients, by position from 0; `masked` says whose personal data is removed."""
+    columns = people.tels(who), people.customer_names(who), map(people.agent_params, who.tolist())
+    shown = [VisiblePerson(*person) for person in zip(*columns, strict=True)]
+    for row in np.flatnonzero(masked).tolist():
+        shown[row] = shown[row].masked()
+    return shown
 
 
 class Setting(NamedTuple):
@@ -149,7 +87,7 @@ DATA_EXPIRED = tuple(
     )
     for flags in range(ALL_EXPIRED + 1)
 )
-"""The three flags as JSON, by their bits."""
+"""The three flags on the wire, by their bits."""
 
 
 def visible_state(trace: Trace, ledger: Calls, messages: Messages) -> VisibleState:

@@ -24,7 +24,7 @@ from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.files import CallFiles
 from dialsim.sandbox.http.answers import MEDIA_TYPE, read_bytes, read_json, success
-from dialsim.sandbox.tables import read_page
+from dialsim.sandbox.tables import count_pages, read_page
 
 
 class Service:
@@ -49,7 +49,9 @@ class Service:
 
     def agents(self, organization: int) -> bytes:
         """List agents (4.1)."""
-        return success("Get Agent list successfully", self._accounts[organization].agents)
+        return success(
+            "Get Agent list successfully", orjson.dumps(self._accounts[organization].agents)
+        )
 
     def pause(self, organization: int, identifier: str) -> bytes:
         """Pause a campaign (4.2)."""
@@ -67,7 +69,15 @@ class Service:
         shown = read_page(page)
         view = self._campaign(organization, identifier)
         view.catch_up()
-        return view.pages.answer(shown, self._simulation.at)
+        total = view.total_recipients
+        who = view.newest_first(shown.rows.start, shown.rows.stop)
+        data = {
+            "totalRecipients": total,
+            "totalPages": count_pages(total),
+            "page": orjson.Fragment(shown.digits),  # may be beyond the integers of orjson
+            "recipients": view.recipients(who, self._simulation.at),
+        }
+        return success("Get Campaign recipients successfully", orjson.dumps(data))
 
     def recipient(self, organization: int, identifier: str) -> bytes:
         """Get a recipient (4.4)."""
@@ -78,7 +88,7 @@ class Service:
         view, recipient = found
         view.catch_up()
         data = view.recipient(recipient, self._simulation.at)
-        return success("Get Recipient details successfully", data)
+        return success("Get Recipient details successfully", orjson.dumps(data))
 
     def call(self, organization: int, identifier: str) -> bytes:
         """Get a call (4.5)."""
@@ -88,7 +98,8 @@ class Service:
             raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
         view, call = found
         view.catch_up()
-        return success("Get Call details successfully", view.call(call, self._simulation.at))
+        data = view.call(call, self._simulation.at)
+        return success("Get Call details successfully", orjson.dumps(data))
 
     def schedule(self, organization: int, identifier: str, body: object) -> bytes:
         """Start a campaign (4.6); `body` is decoded JSON, and its shape comes first (C9)."""

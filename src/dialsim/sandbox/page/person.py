@@ -7,7 +7,6 @@ from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
-import orjson
 
 from dialsim.engine.trace import DIALLED
 from dialsim.interface.model import is_uuid
@@ -39,7 +38,7 @@ class Who:
             place=Place(block.organization, block.position, recipient),
             organization=core.accounts[block.organization].block.name,
             campaign=block.name,
-            shown=orjson.loads(campaign_view.recipient(recipient, at)),
+            shown=campaign_view.recipient(recipient, at),
         )
 
 

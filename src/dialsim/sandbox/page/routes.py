@@ -244,7 +244,7 @@ class Page:
             campaign_view.catch_up()
         if place is None or campaign_view is None or place.number >= campaign_view.calls:
             return _said(Refused(404, "CALL_NOT_FOUND", ["Call not found"]))
-        answer = orjson.loads(campaign_view.call(place.number, self._core.simulation.at))
+        answer = campaign_view.call(place.number, self._core.simulation.at)
         return _html(
             render(
                 "call",

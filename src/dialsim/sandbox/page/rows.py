@@ -20,7 +20,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
-import orjson
 
 from dialsim.engine.calls import IN_QUEUE, NEVER, SLOTS
 from dialsim.engine.post_log import PostKey
@@ -174,7 +173,7 @@ class CallLine:
             campaign=block.name,
             changed_at=entry.changed_at,
             attempt=entry.attempt,
-            shown=orjson.loads(campaign_view.call(call, at)),
+            shown=campaign_view.call(call, at),
         )
 
     @property
