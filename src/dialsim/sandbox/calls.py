@@ -25,10 +25,8 @@ from dialsim.engine.calls import (
     read_calls,
 )
 from dialsim.engine.trace import (
-    ANALYSIS_FAILED,
     ANSWERED,
     DIALLED,
-    LATE_RESULT,
     RINGING,
     CallLog,
     CallRows,
@@ -39,16 +37,19 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.status import AgentStatus, CallStatus
 from dialsim.scenario.people import People
 from dialsim.webhooks.analysis import (
+    Analyses,
+    AnalysisChanges,
     AnalysisOutcome,
     Analyst,
     Conversations,
+    changes_by,
     conversations,
     said,
     talked,
 )
 from dialsim.webhooks.bodies import Body, CallFacts, CallResultMaker
-from dialsim.webhooks.messages import CONTENT_OF, FOREVER, Content, MessageBuilder, Messages
-from dialsim.webhooks.stream import OF_CONTENT, Verdict
+from dialsim.webhooks.messages import FOREVER, Content, MessageBuilder, Messages, first_messages
+from dialsim.webhooks.stream import VERDICTS, Verdict, verdicts
 
 NONE = -1
 
@@ -331,14 +332,6 @@ class Standing:
     changed_at: NDArray[np.int64]
 
 
-class AnalysisChanges(NamedTuple):
-    """Changes of calls by analyses: instants (ms), positions of calls, indexes into `CHANGES`."""
-
-    at: NDArray[np.int64]
-    call: NDArray[np.int64]
-    kind: NDArray[np.int64]
-
-
 class CallResults:
     """The analyses of one campaign's calls.
 
@@ -384,16 +377,11 @@ class CallResults:
 
     def standing(self, calls: NDArray[np.int64], at: int) -> Standing:
         """How some calls stand at an instant from now on (A4)."""
-        book, failed_at = self._book, self._table["failed_at"][calls]
-        status = TO_STATUS[book.column("kind", calls)]
-        changed_at = book.column("changed_at", calls)
-        failed = (failed_at != NEVER) & (failed_at <= at)
-        if failed.any():
-            ready_at = self._table["ready_at"][calls]
-            mended = failed & (ready_at != NEVER) & (ready_at <= at)
-            status = np.where(failed & ~mended, np.int8(_FAILED), status)
-            changed_at = np.where(failed, failed_at, changed_at)
-            changed_at = np.where(mended, ready_at, changed_at)
+        status = TO_STATUS[self._book.column("kind", calls)]
+        changed_at = self._book.column("changed_at", calls)
+        changed = changes_by(self._analyses(calls), at)
+        status[changed.call] = TO_STATUS[changed.kind]  # numpy keeps the last of several
+        changed_at[changed.call] = changed.at
         return Standing(status, changed_at)
 
     @property
@@ -401,24 +389,10 @@ class CallResults:
         """How many re-analyses there were: each may change any result, now or later."""
         return self._reanalyses
 
-    def change_next(self, calls: NDArray[np.int64], at: int) -> NDArray[np.int64]:
-        """When (ms) analyses change each of some calls next, after an instant; else `FOREVER`."""
-        later = np.full(len(calls), FOREVER, dtype=np.int64)
-        for change in ("ready_at", "failed_at"):
-            instants = self._table[change][calls]
-            np.minimum(later, instants, out=later, where=instants > at)
-        ahead = self._again.ready_at[self._again.ready_at > at]
-        np.minimum(later, ahead.min(initial=FOREVER), out=later)
-        return later
-
     def mishaps(self, call: int, at: int) -> list[tuple[int, int]]:
         """What a failed analysis has changed up to an instant: when (ms), and to what kind (A4)."""
-        row = self._table[call]
-        failed_at, ready_at = int(row["failed_at"]), int(row["ready_at"])
-        if failed_at == NEVER:
-            return []
-        changes = [(failed_at, ANALYSIS_FAILED), (ready_at, LATE_RESULT)]
-        return [(since, kind) for since, kind in changes if NEVER < since <= at]
+        changed = changes_by(self._analyses(np.array([call])), at)
+        return [*zip(changed.at.tolist(), changed.kind.tolist(), strict=True)]
 
     def outcome(self, call: int) -> AnalysisOutcome:
         """What is wrong with a conversation that has ended, or with its analysis."""
@@ -466,52 +440,48 @@ class CallResults:
         """
         if NEVER in (entry.started_at, entry.ended_at):
             return None, 0
-        newest = self._newest(call, at)
-        if len(newest):
-            return OF_CONTENT[Content(newest.content[0])], int(newest.found[0, 0])
-        row = self._table[call]
-        if row["outcome"] in (AnalysisOutcome.AGENT_ERROR, AnalysisOutcome.NOT_RECORDED):
-            return Verdict.NOT_ANALYZED, 0
-        failed = NEVER < row["failed_at"] <= at
-        return (Verdict.FAILED if failed else Verdict.PENDING), 0
+        one, there = np.zeros(1, dtype=np.int64), self._there(call, at)
+        there = replace(there, call=np.zeros(len(there), dtype=np.int64))
+        known = verdicts(self._analyses(one + call), there, 1, at)
+        return VERDICTS[known.code[0]], int(known.found[0, 0])
 
     def changes(self, at: int) -> AnalysisChanges:
         """The changes of calls by their first analyses up to an instant, in that order (A4)."""
         if self._changes is None:
-            known = self._table[: len(self._book)]
-            failed = np.flatnonzero(known["failed_at"] != NEVER)
-            late = failed[known["ready_at"][failed] != NEVER]
-            calls = np.concatenate([failed, late])
-            instants = np.concatenate([known["failed_at"][failed], known["ready_at"][late]])
-            kinds = np.repeat([ANALYSIS_FAILED, LATE_RESULT], [len(failed), len(late)])
-            order = np.argsort(instants, kind="stable")
-            self._changes = AnalysisChanges(instants[order], calls[order], kinds[order])
+            known = np.arange(len(self._book), dtype=np.int64)
+            self._changes = changes_by(self._analyses(known), FOREVER)
         count = int(np.searchsorted(self._changes.at, at, side="right"))
-        return AnalysisChanges(*(column[:count] for column in self._changes))
+        return self._changes[:count]
 
     def _newest(self, call: int, at: int) -> Messages:
         """The newest result of a call, one row, or none while there is none."""
-        there = Messages.joined([self.firsts(np.array([call])), self.again(call)])
-        rows = np.flatnonzero((there.ready_at != NEVER) & (there.ready_at <= at))
-        rows = rows[there.content[rows] != Content.NOTHING]
+        there = self._there(call, at)
+        rows = np.flatnonzero(there.content != Content.NOTHING)
         return there[rows[np.argsort(there.ready_at[rows], kind="stable")[-1:]]]
+
+    def _there(self, call: int, at: int) -> Messages:
+        """The results of a call that are there at an instant."""
+        known = Messages.joined([self.firsts(np.array([call])), self.again(call)])
+        return known[(known.ready_at != NEVER) & (known.ready_at <= at)]
+
+    def _analyses(self, calls: NDArray[np.int64]) -> Analyses:
+        """The first analyses of some calls, by index into these; NEVER where there is none."""
+        table = self._table[calls]
+        return Analyses(
+            call=np.arange(len(calls), dtype=np.int64),
+            outcome=table["outcome"],
+            ready_at=table["ready_at"],
+            failed_at=table["failed_at"],
+            found=table["found"],
+        )
 
     def firsts(self, calls: NDArray[np.int64]) -> Messages:
         """The first results of some calls, at `NEVER` where there is none to come (W1)."""
-        table, book = self._table[calls], self._book
-        ended_at = book.column("ended_at", calls)
-        talked_through = (book.column("started_at", calls) != NEVER) & (ended_at != NEVER)
-        ready_at = np.where(talked_through, table["ready_at"], ended_at)
-        content = np.where(talked_through, CONTENT_OF[table["outcome"]], np.int8(Content.NOTHING))
-        return Messages(
-            call=calls,
-            result=np.zeros(len(calls), dtype=np.int16),
-            content=content,
-            found=table["found"],
-            ready_at=ready_at,
-            sent_at=np.where(ready_at == NEVER, NEVER, ready_at + self._delay),
-            turn=np.zeros(len(calls), dtype=np.int32),
-        )
+        started_at = self._book.column("started_at", calls)
+        ended_at = self._book.column("ended_at", calls)
+        talked_through = np.flatnonzero((started_at != NEVER) & (ended_at != NEVER))
+        analyses = replace(self._analyses(calls[talked_through]), call=talked_through)
+        return first_messages(calls, ended_at, analyses, self._delay)
 
     def again(self, call: int) -> Messages:
         """The results of one call's re-analyses, in the order in which they were begun."""

@@ -1,13 +1,8 @@
-"""What is left to send where a journal ends: results whose POSTs (W2) are not over.
-
-CampaignOutbox: the results of one campaign as they are promised, and their bodies as they fall due.
-
-The outbox: which POSTs leave when, and what comes of them (rules W, T4 step 9).
-"""
+"""The outbox: which POSTs of results leave when, and what comes of them (rules W, T4 step 9)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import groupby
@@ -19,99 +14,19 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER
 from dialsim.engine.dialler import Dialler
-from dialsim.engine.post_log import Post, PostKey, PostLog, PostRows
+from dialsim.engine.post_log import Post, PostKey, PostLog
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
-from dialsim.interface.payload import TIMED_OUT, TIMEOUT_MS, WAITS_MS, accepted
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.faults import WebhookFault
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
 from dialsim.webhooks.bodies import Bodies
-from dialsim.webhooks.deliveries import has_url, urls
+from dialsim.webhooks.deliveries import has_url, next_post_at, unfinished, urls
 from dialsim.webhooks.messages import Messages, sequence
 from dialsim.webhooks.stream import CampaignStream
 from dialsim.webhooks.visible_state import Setting, VisibleState
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """A result whose next POST is due at `due` (ms); `tries` have failed before."""
-
-    key: PostKey
-    url: str
-    body: bytes
-    turn: int
-    tries: int
-    due: int
-
-
-def next_try_at(left_at: int, response: int, tries: int) -> int:
-    """When (ms) the next POST is due after one that left at an instant and failed (W2).
-
-    `tries` counts the failed ones. One that timed out failed ten seconds later.
-    """
-    return left_at + (TIMEOUT_MS if response == TIMED_OUT else 0) + WAITS_MS[tries - 1]
-
-
-def unfinished(trace: Trace, log: PostLog) -> Iterator[Unfinished]:
-    """The results that were due by the end of a trace, and what the log says was not the last."""
-    if all(change.url is None for change in trace.urls):
-        return
-    for place, stream in RunView(trace).streams.items():
-        yield from _of_campaign(trace, place, stream, log.rows(*place))
-
-
-def _of_campaign(
-    trace: Trace, place: tuple[int, int], stream: CampaignStream, posts: PostRows
-) -> Iterator[Unfinished]:
-    messages, ledger = stream.messages, stream.ledger
-    who, number = ledger.recipient[messages.call], ledger.call[messages.call]
-    results, made = _codes(who, number, messages.result), _Tries(posts)
-    to = urls(trace, place[0], sequence(trace, messages.sent_at, messages.turn))
-    for row in np.flatnonzero(~np.isin(results, made.over)).tolist():
-        url = to[row]
-        if url is None:
-            continue
-        last, tries = made.so_far(int(results[row]))
-        due = int(messages.sent_at[row])
-        if last is not None:
-            due = next_try_at(int(posts.at[last]), int(posts.response[last]), tries)
-        key = PostKey(*place, int(who[row]), int(number[row]), int(messages.result[row]))
-        body = orjson.dumps(next(stream.bodies(np.array([row]))))
-        yield Unfinished(key, url, body, int(messages.turn[row]), tries, due)
-
-
-class _Tries:
-    """The POSTs of W2 that were made of one campaign's results, which go by their codes.
-
-    `over` are the results that are told of no more: one POST was accepted, or the last one failed.
-    """
-
-    def __init__(self, posts: PostRows) -> None:
-        rows = np.flatnonzero(~posts.resent)
-        codes = _codes(posts.recipient[rows], posts.call[rows], posts.result[rows])
-        known, counts = np.unique(codes, return_counts=True)
-        good = [code for code in np.unique(posts.response).tolist() if accepted(code)]
-        heard = codes[np.isin(posts.response[rows], good)]
-        self.over = np.union1d(heard, known[counts > len(WAITS_MS)])
-        self._rows: dict[int, list[int]] = {}
-        left = ~np.isin(codes, self.over)
-        for code, row in zip(codes[left].tolist(), rows[left].tolist(), strict=True):
-            self._rows.setdefault(code, []).append(row)
-
-    def so_far(self, code: int) -> tuple[int | None, int]:
-        """The row of the last POST of a result that is not over, and how many there were."""
-        rows = self._rows.get(code, [])
-        return (rows[-1] if rows else None), len(rows)
-
-
-def _codes(
-    recipients: NDArray[np.int32], calls: NDArray[np.int32], results: NDArray[np.int16]
-) -> NDArray[np.int64]:
-    """Results of one campaign as whole numbers."""
-    return recipients.astype(np.int64) << 40 | calls.astype(np.int64) << 16 | results
 
 
 class Promises(NamedTuple):
@@ -333,12 +248,13 @@ class Outbox:
         """
         self.log.answer(delivery.row, response)
         self.changes += 1
-        if delivery.place is None or accepted(response):
+        if delivery.place is None:
             return
         delivery.tries += 1
-        if delivery.tries <= len(WAITS_MS):
-            at = next_try_at(self.log.row(delivery.row).at, response, delivery.tries)
-            self._try_again(delivery, delivery.place, at)
+        tries, left_at = np.array([delivery.tries]), np.array([self.log.row(delivery.row).at])
+        [due] = next_post_at(tries, left_at, np.array([response], dtype=np.int16)).tolist()
+        if due != NEVER:
+            self._try_again(delivery, delivery.place, due)
 
     # -- going on with a journal ------------------------------------------------------------------
 
@@ -356,14 +272,34 @@ class Outbox:
         self._read_urls()
         for organization in range(len(self._accounts)):
             self._learn(organization, overdue=False)
-        for left in unfinished(self._simulation.trace, self.log):
-            key = left.key
-            box = self._boxes[key.organization][key.campaign]
-            place = _Place(*key[:2], box.call(key), key.result)
-            delivery = Delivery(key, left.url, left.body, left.turn, place, left.tries)
-            self._try_again(delivery, place, left.due)
+        trace = self._simulation.trace
+        if any(change.url is not None for change in trace.urls):
+            for place, stream in RunView(trace).streams.items():
+                self._restore_campaign(trace, place, stream)
 
     # -- the rest ---------------------------------------------------------------------------------
+
+    def _restore_campaign(
+        self, trace: Trace, position: tuple[int, int], stream: CampaignStream
+    ) -> None:
+        """Put what was due by now, and is not over, among the entries again."""
+        box, ledger, messages = (
+            self._boxes[position[0]][position[1]],
+            stream.ledger,
+            stream.messages,
+        )
+        to = urls(trace, position[0], sequence(trace, messages.sent_at, messages.turn))
+        due, tries = unfinished(messages, stream.posts)
+        for row in np.flatnonzero(due != NEVER).tolist():
+            if (url := to[row]) is None:
+                continue
+            call, result = int(messages.call[row]), int(messages.result[row])
+            key = PostKey(*position, int(ledger.recipient[call]), int(ledger.call[call]), result)
+            place = _Place(*position, box.call(key), result)
+            body = orjson.dumps(next(stream.bodies(np.array([row]))))
+            turn = int(messages.turn[row])
+            delivery = Delivery(key, url, body, turn, place, int(tries[row]))
+            self._try_again(delivery, place, int(due[row]))
 
     def _read_urls(self) -> None:
         changes = self._simulation.log.urls

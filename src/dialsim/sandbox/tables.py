@@ -26,11 +26,11 @@ from dialsim.results.tables import price
 from dialsim.sandbox.calls import (
     IN_PROGRESS,
     NONE,
-    AnalysisChanges,
     CallBook,
     CallEntry,
     CallResults,
 )
+from dialsim.webhooks.analysis import AnalysisChanges
 from dialsim.webhooks.stream import Verdict
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class TransitionTable:
         first = bisect_left(everything, start, key=place)
         last = bisect_left(everything, stop, key=place)
         logged = self._log.rows(start - first, max(stop - last, start - first))
-        chosen = AnalysisChanges(*(column[first:last] for column in analyses))
+        chosen = analyses[first:last]
         before = [place(change) - change - (start - first) for change in everything[first:last]]
         return self._merged(logged, chosen, before)
 

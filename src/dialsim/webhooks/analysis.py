@@ -1,6 +1,7 @@
-"""What goes wrong in conversations and their analyses: by script, or by chance (`rates`).
+"""Analyses of conversations: when each is ready, what it finds, and what may go wrong (rules A).
 
-Analyses: when each conversation's is ready, and what it finds (rules A).
+What goes wrong is said by a script, or drawn by the `rates` of the behaviour. Analyses never
+influence dialling: they are a function of the trace.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from dialsim.engine.behaviour import durations
 from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Draws, Purpose, rows_by_pair
-from dialsim.engine.trace import call_keys
+from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, call_keys
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.scenario.agent import Analysis
 from dialsim.scenario.behaviour import Behaviour, Rates
@@ -188,6 +189,33 @@ class Analyses:
     ready_at: NDArray[np.int64]
     failed_at: NDArray[np.int64]
     found: NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisChanges:
+    """Changes of calls by analyses: instants (ms), positions of calls, indexes into `CHANGES`."""
+
+    at: NDArray[np.int64]
+    call: NDArray[np.int64]
+    kind: NDArray[np.uint8]
+
+    def __getitem__(self, rows: slice) -> AnalysisChanges:
+        return AnalysisChanges(self.at[rows], self.call[rows], self.kind[rows])
+
+
+def changes_by(analyses: Analyses, until: int) -> AnalysisChanges:
+    """What first analyses have changed by an instant (ms), in that order (A4).
+
+    One that fails spoils its call, a late result mends it.
+    """
+    failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= until))
+    ready_at = analyses.ready_at[failed]
+    late = failed[(ready_at != NEVER) & (ready_at <= until)]
+    at = np.concatenate([analyses.failed_at[failed], analyses.ready_at[late]])
+    call = np.concatenate([analyses.call[failed], analyses.call[late]])
+    kind = np.repeat(np.array([ANALYSIS_FAILED, LATE_RESULT], np.uint8), [len(failed), len(late)])
+    order = np.argsort(at, kind="stable")  # a late result comes behind the failure of its instant
+    return AnalysisChanges(at[order], call[order], kind[order])
 
 
 def talked(ledger: Calls) -> NDArray[np.int64]:

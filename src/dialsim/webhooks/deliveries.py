@@ -29,6 +29,27 @@ from dialsim.webhooks.messages import Messages, horizon, sequence
 _RESULT_BITS = 16  # of a result's number, beside its call, in one key
 
 
+_WAITS = np.array([*WAITS_MS, 0], dtype=np.int64)  # by POSTs made, from 1; the last has no next
+
+
+def next_post_at(
+    tries: NDArray[np.integer],
+    left_at: NDArray[np.int64],
+    response: NDArray[np.int16],
+    latency: NDArray[np.int64] | int = 0,
+) -> NDArray[np.int64]:
+    """When (ms) results are POSTed once more, NEVER those that are over and done with (W2).
+
+    `tries` is how many POSTs of each there were, the last of which left at `left_at`, and came to
+    `response` after `latency` ms. A refused connection fails at once, a POST that timed out ten
+    seconds later.
+    """
+    lasted = np.select([response == REFUSED, response == TIMED_OUT], [0, TIMEOUT_MS], latency)
+    is_over = accepted(response) | (tries > len(WAITS_MS))
+    due: NDArray[np.int64] = left_at + lasted + _WAITS[np.minimum(tries, len(_WAITS)) - 1]
+    return np.where(is_over, NEVER, due)
+
+
 @dataclass(frozen=True, slots=True)
 class Posts:
     """The POSTs of a campaign's messages, by message and number; instants in ms.
@@ -99,13 +120,13 @@ class ReceiverModel:
         if self._trace.posts is not None:
             made = Posts.joined([*rounds, self._made(self._trace.posts)])
             return made[np.lexsort((made.number, made.message))]
-        due, at = np.flatnonzero(sent), sent_at[sent]
-        for number, wait in enumerate((*WAITS_MS, None), start=1):
-            tried, over_at = self._post(due, at, number)
+        due, at, number = np.flatnonzero(sent), sent_at[sent], 1
+        while len(due):
+            tried, latency = self._post(due, at, number)
             rounds.append(tried)
-            if wait is not None:
-                again = (tried.response != OK) & (over_at + wait <= horizon(self._trace))
-                due, at = due[again], over_at[again] + wait
+            at = next_post_at(tried.number, tried.at, tried.response, latency)
+            again = (at != NEVER) & (at <= horizon(self._trace))
+            due, at, number = due[again], at[again], number + 1
         return _in_order(rounds)
 
     def _made(self, log: PostLog) -> Posts:
@@ -129,7 +150,7 @@ class ReceiverModel:
     def _post(
         self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
     ) -> tuple[Posts, NDArray[np.int64]]:
-        """POST number `number` of the messages `due`, and when each is over."""
+        """POST number `number` of the messages `due`, and how long the receiver takes (ms)."""
         latency, fails = self._answers(due, number)
         refused, hung = (_in_outage(self._receiver, mode, at) for mode in ("refuse", "hang"))
         slow = hung | (latency > TIMEOUT_MS)
@@ -146,7 +167,7 @@ class ReceiverModel:
             received=received,
             arrived_at=np.where(received, at + latency, NEVER),
         )
-        return tried, at + np.where(refused, 0, np.where(slow, TIMEOUT_MS, latency))
+        return tried, latency
 
     def _answers(
         self, due: NDArray[np.int64], number: int
@@ -180,6 +201,21 @@ class ReceiverModel:
             received=np.zeros(len(rows), dtype=bool),
             arrived_at=np.full(len(rows), NEVER, dtype=np.int64),
         )
+
+
+def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """By message: when (ms) its next POST is due, NEVER if none is, and how many there were (W2).
+
+    A POST that somebody asked for is none of them.
+    """
+    due, made = messages.sent_at.copy(), posts[~posts.resent]
+    last = np.full(len(messages), -1, dtype=np.int64)
+    last[made.message] = np.arange(len(made))  # numpy keeps the last of several
+    tries = np.bincount(made.message, minlength=len(messages))
+    told = np.flatnonzero(last >= 0)
+    newest = made[last[told]]
+    due[told] = next_post_at(tries[told], newest.at, newest.response)
+    return due, tries
 
 
 def has_url(trace: Trace, organization: int, sent: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -217,6 +253,6 @@ def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[
 def _in_order(rounds: list[Posts]) -> Posts:
     """All rounds together, by (message, number)."""
     together = Posts.joined(rounds)
-    if not any(map(len, rounds[2:])) and not len(rounds[0]):
-        return together
+    if len(rounds) <= 2 and not len(rounds[0]):
+        return together  # one POST of each, in the order of the messages
     return together[np.argsort(together.message, kind="stable")]

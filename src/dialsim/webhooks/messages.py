@@ -1,13 +1,9 @@
-"""Moments: instants told apart by the commands from outside between their happenings (T4).
+"""Messages: the results that a campaign owes its receiver, and when each is sent (W1, W3, A5).
 
-A command given from outside finds all work of its instant done, POSTs included, and what it brings
-about comes after that. The moment of a happening is its instant (ms) plus its turn, which is how
-many commands had been given by then; so moments order a run (see `Trace.turn`). In a run that
-nobody steers they are the instants.
-
-What analyses add to the log: a failed one spoils the call, a late one mends it.
-
-Messages: the results that a campaign owes its receiver, and when each is sent (W1, W3, A5).
+Instants alone do not order a run: a command given from outside finds all work of its instant done,
+POSTs included, and what it brings about comes after that (T4). So what happens has a number in the
+`sequence` of the run: its instant (ms) plus its turn, which is how many commands had been given by
+then (see `Trace.turn`). In a run that nobody steers these numbers are the instants.
 """
 
 from __future__ import annotations
@@ -19,17 +15,17 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ENDS, NEVER, TIMES_OUT, Calls
+from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Purpose
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
-from dialsim.webhooks.analysis import Analyses, AnalysisOutcome, Analyst, conversations
+from dialsim.webhooks.analysis import Analyses, AnalysisOutcome, Analyst, changes_by, conversations
 
 
 def sequence(
     trace: Trace, at: NDArray[np.int64], turn: NDArray[np.int32] | int = 0
 ) -> NDArray[np.int64]:
-    """The moments at which what came to be in some turns happens at instants from then on.
+    """The numbers in the sequence of the run of what came to be in some turns, and happens later.
 
     It happens with the first work on that instant, or in the very turn in which it came to be.
     """
@@ -41,7 +37,7 @@ def sequence(
 
 
 def row_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
-    """The moment of each row of a ledger, those that analyses added included."""
+    """The number in the sequence of each row of the calls' log, those by analyses included."""
     if not trace.turn:
         return ledger.rows.at
     log = trace.campaign(ledger.organization, ledger.campaign).log
@@ -53,7 +49,7 @@ def row_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
 
 
 def change_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
-    """The moment of each call's last change."""
+    """The number in the sequence of each call's last change."""
     if not trace.turn:
         return ledger.changed_at
     moment = np.zeros(len(ledger.call), dtype=np.int64)
@@ -63,16 +59,10 @@ def change_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
 
 def with_analyses(ledger: Calls, analyses: Analyses, until: int) -> Calls:
     """The ledger with the rows of failed analyses and late results up to `until` (ms) (A4)."""
-    failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= until))
-    if not len(failed):
+    changes = changes_by(analyses, until)
+    if not len(changes.at):
         return ledger
-    ready_at = analyses.ready_at[failed]
-    late = failed[(ready_at != NEVER) & (ready_at <= until)]
-    at = np.concatenate([analyses.failed_at[failed], analyses.ready_at[late]])
-    kind = np.repeat(np.array([ANALYSIS_FAILED, LATE_RESULT], np.uint8), [len(failed), len(late)])
-    call = np.concatenate([analyses.call[failed], analyses.call[late]])
-    order = np.argsort(at, kind="stable")
-    return ledger.with_changes(at[order], call[order], kind[order])
+    return ledger.with_changes(changes.at, changes.call, changes.kind)
 
 
 FOREVER = int(np.iinfo(np.int64).max)
@@ -149,6 +139,31 @@ def horizon(trace: Trace) -> int:
     return LAST_INSTANT if trace.idle and unbounded else trace.end
 
 
+def first_messages(
+    calls: NDArray[np.int64], ended_at: NDArray[np.int64], analyses: Analyses, delay: int
+) -> Messages:
+    """The first result of each call, `ready_at` NEVER where there is none to come (W1).
+
+    A call without a conversation is told of when it ends, one with a conversation when its analysis
+    is ready: the table of the interface's section 6.3. `analyses` are those of the conversations,
+    by index into `calls`; `delay` (ms) is `webhookDelay`.
+    """
+    ready, content = ended_at.copy(), np.zeros(len(calls), dtype=np.int8)
+    found = np.zeros((len(calls), analyses.found.shape[1]), dtype=np.uint16)
+    ready[analyses.call] = analyses.ready_at
+    content[analyses.call] = CONTENT_OF[analyses.outcome]
+    found[analyses.call] = analyses.found
+    return Messages(
+        call=calls,
+        result=np.zeros(len(calls), dtype=np.int16),
+        content=content,
+        found=found,
+        ready_at=ready,
+        sent_at=np.where(ready == NEVER, NEVER, ready + delay),
+        turn=np.zeros(len(calls), dtype=np.int32),
+    )
+
+
 class MessageBuilder:
     """What the calls of one campaign owe the receiver; `analyses` are the first of each call."""
 
@@ -171,23 +186,10 @@ class MessageBuilder:
 
     def _first(self) -> Messages:
         """One per call that owes a result: the table of the interface's section 6.3 (W1)."""
-        ledger, analyses = self._ledger, self._analyses
-        ready = np.where((ENDS | TIMES_OUT)[ledger.last_kind], ledger.ended_at, NEVER)
-        content = np.zeros(len(ready), dtype=np.int8)
-        found = np.zeros((len(ready), analyses.found.shape[1]), dtype=np.uint16)
-        ready[analyses.call] = analyses.ready_at
-        content[analyses.call] = CONTENT_OF[analyses.outcome]
-        found[analyses.call] = analyses.found
-        owed = np.flatnonzero(ready != NEVER)
-        return Messages(
-            call=owed,
-            result=np.zeros(len(owed), dtype=np.int16),
-            content=content[owed],
-            found=found[owed],
-            ready_at=ready[owed],
-            sent_at=ready[owed] + self._delay,
-            turn=np.zeros(len(owed), dtype=np.int32),
-        )
+        ledger = self._ledger
+        everything = np.arange(len(ledger.call))
+        first = first_messages(everything, ledger.ended_at, self._analyses, self._delay)
+        return first[first.ready_at != NEVER]
 
     def _again(self, first: Messages) -> list[Messages]:
         """The results of each re-analysis (A5)."""

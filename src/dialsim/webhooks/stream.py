@@ -1,9 +1,4 @@
-"""A campaign's part of the stream: its messages, what they show, and their POSTs.
-
-The stream of a whole run: every POST of every campaign in the order sent, and its lines.
-
-Verdicts: what the analysis of each conversation has come to by the end of the run.
-"""
+"""The stream of webhooks of a campaign and of a whole run, and what is known of conversations."""
 
 from __future__ import annotations
 
@@ -151,7 +146,7 @@ class Verdict(StrEnum):
 
 
 VERDICTS = tuple(Verdict)
-OF_CONTENT = {
+_OF_CONTENT = {
     Content.SOUND: Verdict.ANALYZED,
     Content.NO_CONVERSATION: Verdict.NO_CONVERSATION,
     Content.UNAVAILABLE: Verdict.UNAVAILABLE,
@@ -170,11 +165,14 @@ class Verdicts:
     found: NDArray[np.uint16]
 
 
-def verdicts(stream: CampaignStream, until: int) -> Verdicts:
-    """The verdicts of a campaign's calls at an instant (ms); newer results replace older ones."""
-    analyses, owed = stream.analyses, stream.owed
-    code = np.full(len(stream.ledger.call), -1, dtype=np.int8)
-    found = np.zeros((len(code), analyses.found.shape[1]), dtype=np.uint16)
+def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verdicts:
+    """What is known of conversations at an instant (ms); newer results replace older ones.
+
+    `owed` are the results that are there by then; they and the first `analyses` go by indexes into
+    so many calls.
+    """
+    code = np.full(calls, -1, dtype=np.int8)
+    found = np.zeros((calls, analyses.found.shape[1]), dtype=np.uint16)
     code[analyses.call] = VERDICTS.index(Verdict.PENDING)
     failed = (analyses.failed_at != NEVER) & (analyses.failed_at <= until)
     code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
@@ -183,7 +181,7 @@ def verdicts(stream: CampaignStream, until: int) -> Verdicts:
     rows = np.flatnonzero(owed.content != Content.NOTHING)
     rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
     of_content = np.zeros(len(Content), dtype=np.int8)
-    for content, verdict in OF_CONTENT.items():
+    for content, verdict in _OF_CONTENT.items():
         of_content[content] = VERDICTS.index(verdict)
     code[owed.call[rows]] = of_content[owed.content[rows]]  # numpy keeps the last of several
     found[owed.call[rows]] = owed.found[rows]
