@@ -21,29 +21,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dialsim.testing.bench import Host, Runner, Stepper
+    from dialsim.testing.assertions import assert_no_violations, assert_sequence, violations
+    from dialsim.testing.fixtures import Host, Runner, Stepper
     from dialsim.testing.golden import GoldenTraces, trace_text
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
-    from dialsim.testing.sequence import assert_sequence
     from dialsim.testing.sketch import Sketch, at
-    from dialsim.testing.violation import Violation, assert_no_violations, violations
+    from dialsim.testing.violation import Violation
 
 # Names are imported when first used: pytest loads this package in every run.
 _HOMES = {
     "Answer": "receiver",
     "GoldenTraces": "golden",
-    "Host": "bench",
+    "Host": "fixtures",
     "ReceivedRequest": "receiver",
     "Receiver": "receiver",
-    "Runner": "bench",
+    "Runner": "fixtures",
     "Sketch": "sketch",
-    "Stepper": "bench",
+    "Stepper": "fixtures",
     "Violation": "violation",
-    "assert_no_violations": "violation",
-    "assert_sequence": "sequence",
+    "assert_no_violations": "assertions",
+    "assert_sequence": "assertions",
     "at": "sketch",
     "trace_text": "golden",
-    "violations": "violation",
+    "violations": "assertions",
 }
 
 __all__ = [

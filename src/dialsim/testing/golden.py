@@ -1,8 +1,6 @@
-"""Two traces side by side: what differs, recipient by recipient, first difference first.
+"""Golden traces: a run written as text in Thai time, kept beside the test that holds runs to it.
 
-A trace as a page that people read: blocks of lines in Thai time, one block per recipient.
-
-Golden traces: what a run came to when somebody looked at it, kept beside the test.
+Two of them are compared recipient by recipient, and the first difference is told first.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
 from dialsim.interface.errors import DialsimError
 from dialsim.results.run_view import RunView
 from dialsim.results.timeline import Position
-from dialsim.testing.bench import Traced, trace_of
+from dialsim.testing.assertions import RunLike, trace_of
 from dialsim.testing.sketch import at, stamp
 
 if TYPE_CHECKING:
@@ -134,7 +132,7 @@ class TracePage:
         return "\n".join([f"{_TITLE}seed {self.seed}\n", *blocks])
 
     @classmethod
-    def of(cls, run: Traced) -> TracePage:
+    def of(cls, run: RunLike) -> TracePage:
         """The page of a run."""
         trace = trace_of(run)
         return cls(trace.world.seed, tuple(_blocks(trace)))
@@ -152,7 +150,7 @@ class TracePage:
         )
 
 
-def trace_text(run: Traced) -> str:
+def trace_text(run: RunLike) -> str:
     """A run as text: what happened to each organization, campaign and recipient, in Thai time."""
     return TracePage.of(run).text
 
@@ -231,8 +229,8 @@ def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, st
 FOLDER = "golden"
 
 
-class Upheld(Enum):
-    """What came of holding a run to its golden trace."""
+class Comparison(Enum):
+    """How a run compares with its golden trace."""
 
     SAME = "same"
     WRITTEN = "written"
@@ -247,7 +245,7 @@ class GoldenTraces:
     """
 
     def __init__(
-        self, folder: Path, test: str, update: bool, note: Callable[[Upheld], None]
+        self, folder: Path, test: str, update: bool, note: Callable[[Comparison], None]
     ) -> None:
         """`test` is the test's name, its module's in front; `note` is told of each comparison."""
         self._folder = folder / FOLDER
@@ -256,7 +254,7 @@ class GoldenTraces:
         self._note = note
         self._names: set[str] = set()
 
-    def __call__(self, run: Traced, name: str = "") -> None:
+    def __call__(self, run: RunLike, name: str = "") -> None:
         """Hold a run to the golden trace; `name` tells several of one test apart.
 
         A golden trace is of one seed: under another there is nothing to compare. Raises
@@ -274,20 +272,20 @@ class GoldenTraces:
         assert file.exists(), f"there is no {shown} yet: --dialsim-update writes it"
         golden = TracePage.parse(file.read_text(encoding="utf-8"))
         if golden.seed != found.seed:
-            self._note(Upheld.OTHER_SEED)
+            self._note(Comparison.OTHER_SEED)
             return
         parted = differences(golden, found)
         if parted:
             raise AssertionError(describe(parted, shown))
-        self._note(Upheld.SAME)
+        self._note(Comparison.SAME)
 
     def _write(self, file: Path, text: str) -> None:
         if file.exists() and file.read_text(encoding="utf-8") == text:
-            self._note(Upheld.SAME)
+            self._note(Comparison.SAME)
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="\n")
-        self._note(Upheld.WRITTEN)
+        self._note(Comparison.WRITTEN)
 
     def _file(self, name: str) -> Path:
         plain = re.sub(r"[^\w.]+", "-", f"{self._test} {name}").strip("-")

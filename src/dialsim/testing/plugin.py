@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dialsim.testing.bench import Bench, Host, Runner, Stepper
-    from dialsim.testing.golden import GoldenTraces, Upheld
+    from dialsim.testing.fixtures import Host, Runner, ScenarioReader, Stepper
+    from dialsim.testing.golden import Comparison, GoldenTraces
     from dialsim.testing.receiver import Receiver
 
-_BENCH = pytest.StashKey["Bench"]()
+_READER = pytest.StashKey["ScenarioReader"]()
 _PROPERTY = "dialsim_golden"
 
 
@@ -76,17 +76,17 @@ def dialsim_seed(request: pytest.FixtureRequest) -> int | None:
 @pytest.fixture
 def dialsim_run(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Runner:  # noqa: ARG001
     """Run a scenario: `dialsim_run(path_or_text_or_sketch, overrides=(), *, seed=None)`."""
-    from dialsim.testing.bench import Runner
+    from dialsim.testing.fixtures import Runner
 
-    return Runner(_bench(request))
+    return Runner(_reader(request))
 
 
 @pytest.fixture
 def dialsim_simulation(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Stepper:  # noqa: ARG001
     """A scenario to step by hand: `dialsim_simulation(…)`, with the arguments of `dialsim_run`."""
-    from dialsim.testing.bench import Stepper
+    from dialsim.testing.fixtures import Stepper
 
-    return Stepper(_bench(request))
+    return Stepper(_reader(request))
 
 
 @pytest.fixture
@@ -101,12 +101,12 @@ def dialsim_receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Iterator[Host]:  # noqa: ARG001
     """A scenario served over HTTP: `dialsim_sandbox(…)`, with the arguments of `dialsim_run`."""
-    from dialsim.testing.bench import Host
+    from dialsim.testing.fixtures import Host
 
     webhook_url = None
     if "dialsim_receiver" in request.fixturenames:
         webhook_url = request.getfixturevalue("dialsim_receiver").url
-    host = Host(_bench(request), webhook_url)
+    host = Host(_reader(request), webhook_url)
     yield host
     host.stop()
 
@@ -116,10 +116,10 @@ def dialsim_golden(request: pytest.FixtureRequest) -> GoldenTraces:
     """Hold a run to the trace kept beside the test: `dialsim_golden(result, name="")`."""
     from dialsim.testing.golden import GoldenTraces
 
-    def note(upheld: Upheld) -> None:
-        request.node.user_properties.append((_PROPERTY, upheld.value))
+    def note(comparison: Comparison) -> None:
+        request.node.user_properties.append((_PROPERTY, comparison.value))
 
-    _bench(request)  # so that a failure says how to run the same again
+    _reader(request)  # so that a failure says how to run the same again
     name, seed = request.node.name, _seed_asked_for(request.node)
     if seed is not None:
         name = re.sub(rf"(?<=[\[-])seed{seed}(?=[]-])", "", name)  # one trace for all seeds
@@ -131,13 +131,13 @@ def dialsim_golden(request: pytest.FixtureRequest) -> GoldenTraces:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Say below a failure how to run the same again."""
     report = yield
-    bench = item.stash.get(_BENCH, None)
-    if bench is not None and report.failed and hasattr(report.longrepr, "addsection"):
-        from dialsim.testing.bench import commands, relative
+    reader = item.stash.get(_READER, None)
+    if reader is not None and report.failed and hasattr(report.longrepr, "addsection"):
+        from dialsim.testing.fixtures import commands, relative
 
         folder = item.config.invocation_params.dir
         node_id = "::".join([relative(item.path, folder), *item.nodeid.split("::")[1:]])
-        text = "\n".join(commands(node_id, _seed_asked_for(item), bench.replays, folder))
+        text = "\n".join(commands(node_id, _seed_asked_for(item), reader.replays, folder))
         report.longrepr.addsection("dialsim: the same again", text, "-")
     return report
 
@@ -166,15 +166,15 @@ def _traces(count: int) -> str:
     return "1 golden trace" if count == 1 else f"{count} golden traces"
 
 
-def _bench(request: pytest.FixtureRequest) -> Bench:
-    """The test's bench, made when a fixture first needs it."""
-    from dialsim.testing.bench import Bench
+def _reader(request: pytest.FixtureRequest) -> ScenarioReader:
+    """The test's reader of scenarios, made when a fixture first needs it."""
+    from dialsim.testing.fixtures import ScenarioReader
 
-    made: Bench | None = request.node.stash.get(_BENCH, None)
+    made: ScenarioReader | None = request.node.stash.get(_READER, None)
     if made is None:
         seed = request.getfixturevalue("dialsim_seed")
-        made = Bench(request.path.parent, request.config.rootpath, seed)
-        request.node.stash[_BENCH] = made
+        made = ScenarioReader(request.path.parent, request.config.rootpath, seed)
+        request.node.stash[_READER] = made
     return made
 
 

@@ -1,8 +1,7 @@
-"""Calling windows as a test writes them: `Mon-Fri 09:00-12:00 13:00-17:00, Sat 10:00-12:00`.
+"""`Sketch`: a small scenario in a few lines of Python, for tests of scheduling.
 
-Instants as a test writes them: `Mon 09:00` in Thai time, or seconds after the start.
-
-A sketch: a small scenario in a few lines of Python, for tests of scheduling.
+It is written with Thai time (`Mon 09:00`) and calling windows as people say them
+(`Mon-Fri 09:00-12:00 13:00-17:00, Sat 10:00-12:00`).
 """
 
 from __future__ import annotations

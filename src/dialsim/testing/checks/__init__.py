@@ -1,1 +1,1 @@
-"""What a trace may never show, rule by rule. The checks share no code with the engine's rules."""
+"""What a trace may never show, rule by rule; shares no code with the engine that it checks."""

@@ -1,4 +1,4 @@
-"""Checks of calls one by one: legal changes, windows, and how long a call may queue (P, T3, Q)."""
+"""Checks of calls one by one: changes, windows, waits, what a dial shows (P1 to P4, T3, Q5, Q6)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dialsim.engine.trace import CHANGES
+from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus
 from dialsim.testing.checks.record import NOTHING, STATUSES, CampaignRecord, kinds, leads_to
 from dialsim.testing.violation import Violation
@@ -43,6 +44,7 @@ _BY_ITSELF = kinds("ringing", "answered", "ended")
 _UNDER_WAY = kinds("dialled", "ringing", "answered")
 _BEFORE_TIMEOUTS = kinds("window_closed", "paused", *_DROPPED)  # T4: steps 1 to 3
 _DIALS, _RELEASES, _ANSWERS = kinds("dialled"), kinds("released"), kinds("answered")
+_STANDS = kinds("ringing", "answered", "ended", "nothing")
 
 
 def violations(campaign: CampaignRecord) -> Iterator[Violation]:
@@ -52,6 +54,7 @@ def violations(campaign: CampaignRecord) -> Iterator[Violation]:
     yield from _phases(campaign)
     yield from _dialling(campaign)
     yield from _queueing(campaign)
+    yield from _shown(campaign)
 
 
 def _times(campaign: CampaignRecord) -> Iterator[Violation]:
@@ -137,6 +140,59 @@ def _queueing(campaign: CampaignRecord) -> Iterator[Violation]:
         "Q6",
         "taken out of the queue in an open window",
     )
+
+
+def _shown(campaign: CampaignRecord) -> Iterator[Violation]:
+    """The caller ID (P3) and the voice (P4) of each dial."""
+    if campaign.scheduled is None:
+        return
+    rows, world = campaign.rows, campaign.run.trace.world
+    dials = _DIALS[rows.kind]
+    numbers = _numbers(campaign, campaign.scheduled.request)
+    known = [index for index, text in enumerate(world.numbers) if text in numbers]
+    yield from campaign.breaches(
+        dials & ~np.isin(rows.number, known),
+        "P3",
+        lambda row: f"dialled from {world.numbers[rows.number[row]]}, not one of its numbers",
+    )
+    voices = campaign.scheduled.request.tts_voice_keys or (campaign.block.agent.voice_key,)
+    spoken = [index for index, key in enumerate(world.voice_keys) if key in voices]
+    yield from campaign.breaches(
+        dials & ~np.isin(rows.voice, [-1] if voices == (None,) else spoken),
+        "P4",
+        "speaks with a voice that is not one of its own",
+    )
+    yield from _one_after_the_other(campaign, several=len(numbers) > 1)
+
+
+def _one_after_the_other(campaign: CampaignRecord, *, several: bool) -> Iterator[Violation]:
+    """A redial shows the number of the dial that was withdrawn (C4), a retry another (P3)."""
+    rows, world = campaign.rows, campaign.run.trace.world
+    dialled = np.flatnonzero(_DIALS[rows.kind])
+    person, call, number = rows.recipient[dialled], rows.call[dialled], rows.number[dialled]
+    again = (person[1:] == person[:-1]) & (call[1:] == call[:-1])
+    for index in np.flatnonzero(again & (number[1:] != number[:-1])).tolist():
+        row = int(dialled[index + 1])
+        yield campaign.breach_at(row, "C4", int(rows.at[row]), "the redial shows another number")
+    if not several:
+        return
+    stands = _STANDS[rows.then[dialled]]
+    dialled, person, number = dialled[stands], person[stands], number[stands]
+    repeated = (person[1:] == person[:-1]) & (number[1:] == number[:-1])
+    for index in np.flatnonzero(repeated).tolist():
+        row = int(dialled[index + 1])
+        text = f"{world.numbers[number[index]]} was the number of the call before as well"
+        yield campaign.breach_at(row, "P3", int(rows.at[row]), text)
+
+
+def _numbers(campaign: CampaignRecord, request: ScheduleRequest) -> set[str]:
+    """The numbers that the campaign may show (P3)."""
+    world, block = campaign.run.trace.world, campaign.block
+    if request.caller_ids is not None:
+        return set(request.caller_ids)
+    account = world.organizations[block.organization].settings.calling_account()
+    shared_number = world.scenario.service.shared_number
+    return {account.sip_number(request) or block.agent.caller_id or shared_number}
 
 
 def _cause(campaign: CampaignRecord, row: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,14 +19,15 @@ from dialsim.engine.trace import (
     Trace,
 )
 from dialsim.engine.world import CampaignBlock
+from dialsim.interface.schedule import DayWindows
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.testing.checks.opening_hours import Instants, OpeningHours
 from dialsim.testing.violation import Violation
 
 STATUSES = tuple(CallStatus)
 NOTHING = len(CHANGES)
 """The kind of the change that did not come: what follows a call's last row."""
 
+Instants = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
@@ -46,7 +47,7 @@ def net(status: CallStatus) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """A trace, and how it came about.
 
     `live`: commands may have come from outside, after all of an instant's work (T4), so what held
@@ -76,7 +77,7 @@ class Run:
 class CampaignRecord:
     """One campaign's part of a run: its changes, its schedule, and `rows` sorted by call."""
 
-    def __init__(self, run: Run, block: CampaignBlock) -> None:
+    def __init__(self, run: RunRecord, block: CampaignBlock) -> None:
         trace, position = run.trace, (block.organization, block.position)
         self.run = run
         self.block = block
@@ -195,7 +196,7 @@ class CallRecord:
 class OrganizationRecord:
     """One organization's part of a run."""
 
-    run: Run
+    run: RunRecord
     position: int
     name: str
     campaigns: list[CampaignRecord]
@@ -225,3 +226,69 @@ class OrganizationRecord:
     def breach(self, rule: str, at: int, text: str) -> Violation:
         """A violation by the organization's calls taken together."""
         return Violation(rule, self.name, None, None, None, at, text)
+
+
+MINUTE = 60_000
+DAY = 24 * 60 * MINUTE
+WEEK = 7 * DAY
+_THURSDAY_TO_MONDAY = 3 * DAY + 7 * 60 * MINUTE  # 1 January 1970 was a Thursday; Thai time is UTC+7
+
+
+class OpeningHours:
+    """Opening hours of a campaign, asked of many instants at once (T2, T3).
+
+    All arguments and results are instants in ms UTC, int64."""
+
+    def __init__(self, windows: Iterable[DayWindows]) -> None:
+        open_minutes = np.zeros(WEEK // MINUTE + 1, dtype=np.int8)
+        for item in windows:
+            for span in item.time:
+                midnight = (item.day_of_week - 1) * DAY // MINUTE
+                open_minutes[midnight + span.start_minute : midnight + span.end_minute] = 1
+        edges = np.diff(open_minutes, prepend=np.int8(0))
+        self._starts = np.flatnonzero(edges == 1) * MINUTE
+        self._ends = np.flatnonzero(edges == -1) * MINUTE
+
+    def are_open(self, at: Instants) -> NDArray[np.bool_]:
+        """Whether calls may start, at each instant."""
+        position = _week_position(at)
+        after = np.searchsorted(self._starts, position, side="right")
+        return after > np.searchsorted(self._ends, position, side="right")
+
+    def next_close(self, at: Instants) -> Instants:
+        """The first closed instant from each instant on."""
+        position = _week_position(at)
+        ends = np.append(self._ends, WEEK)
+        closes = at + ends[np.searchsorted(self._ends, position, side="right")] - position
+        return np.where(self.are_open(at), closes, at)
+
+    def next_open(self, at: Instants) -> Instants:
+        """The first open instant from each instant on; there must be some open minute."""
+        position = _week_position(at)
+        starts = np.append(self._starts, self._starts[0] + WEEK)
+        opens = at + starts[np.searchsorted(self._starts, position, side="left")] - position
+        return np.where(self.are_open(at), at, opens)
+
+    def next_release(self, at: Instants, until: Instants, origin: int, interval: int) -> Instants:
+        """The first open instant from each of `at` on among origin + k × interval (Q2).
+
+        Where there is none before `until`, an instant from `until` on.
+        """
+        found = _on_grid(at, origin, interval)
+        searched = np.flatnonzero((found < until) & ~self.are_open(found))
+        while len(searched):
+            found[searched] = _on_grid(self.next_open(found[searched]), origin, interval)
+            ahead = found[searched] < until[searched]
+            searched = searched[ahead & ~self.are_open(found[searched])]
+        return found
+
+
+def _week_position(at: Instants) -> Instants:
+    """Milliseconds since Monday 00:00, Thai time."""
+    return (at + _THURSDAY_TO_MONDAY) % WEEK
+
+
+def _on_grid(at: Instants, origin: int, interval: int) -> Instants:
+    """The first instant from each of `at` on that is origin + k × interval, k ≥ 0."""
+    steps = -((origin - at) // interval)
+    return origin + np.maximum(steps, 0) * interval

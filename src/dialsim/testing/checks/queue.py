@@ -1,21 +1,31 @@
-"""Checks of an organization's calls together: slots, queue, pace, and that nobody waits in vain."""
+"""Checks of the queue: slots, releases and their order, pace, and that nobody waits in vain (Q)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from heapq import heappop, heappush
 from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.interface.status import CallStatus
-from dialsim.testing.checks.opening_hours import Instants
-from dialsim.testing.checks.record import CampaignRecord, Mask, OrganizationRecord, kinds, net
+from dialsim.testing.checks.record import (
+    CampaignRecord,
+    Instants,
+    Mask,
+    OrganizationRecord,
+    kinds,
+    leads_to,
+    net,
+)
 from dialsim.testing.violation import Violation
 
 _UNLIMITED = np.iinfo(np.int64).max
 _DIALS, _RELEASES = kinds("dialled"), kinds("released")
+_FIRST, _ENDED = kinds("scheduled"), kinds("ended")
+_WAITS = leads_to(CallStatus.SCHEDULED)
 
 
 class Tally:
@@ -52,7 +62,7 @@ class Tally:
 
 
 def violations(organization: OrganizationRecord) -> Iterator[Violation]:
-    """Every breach by an organization's calls taken together."""
+    """Every breach by an organization's calls taken together (Q1, Q2, Q4)."""
     tally = Tally(organization)
     yield from _numbers(organization, tally)
     yield from _pace(organization)
@@ -137,3 +147,53 @@ def _idle_queue(organization: OrganizationRecord, tally: Tally) -> Iterator[Viol
         for instant in may[may < then].tolist():
             text = "the queue has room and a call waits, but it is not released"
             yield campaign.breach("Q2", instant, text)
+
+
+def order_violations(campaign: CampaignRecord) -> Iterator[Violation]:
+    """Every release of a call while another of its campaign, which goes first, waits (Q3)."""
+    rows = campaign.rows
+    begins = _WAITS[rows.kind]
+    ends = np.roll(begins, 1) & ~rows.first & ~begins  # the row after, in the same call
+    in_turn = _in_turn(campaign, np.flatnonzero(begins))
+    place = np.empty(len(begins), dtype=np.int64)
+    place[in_turn] = np.arange(len(in_turn))
+    place[ends] = place[np.flatnonzero(ends) - 1]
+    moves = np.flatnonzero(begins | ends)
+    moves = moves[np.argsort(rows.order[moves])]  # as they happened
+    columns = (moves, place[moves], begins[moves], _RELEASES[rows.kind[moves]])
+    for row, ahead in _overtaking(*(column.tolist() for column in columns)):
+        text = f"released while recipient {rows.recipient[in_turn[ahead]]} waits, who goes first"
+        yield campaign.breach_at(row, "Q3", int(rows.at[row]), text)
+
+
+def _in_turn(campaign: CampaignRecord, waits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows with which waits begin, by the order's class, due instant and upload order."""
+    rows, past = campaign.rows, np.zeros(campaign.count, dtype=np.int64)
+    for recipient, history in campaign.block.people.history.items():
+        past[recipient] = history.call_attempt
+    who, made = rows.recipient[waits], np.flatnonzero(rows.first)
+    due = np.where(_FIRST[rows.kind[made]], campaign.start_at, rows.at[made])
+    ended = np.concatenate([[0], np.cumsum(_ENDED[rows.kind])])
+    attempts = past[who] + ended[waits] - ended[np.searchsorted(rows.recipient, who)]
+    order = campaign.run.trace.world.scenario.engine.order
+    goes_last = {"freshFirst": attempts > 0, "retriesFirst": attempts == 0}
+    keys = (who, due[np.cumsum(rows.first)[waits] - 1], goes_last.get(order, attempts < 0))
+    in_turn: NDArray[np.int64] = waits[np.lexsort(keys)]
+    return in_turn
+
+
+def _overtaking(
+    rows: list[int], places: list[int], begins: list[bool], released: list[bool]
+) -> Iterator[tuple[int, int]]:
+    """Each row that releases a call out of turn, and the place of the one who goes first then."""
+    waiting: list[int] = []
+    over = bytearray(len(rows))
+    for row, place, begin, release in zip(rows, places, begins, released, strict=True):
+        if begin:
+            heappush(waiting, place)
+            continue
+        over[place] = True
+        while release and waiting[0] < place and over[waiting[0]]:
+            heappop(waiting)
+        if release and waiting[0] < place:
+            yield row, waiting[0]

@@ -1,8 +1,6 @@
-"""What a test may hand over as a run: a result, a simulation under way, or a trace.
+"""What the pytest fixtures hand out: callables that take a scenario of any kind and run it.
 
-The commands that run again what a test ran.
-
-A test's bench: a scenario of any kind in, a result, a simulation or a sandbox out.
+With the commands that run again what a test ran, for the text below a failure.
 """
 
 from __future__ import annotations
@@ -15,24 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialsim.engine.simulation import Simulation
-from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
-from dialsim.results.result import Result
 
 if TYPE_CHECKING:
+    from dialsim.engine.simulation import Simulation
+    from dialsim.results.result import Result
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.scenario import Scenario
     from dialsim.testing.sketch import Sketch
-
-
-Traced = Result | Simulation | Trace
-"""Anything with a trace."""
-
-
-def trace_of(run: Traced) -> Trace:
-    """The trace of a run."""
-    return run if isinstance(run, Trace) else run.trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +58,8 @@ def relative(path: Path, folder: Path) -> str:
     return os.path.relpath(path, folder)
 
 
-class Bench:
-    """Where one test reads scenarios, which seed it was given, and what it has run so far.
+class ScenarioReader:
+    """Reads the scenarios of one test, with the seed it was given, and notes what it has run.
 
     A relative path is looked for beside the test first and then in `root`.
     """
@@ -134,8 +122,8 @@ class Runner:
     else the scenario's.
     """
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, reader: ScenarioReader) -> None:
+        self._reader = reader
 
     def __call__(
         self,
@@ -148,15 +136,15 @@ class Runner:
         """Run it; `overrides` are texts `PATH=VALUE`, as for `dialsim run --set`."""
         from dialsim.results.result import run
 
-        scenario, chosen = self._bench.read(source, overrides, seed, replication)
+        scenario, chosen = self._reader.read(source, overrides, seed, replication)
         return run(scenario, seed=chosen, replication=replication)
 
 
 class Stepper:
     """The fixture `dialsim_simulation`: a scenario to be stepped by hand; otherwise as `Runner`."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, reader: ScenarioReader) -> None:
+        self._reader = reader
 
     def __call__(
         self,
@@ -169,7 +157,7 @@ class Stepper:
         """The simulation at clock.start."""
         from dialsim.engine.simulation import Simulation
 
-        scenario, chosen = self._bench.read(source, overrides, seed, replication)
+        scenario, chosen = self._reader.read(source, overrides, seed, replication)
         return Simulation(scenario, chosen, replication)
 
 
@@ -180,8 +168,8 @@ class Host:
     default to the URL of `dialsim_receiver` if the test has one, else as the scenario says.
     """
 
-    def __init__(self, bench: Bench, webhook_url: str | None) -> None:
-        self._bench = bench
+    def __init__(self, reader: ScenarioReader, webhook_url: str | None) -> None:
+        self._reader = reader
         self._webhook_url = webhook_url
         self._started: list[Sandbox] = []
 
@@ -196,7 +184,7 @@ class Host:
         """A sandbox that has been started, with its clock at clock.start."""
         from dialsim.sandbox.client.sandbox import Sandbox
 
-        scenario, chosen = self._bench.read(source, overrides, seed, replication=0)
+        scenario, chosen = self._reader.read(source, overrides, seed, replication=0)
         sandbox = Sandbox(scenario, seed=chosen, webhook_url=webhook_url or self._webhook_url)
         self._started.append(sandbox.start())
         return sandbox
