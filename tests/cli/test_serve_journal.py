@@ -6,12 +6,13 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.sandbox.failing_disks import LimitedFiles, failing_disk
+
+from cli.program import ROOT, command, dialsim
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "scripted.yaml"
 
@@ -20,9 +21,12 @@ class Server:
     """`dialsim serve` on a free port; what it prints until it serves is in `said`."""
 
     def __init__(self, *arguments: str | Path) -> None:
-        command = [sys.executable, "-m", "dialsim", "serve", *map(str, arguments), "--port", "0"]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+            command("serve", *arguments, "--port", "0"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         assert self.process.stdout is not None
         self.said = ""
@@ -34,25 +38,20 @@ class Server:
 
     def advance(self, span: str) -> str:
         """Move the clock on, and say where it stands."""
-        move = httpx.post(f"{self.url}/_dialsim/clock/advance", json={"by": span}, timeout=60)
+        move = httpx.post(f"{self.url}/_dialsim/clock/advance", json={"by": span}, timeout=600)
         now: str = move.json()["now"]
         return now
 
     def stop(self, how: signal.Signals) -> tuple[int, str, str]:
         """Stop it by a signal; its exit status, and what else it has said."""
         self.process.send_signal(how)
-        said, complained = self.process.communicate(timeout=60)
+        said, complained = self.process.communicate(timeout=600)
         return self.process.returncode, said, complained
 
     def end(self) -> None:
         """Kill it."""
         self.process.kill()
         self.process.communicate()
-
-
-def dialsim(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dialsim", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
 
 
 @pytest.fixture(scope="module")
@@ -142,12 +141,12 @@ def test_a_sandbox_that_is_stopped_leaves_one_file_that_is_the_whole_journal(
 def test_the_main_file_alone_of_a_killed_sandbox_is_refused(journal: Path) -> None:
     for beside in journal.parent.glob("team.journal-*"):
         beside.unlink()
-    for command in (["serve", "--journal"], ["run", "--from-journal"], ["journal", "copy"]):
-        done = dialsim(*command, journal, *(["other"] if "copy" in command else []))
+    for words in (["serve", "--journal"], ["run", "--from-journal"], ["journal", "copy"]):
+        done = dialsim(*words, journal, *(["other"] if "copy" in words else []))
         assert (done.returncode, done.stdout) == (2, "")
         assert f"{journal} lacks its end, which was in team.journal-wal" in done.stderr
         assert "Traceback" not in done.stderr
-    assert not Path("other").exists()
+    assert not (ROOT / "other").exists()
 
 
 def test_a_journal_is_copied_while_the_sandbox_runs_and_after_a_kill(journal: Path) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from cli.program import ROOT, command
 
-PATIENCE_S = 60
+PATIENCE_S = 600
+"""So long nothing takes, also beside busy processes: what waits longer hangs."""
 
 
 def start(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
