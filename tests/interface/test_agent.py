@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dialsim.interface.agent import ParamSchema, check_agent_params
-from dialsim.interface.faults import Fault
+from dialsim.interface.model import Fault
 
 SCHEMA = {
     "name": ParamSchema(type="text", required=True),

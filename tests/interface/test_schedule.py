@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.interface.instants import parse_instant
+from dialsim.interface.model import Fault, ValidationFailed
 from dialsim.interface.schedule import (
     CallingAccount,
     DayWindows,
-    Fault,
-    ScheduleRejected,
     ScheduleRequest,
     TimeRange,
     check_conditions,
@@ -38,8 +37,8 @@ ACCOUNT = CallingAccount(
 VOICES = {"malee", "kanya"}
 
 
-def refusal(body: object) -> ScheduleRejected:
-    with pytest.raises(ScheduleRejected) as caught:
+def refusal(body: object) -> ValidationFailed:
+    with pytest.raises(ValidationFailed) as caught:
         read_schedule(body)
     return caught.value
 
@@ -47,7 +46,7 @@ def refusal(body: object) -> ScheduleRejected:
 def condition_faults(body: object) -> tuple[Fault, ...]:
     try:
         check_conditions(read_schedule(body), ACCOUNT, VOICES)
-    except ScheduleRejected as error:
+    except ValidationFailed as error:
         return error.faults
     return ()
 
@@ -78,7 +77,7 @@ def test_c9_a_well_formed_body_fails_exactly_these_conditions(case: dict[str, An
 def test_a_fault_names_a_place_in_the_body(case: dict[str, Any]) -> None:
     try:
         faults = condition_faults(case["body"])
-    except ScheduleRejected as error:
+    except ValidationFailed as error:
         faults = error.faults
     for fault in faults:
         place = case["body"]
@@ -168,7 +167,7 @@ def test_duplicate_removal_is_fine_where_the_organization_has_the_feature() -> N
     request = read_schedule({"startDateTime": START, "removeDuplicates": True})
     account = CallingAccount(frozenset(), {}, duplicate_call_alert=True)
     check_conditions(request, account, VOICES)
-    with pytest.raises(ScheduleRejected, match="Duplicate call alert is not enabled"):
+    with pytest.raises(ValidationFailed, match="Duplicate call alert is not enabled"):
         check_conditions(request, ACCOUNT, VOICES)
 
 
@@ -289,7 +288,7 @@ def test_any_json_is_read_or_refused_and_left_as_it_was(body: object) -> None:
     before = copy.deepcopy(body)
     try:
         read_schedule(body)
-    except ScheduleRejected as error:
+    except ValidationFailed as error:
         errors = error.errors
     else:
         errors = ()

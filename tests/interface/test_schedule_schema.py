@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from dialsim.interface.instants import INSTANT_PATTERN, parse_instant_or_epoch
+from dialsim.interface.model import ValidationFailed
 from dialsim.interface.schedule import (
     CallingAccount,
-    ScheduleRejected,
     ScheduleRequest,
     check_conditions,
     read_schedule,
@@ -88,7 +88,7 @@ def failures(body: Any) -> tuple[str, ...]:
     """The texts of the step that refuses a body; none if it is accepted."""
     try:
         check_conditions(read_schedule(body), ACCOUNT, VOICES)
-    except ScheduleRejected as refused:
+    except ValidationFailed as refused:
         return refused.errors
     return ()
 

@@ -11,8 +11,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from dialsim.interface.faults import Fault
-from dialsim.interface.model import WireModel
+from dialsim.interface.model import Fault, WireModel
 
 
 class ParamSchema(WireModel):

@@ -1,18 +1,29 @@
-"""Identifiers: what counts as a UUID where the interface asks for one.
+"""The base of all models, and what is wrong with a body, in class-validator's words (C10).
 
-How the interface's objects look in JSON: camelCase names, and no field but the named ones.
+A model declares names, types, texts and their order once: requests are checked by it wherever they
+come from, and the JSON Schema of the description is made from it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any, Self, TypeGuard, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
+
+from dialsim.interface.errors import Refused
 
 UUID_PATTERN = r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 """Five groups of hexadecimal digits in either case; version and variant are free."""
@@ -61,7 +72,7 @@ def given(name: str) -> dict[str, Any]:
 
 
 class WireModel(BaseModel):
-    """A frozen object of the interface: attributes in snake_case, on the wire in camelCase."""
+    """A frozen object: attributes in snake_case, on the wire and in files in camelCase."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -71,3 +82,163 @@ class WireModel(BaseModel):
         json_schema_serialization_defaults_required=True,
         field_title_generator=lambda name, _: to_camel(name),
     )
+
+
+class Combined(WireModel):
+    """A model whose properties must fit together, besides each being right in itself."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """What is wrong with properties that are given together, or with none being given.
+
+        `given` is what was sent, by the names on the wire, and not checked yet.
+        """
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for says in self.conflicts(self.model_dump(by_alias=True, exclude_unset=True)):
+            raise PydanticCustomError(_CONFLICT, "{says}", {"says": says})
+        return self
+
+
+def broken(says: str, *path: str | int) -> PydanticCustomError:
+    """The error of a rule between fields: a text behind the path of the culprit, below here."""
+    return PydanticCustomError("broken", "{says}", {"says": says, "path": path})
+
+
+def wrong(says: str) -> PydanticCustomError:
+    """The error of a value of the wrong kind; files show what stands in its place behind it."""
+    return PydanticCustomError("wrong", "{says}", {"says": says})
+
+
+def wrong_item(index: int, says: str) -> PydanticCustomError:
+    """The error of a list, told once: its first item that is not what each of them must be."""
+    return PydanticCustomError(_ITEM, "{says}", {"says": f"must be {says}", "index": index})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One failure: the keys that lead from the body to the culprit, and the exact wire text.
+
+    The message has the path of the culprit's parent in front where that is not the body (C10).
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+class ValidationFailed(Refused):
+    """A request that fails a step of its checks: 400 `VALIDATION_FAILED` (C9).
+
+    `faults` holds every failure of that step in the order of `errors`.
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__(400, "VALIDATION_FAILED", [fault.message for fault in self.faults])
+
+    def __reduce__(self) -> tuple[type[ValidationFailed], tuple[object, ...]]:
+        return type(self), (self.faults,)
+
+
+def invalid(*texts: str) -> ValidationFailed:
+    """A request that makes no sense, with what is wrong with it."""
+    return ValidationFailed(Fault((), text) for text in texts)
+
+
+SENT = {"sent": True}
+"""The context of validation of what a client sent or a planner wrote, not of our own values."""
+
+_CONFLICT = "conflict"
+_ITEM = "item"
+# conflicts are told in the end, and a default that depends on a wrong field is no failure
+_LEFT_OUT = (_CONFLICT, "default_factory_not_called")
+_UNKNOWN = "extra_forbidden"
+_NO_OBJECT = ("model_type", "model_attributes_type", "dict_type")
+_TEXTS = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "bool_type": "must be a boolean value",
+    "greater_than_equal": "must not be less than {ge}",
+    "less_than_equal": "must not be greater than {le}",
+    "greater_than": "must be greater than {gt:g}",
+    **dict.fromkeys(_NO_OBJECT, "must be an object"),
+}
+
+ModelT = TypeVar("ModelT", bound=WireModel)
+
+
+def read_model(model: type[ModelT], body: object) -> ModelT:
+    """Read a decoded body, or the parameters of a query, which are not changed.
+
+    Raises ValidationFailed with all that is wrong with it: unknown properties first, in the order
+    in which they were sent, then the fields in the order of the model, then what doesn't fit
+    together. The same order holds in each object inside (C10).
+    """
+    if not isinstance(body, Mapping):
+        raise invalid("body must be an object")
+    try:
+        return model.model_validate(body, by_alias=True, by_name=False, context=SENT)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+    told = [_fault(one) for one in _in_order(found) if one["type"] not in _LEFT_OUT]
+    if issubclass(model, Combined):
+        told += [Fault((), says) for says in model.conflicts(body)]
+    raise ValidationFailed(told)
+
+
+def _in_order(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Pydantic's errors in the order of C10; it tells unknown properties last, and each bad item.
+
+    A list tells first that an item is no object, then what is unknown in any item, then the rest.
+    """
+    first: dict[tuple[int | str, ...], int] = {}
+    for number, error in enumerate(errors):
+        for depth in range(len(error["loc"])):
+            first.setdefault(error["loc"][: depth + 1], number)
+
+    def key(error: ErrorDetails) -> list[tuple[int, int]]:
+        loc, is_unknown = error["loc"], error["type"] == _UNKNOWN
+        ranks = []
+        for depth, part in enumerate(loc):
+            below = len(loc) - depth - 1
+            rank = 2 if below else 0
+            if is_unknown and below == isinstance(part, int):
+                rank = 1
+            elif isinstance(part, str):
+                rank = 2
+            ranks.append((rank, first[loc[: depth + 1]]))
+        return ranks
+
+    ordered, lists = [], set()
+    for error in sorted(errors, key=key):
+        parent = error["loc"][:-1]
+        if _is_item(error):
+            if parent in lists:
+                continue
+            lists.add(parent)
+        ordered.append(error)
+    return ordered
+
+
+def _is_item(error: ErrorDetails) -> bool:
+    return error["type"] in _NO_OBJECT and isinstance(error["loc"][-1], int)
+
+
+def _fault(error: ErrorDetails) -> Fault:
+    kind, context = error["type"], error.get("ctx", {})
+    path = error["loc"]
+    if kind == _ITEM:
+        path = (*path, context["index"])
+    says: str = context.get("says") or _TEXTS.get(kind, error["msg"])
+    if kind in ("literal_error", "enum"):
+        says = f"must be {context['expected'].replace(chr(39), '')}"
+    *parents, name = path
+    text = f"{name} {says.format_map(context)}"
+    if kind == _UNKNOWN:
+        text = f"property {name} should not exist"
+    elif kind == _ITEM or _is_item(error):
+        *parents, listed, _ = path
+        text = f"each value in {listed} {says}"
+    return Fault(path, "".join(f"{key}." for key in parents) + text)

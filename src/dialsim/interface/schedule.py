@@ -1,25 +1,144 @@
-"""Calling windows as the schedule request writes them: days, and ranges of Thai local time.
+"""The schedule request: its body, the checks of its shape, and the conditions it must meet.
 
-The schedule request: its body, the checks of its shape, and the conditions it must meet.
+Files and HTTP have it checked here. The shape (step 1 of C9) is what the models declare, each
+field with its text, in the order of the interface; the conditions (step 4) are `check_conditions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, PlainSerializer
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 
-from dialsim.interface.faults import TIME_PATTERN, Fault, Fields, ScheduleRejected
-from dialsim.interface.instants import INSTANT_PATTERN, format_instant
-from dialsim.interface.model import MOST_EXACT, UUID_PATTERN, NullAsAbsent, WireModel
+from dialsim.interface.instants import INSTANT_PATTERN, format_instant, parse_instant_or_epoch
+from dialsim.interface.model import (
+    MOST_EXACT,
+    UUID_PATTERN,
+    Fault,
+    NullAsAbsent,
+    ValidationFailed,
+    WireModel,
+    broken,
+    is_uuid,
+    read_model,
+    wrong,
+    wrong_item,
+)
 
-Time = Annotated[str, Field(pattern=TIME_PATTERN)]
+TIME_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+"""A time of the day, 24-hour with a two-digit hour: `09:00`."""
+LEAST_RETRY_INTERVAL = 300_000
+DEFAULT_RETRY_INTERVAL = 3_600_000
+
+_TIME = re.compile(TIME_PATTERN[1:-1])
+_DAYS = 7
 
 
-class TimeRange(WireModel):
+def _whole(value: object) -> int | None:
+    """The value as an int if it is a whole number, such as 1.0: no bool, NaN or infinity."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None
+
+
+def _integer(value: object) -> int:
+    number = _whole(value)
+    if number is None:
+        raise wrong("must be an integer number")
+    return number
+
+
+def _day_of_week(value: object) -> int:
+    number = _whole(value)
+    if number is None or not 1 <= number <= _DAYS:
+        # the interface has one text for whatever is none (section 4.6)
+        raise wrong(f"must not be greater than {_DAYS}")
+    return number
+
+
+def _instant(value: object, info: ValidationInfo) -> int:
+    """Milliseconds since 1970, which only our own code may give; what is before 1970 is past."""
+    if info.context is None and isinstance(value, int):
+        return value
+    try:
+        return parse_instant_or_epoch(value if isinstance(value, str) else "")
+    except ValueError:
+        raise wrong("must be a valid ISO 8601 date string") from None
+
+
+def _time_of_day(value: object) -> str:
+    if not isinstance(value, str) or not _TIME.fullmatch(value):
+        raise wrong("must be HH:MM (24-hour, two-digit hour)")
+    return value
+
+
+def _uuid(value: object) -> str:
+    if not is_uuid(value):
+        raise wrong("must be a UUID")
+    return value
+
+
+def _array(value: object) -> list[Any] | tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise wrong("must be an array")
+    return value
+
+
+def _texts(value: object) -> list[Any] | tuple[Any, ...]:
+    items = _array(value)
+    if not items:
+        raise broken("should not be empty")
+    for index, item in enumerate(items):
+        if not _is_text(item):
+            raise wrong_item(index, "a string")
+    return items
+
+
+def _is_text(value: object) -> bool:
+    """Whether the value is a text that can be sent: half a surrogate pair can't."""
+    return isinstance(value, str) and _printable(value) == value
+
+
+def _printable(name: object) -> str:
+    return str(name).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class _Body(WireModel):
+    """An object of a body: null counts as absent, and what is required fails its type's check."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, body: Any, info: ValidationInfo) -> Any:
+        if info.context is None or not isinstance(body, Mapping):
+            return body
+        fields = {field.alias: field for field in cls.model_fields.values()}
+        required = dict.fromkeys(name for name, field in fields.items() if field.is_required())
+        sent = {
+            _printable(name): value
+            for name, value in body.items()
+            if value is not None or name not in fields
+        }
+        return required | sent
+
+
+Time = Annotated[str, Field(pattern=TIME_PATTERN), BeforeValidator(_time_of_day)]
+
+
+class TimeRange(_Body):
     """A span of the day, Thai time, in which calls may start: from start up to end (T3)."""
 
     start: Time = Field(
@@ -41,13 +160,13 @@ class TimeRange(WireModel):
         return _minute(self.end)
 
 
-class DayWindows(WireModel):
+class DayWindows(_Body):
     """A day of the week and its ranges, as sent (interface, section 4.6)."""
 
-    day_of_week: int = Field(
-        strict=True, ge=1, le=7, description="1 = Monday ... 7 = Sunday", examples=[1]
+    day_of_week: Annotated[int, BeforeValidator(_day_of_week)] = Field(
+        ge=1, le=_DAYS, description="1 = Monday ... 7 = Sunday", examples=[1]
     )
-    time: tuple[TimeRange, ...] = Field(
+    time: Annotated[tuple[TimeRange, ...], BeforeValidator(_array)] = Field(
         description="Ranges of that day, Thai time; at least one", json_schema_extra={"minItems": 1}
     )
 
@@ -64,51 +183,23 @@ DEFAULT_TIME_WINDOWS = (
 """The windows of a request that names none, written out day by day (T3)."""
 
 
-def read_time_windows(body: Fields, name: str) -> tuple[DayWindows, ...]:
-    """Read the array of days called `name`, noting what is wrong with it item by item (C10)."""
-    read = []
-    for item in body.objects(name, ("dayOfWeek", "time")):
-        day = item.day_of_week("dayOfWeek")
-        ranges = []
-        for span in item.objects("time", ("start", "end")):
-            start, end = span.time_of_day("start"), span.time_of_day("end")
-            if start is not None and end is not None:
-                ranges.append(TimeRange(start=start, end=end))
-        if day is not None:
-            read.append(DayWindows(day_of_week=day, time=tuple(ranges)))
-    return tuple(read)
-
-
 def _minute(time: str) -> int:
     return int(time[:2]) * 60 + int(time[3:])
 
 
-__all__ = [
-    "CallingAccount",
-    "DayWindows",
-    "Fault",
-    "ScheduleRejected",
-    "ScheduleRequest",
-    "TimeRange",
-    "check_conditions",
-    "read_schedule",
-]
-
-LEAST_RETRY_INTERVAL = 300_000
-DEFAULT_RETRY_INTERVAL = 3_600_000
-
-
 Instant = Annotated[
     int,
-    Field(strict=True),
+    BeforeValidator(_instant),
     PlainSerializer(format_instant, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "pattern": INSTANT_PATTERN}),
 ]
-Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
+Uuid = Annotated[str, Field(pattern=UUID_PATTERN), BeforeValidator(_uuid)]
+_Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 _OneOrMore = Field(json_schema_extra={"minItems": 1})
 _RetryInterval = Annotated[
     int,
-    Field(strict=True, ge=0, le=MOST_EXACT),
+    BeforeValidator(_integer),
+    Field(ge=0, le=MOST_EXACT),
     WithJsonSchema(
         {
             "type": "integer",
@@ -124,7 +215,7 @@ def _if(field: str, form: JsonSchemaValue, then: JsonSchemaValue) -> JsonSchemaV
     return {"if": {"required": [field], "properties": {field: form}}, "then": then}
 
 
-class ScheduleRequest(WireModel):
+class ScheduleRequest(_Body):
     """A well-formed body of the schedule request, defaults filled in (interface, section 4.6).
 
     Instants are milliseconds since the Unix epoch, UTC; `retry_interval` is in milliseconds.
@@ -164,13 +255,17 @@ class ScheduleRequest(WireModel):
         "It must be after startDateTime.",
         examples=["2026-01-12T12:00:00Z"],
     )
-    time_windows: Annotated[tuple[DayWindows, ...], _OneOrMore, NullAsAbsent()] = Field(
+    time_windows: Annotated[
+        tuple[DayWindows, ...], BeforeValidator(_array), _OneOrMore, NullAsAbsent()
+    ] = Field(
         default=DEFAULT_TIME_WINDOWS,
         description="When people may be called, by day of the week, in Thai time; not on days "
         "left out.",
         examples=[[{"dayOfWeek": 1, "time": [{"start": "09:00", "end": "12:00"}]}]],
     )
-    max_attempts: Annotated[int, Field(strict=True, ge=1, le=MOST_EXACT), NullAsAbsent()] = Field(
+    max_attempts: Annotated[
+        int, Field(ge=1, le=MOST_EXACT), BeforeValidator(_integer), NullAsAbsent()
+    ] = Field(
         default=1,
         description="Calls per recipient, the first included: 3 means up to 2 retries.",
         examples=[3],
@@ -184,7 +279,7 @@ class ScheduleRequest(WireModel):
         "more than 1, else 0.",
         examples=[3_600_000],
     )
-    caller_ids: Annotated[tuple[str, ...], _OneOrMore] | None = Field(
+    caller_ids: Annotated[_Texts, _OneOrMore] | None = Field(
         default=None,
         description="The organization's numbers to call from, written as in its settings. Of "
         "several, each call takes one at random, a retry not the one just used. Left "
@@ -202,7 +297,7 @@ class ScheduleRequest(WireModel):
         "callerIds wins over it.",
         examples=["c0a5b3d2-9c4e-4d6f-8a43-51d0f5b7e921"],
     )
-    tts_voice_keys: Annotated[tuple[str, ...], _OneOrMore] | None = Field(
+    tts_voice_keys: Annotated[_Texts, _OneOrMore] | None = Field(
         default=None,
         description="Voices of the catalog to speak with, one at random per call. Left out: the "
         "agent's voice. Naming any uses the second-generation voice engine.",
@@ -216,39 +311,13 @@ class ScheduleRequest(WireModel):
     )
 
 
-# C10: the table's order of the fields is the order of their failures
-_FIELDS: Mapping[str, Callable[[Fields, str], object]] = {
-    "startDateTime": Fields.instant,
-    "endDateTime": Fields.instant,
-    "timeWindows": read_time_windows,
-    "maxAttempts": lambda body, name: body.integer(name, 1, MOST_EXACT),
-    "retryInterval": lambda body, name: body.integer(name, 0, MOST_EXACT),
-    "callerIds": Fields.texts,
-    "sipAccountId": Fields.uuid,
-    "sipCallerId": Fields.uuid,
-    "ttsVoiceKeys": Fields.texts,
-    "removeDuplicates": Fields.boolean,
-}
-
-
 def read_schedule(body: object) -> ScheduleRequest:
     """Read the body of a schedule request: step 1 of its checks (C9, C10).
 
-    `body` is decoded JSON; it is not changed. Raises ScheduleRejected with every failure if it
-    is malformed: unknown fields first, then the others in the interface's order.
+    `body` is decoded JSON; it is not changed. Raises ValidationFailed with every failure if it
+    is malformed.
     """
-    if not isinstance(body, Mapping):
-        raise ScheduleRejected([Fault((), "body must be an object")])
-    faults: list[Fault] = []
-    fields = Fields(body, tuple(_FIELDS), (), faults)
-    values: dict[str, Any] = {
-        name: read(fields, name)
-        for name, read in _FIELDS.items()
-        if fields.present(name) or name == "startDateTime"
-    }
-    if faults:
-        raise ScheduleRejected(faults)
-    return ScheduleRequest.model_validate(values)
+    return read_model(ScheduleRequest, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +345,7 @@ def check_conditions(
 ) -> None:
     """Check the scheduling conditions: step 4 of the request's checks (C9).
 
-    `voice_keys` are those of the voice catalog. Raises ScheduleRejected with every failure, in
+    `voice_keys` are those of the voice catalog. Raises ValidationFailed with every failure, in
     the order of the interface's table.
     """
     faults = [
@@ -294,7 +363,7 @@ def check_conditions(
             )
         )
     if faults:
-        raise ScheduleRejected(faults)
+        raise ValidationFailed(faults)
 
 
 def _time_faults(request: ScheduleRequest) -> Iterator[Fault]:

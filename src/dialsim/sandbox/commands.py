@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipV
 
 from dialsim.engine.post_log import PostKey
 from dialsim.engine.simulation import add_campaign
+from dialsim.interface.model import invalid, read_model
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.faults import FaultOrder
-from dialsim.sandbox.http.answers import invalid, read_shape
 from dialsim.sandbox.organization import OrganizationChanges
 from dialsim.scenario.added_campaign import Surroundings, read_campaign
 from dialsim.scenario.problems import ScenarioError
@@ -168,7 +168,7 @@ class ChangeOrganization(_Command):
 
     def carry_out(self, core: SandboxCore) -> None:
         """Do it."""
-        changes = read_shape(OrganizationChanges, self.changes)
+        changes = read_model(OrganizationChanges, self.changes)
         changes.make(core.simulation.dialler(self.organization))
         if changes.regenerate_api_key:
             core.regenerate_key(self.organization)

@@ -15,9 +15,8 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from dialsim.engine.chance import Purpose, generator
 from dialsim.engine.post_log import Post
 from dialsim.interface.errors import Refused
-from dialsim.interface.model import NullAsAbsent, given
-from dialsim.sandbox.http.answers import Combined
-from dialsim.scenario.fields import Number, Text, Whole, broken, patterned
+from dialsim.interface.model import Combined, NullAsAbsent, broken, given
+from dialsim.scenario.fields import Number, Text, Whole, patterned
 from dialsim.scenario.units import PositiveDuration, format_duration
 
 MOST_FAULTS = 100

@@ -16,10 +16,9 @@ from pydantic import ConfigDict, Field
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.identity import agent_id, organization_id
 from dialsim.engine.world import OrganizationBlock
-from dialsim.interface.model import given
+from dialsim.interface.model import Combined, given
 from dialsim.interface.payload import agent_json
 from dialsim.sandbox.campaign_view import CampaignView
-from dialsim.sandbox.http.answers import Combined
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.scenario.fields import Limit, Switch, Url
 

@@ -9,17 +9,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from dialsim.interface.agent import ParamSchema
-from dialsim.scenario.fields import (
-    Model,
-    NotEmpty,
-    Phone,
-    Share,
-    Shares,
-    Switch,
-    Text,
-    Uuid,
-    broken,
-)
+from dialsim.interface.model import broken
+from dialsim.scenario.fields import Model, NotEmpty, Phone, Share, Shares, Switch, Text, Uuid
 
 
 class FunnelStep(Model):

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from dialsim.interface.model import broken
 from dialsim.scenario.distribution import Constant, Distribution, distribution
-from dialsim.scenario.fields import Amount, Model, NotEmpty, Number, Share, Text, broken, sum_to_one
+from dialsim.scenario.fields import Amount, Model, NotEmpty, Number, Share, Text, sum_to_one
 from dialsim.scenario.units import PositiveDuration
 
 

@@ -6,18 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag
 
+from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.scenario.fields import (
-    Model,
-    ParamValue,
-    Phone,
-    Shares,
-    Text,
-    Uuid,
-    Whole,
-    broken,
-    wrong,
-)
+from dialsim.scenario.fields import Model, ParamValue, Phone, Shares, Text, Uuid, Whole
 from dialsim.scenario.history import History
 from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.scripts import ScriptText

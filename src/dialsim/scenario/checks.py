@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from dialsim.interface.agent import DEFAULT_VOICES
-from dialsim.interface.faults import Fault, ScheduleRejected
 from dialsim.interface.instants import LAST_INSTANT, format_instant, parse_instant_or_epoch
+from dialsim.interface.model import Fault, ValidationFailed
 from dialsim.interface.schedule import (
     CallingAccount,
     ScheduleRequest,
@@ -219,7 +219,7 @@ def _read(
     try:
         request = read_schedule(values)
         check_conditions(request, account, voices)
-    except ScheduleRejected as rejected:
+    except ValidationFailed as rejected:
         for fault in rejected.faults:
             problems.note(_problem(fault, body, root))
         return None

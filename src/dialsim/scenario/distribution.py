@@ -24,9 +24,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import TypeAliasType
 
+from dialsim.interface.model import broken, wrong
 from dialsim.scenario.csv_file import CsvSource
 from dialsim.scenario.document import Cursor, SourceFolder
-from dialsim.scenario.fields import Model, NotEmpty, broken, wrong
+from dialsim.scenario.fields import Model, NotEmpty
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
 from dialsim.scenario.units import DURATION_SCHEMA, Duration, PositiveDuration, parse_duration
 

@@ -13,36 +13,17 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from dialsim.interface.model import UUID_PATTERN, is_uuid
+from dialsim.interface.model import UUID_PATTERN, WireModel, broken, is_uuid, wrong
 
 PHONE_PATTERN = r"^\+?[0-9]{1,20}$"
 """A phone number, also for JSON Schema."""
 PHONE_TEXT = "must be a phone number of at most 20 digits, with or without a + in front"
 
 
-def broken(says: str, *path: str | int) -> PydanticCustomError:
-    """The error of a rule between fields: a text behind the path of the culprit, below here."""
-    return PydanticCustomError("broken", "{says}", {"says": says, "path": path})
-
-
-def wrong(says: str) -> PydanticCustomError:
-    """The error of a value of the wrong kind; what stands in its place is shown behind it."""
-    return PydanticCustomError("wrong", "{says}", {"says": says})
-
-
-class Model(BaseModel):
+class Model(WireModel):
     """A block of a scenario file: frozen, camelCase keys, no unknown ones; null means left out."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        field_title_generator=lambda name, _: to_camel(name),
-    )
 
     @model_validator(mode="before")
     @classmethod

@@ -7,8 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dialsim.interface.model import broken
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.fields import Model, Text, Whole, broken
+from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.units import Instant
 
 MOST_ATTEMPTS = 1_000_000

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from dialsim.interface.model import broken
 from dialsim.interface.schedule import CallingAccount
 from dialsim.scenario.agent import Agent
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.distribution import Distribution, distribution
-from dialsim.scenario.fields import Limit, Model, Share, Switch, Text, Url, Uuid, broken, patterned
+from dialsim.scenario.fields import Limit, Model, Share, Switch, Text, Url, Uuid, patterned
 from dialsim.scenario.timeline import TimelineAction
 from dialsim.scenario.units import Duration, Instant
 

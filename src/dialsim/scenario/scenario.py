@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dialsim.interface.agent import DEFAULT_VOICES, Voice
+from dialsim.interface.model import wrong
 from dialsim.scenario.agent import Agent
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.campaign import (
@@ -24,7 +25,7 @@ from dialsim.scenario.campaign import (
     RecipientsFile,
 )
 from dialsim.scenario.distribution import Distribution
-from dialsim.scenario.fields import Model, Text, Whole, wrong
+from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service

@@ -7,17 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from dialsim.interface.instants import format_instant
-from dialsim.scenario.fields import (
-    Amount,
-    Model,
-    Number,
-    Phone,
-    Text,
-    Url,
-    broken,
-    patterned,
-    wrong,
-)
+from dialsim.interface.model import broken, wrong
+from dialsim.scenario.fields import Amount, Model, Number, Phone, Text, Url, patterned
 from dialsim.scenario.units import Duration, Instant, PositiveDuration
 
 HEADER_NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9-]{0,39}$"

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
+from dialsim.interface.model import wrong
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.document import Cursor
-from dialsim.scenario.fields import Limit, Model, Share, Switch, Text, Url, wrong
+from dialsim.scenario.fields import Limit, Model, Share, Switch, Text, Url
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.units import Instant
 

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute
 from dialsim.engine.identity import agent_id
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
-from dialsim.interface.model import InstantText, UuidText, WireModel, is_uuid
+from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, is_uuid, read_model
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.commands import (
@@ -39,11 +39,9 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import (
     JSON,
     bare,
-    invalid,
     query_of,
     read_bytes,
     read_json,
-    read_shape,
     refuse_query,
     require_media_type,
 )
@@ -281,7 +279,7 @@ class CallEndpoints:
         """The campaign, caught up with, and what is wanted of it."""
         identifier = request.path_params["id"]
         require_uuid("id", identifier)
-        wanted = read_shape(Wanted, query_of(request))
+        wanted = read_model(Wanted, query_of(request))
         page = read_page(wanted.page)
         account, view = self._core.campaign(identifier)
         view.catch_up()

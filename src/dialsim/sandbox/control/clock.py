@@ -11,12 +11,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from dialsim.interface.instants import format_instant
-from dialsim.interface.model import InstantText, WireModel, given
+from dialsim.interface.model import Combined, InstantText, WireModel, given, read_model
 from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import Combined, bare, read_json, read_shape
+from dialsim.sandbox.http.answers import bare, read_json
 from dialsim.scenario.fields import Number
 from dialsim.scenario.units import Duration, Instant
 
@@ -128,10 +128,10 @@ class ClockEndpoints:
         return bare(ClockState.of(self._core))
 
     async def _set(self, request: Request) -> Response:
-        read_shape(Mode, await read_json(request, MOST_BYTES)).carry_out(self._clock)
+        read_model(Mode, await read_json(request, MOST_BYTES)).carry_out(self._clock)
         return await self._show(request)
 
     async def _advance(self, request: Request) -> Response:
-        move = read_shape(Move, await read_json(request, MOST_BYTES))
+        move = read_model(Move, await read_json(request, MOST_BYTES))
         arrived = await move.carry_out(self._clock)
         return bare(AdvancedClock(**dict(ClockState.of(self._core)), stopped=not arrived))

@@ -22,13 +22,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute
 
 from dialsim.engine.trace import Trace
-from dialsim.interface.model import WireModel
+from dialsim.interface.model import WireModel, read_model
 from dialsim.report.writing import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import route
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import query_of, read_shape
+from dialsim.sandbox.http.answers import query_of
 from dialsim.scenario.masked_keys import with_masked_keys
 
 _PACKED = (".parquet",)  # these are small already
@@ -99,7 +99,7 @@ class ExportEndpoint:
 
     async def _export(self, request: Request) -> Response:
 
-        wanted = read_shape(WantedExport, query_of(request))
+        wanted = read_model(WantedExport, query_of(request))
         trace = self._core.simulation.trace.snapshot()
         async with self._packing:  # one after the other: each takes a processor and memory
             packed = await asyncio.to_thread(pack, trace, wanted.api_keys == "true")

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from dialsim.interface.errors import Refused
-from dialsim.interface.model import WireModel
+from dialsim.interface.model import WireModel, invalid, read_model
 from dialsim.sandbox.commands import ClearFaults, InjectFault
 from dialsim.sandbox.control.campaigns import organization_of
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder, InjectedFault
-from dialsim.sandbox.http.answers import bare, invalid, read_json, read_shape
+from dialsim.sandbox.http.answers import bare, read_json
 
 _MOST_DIGITS = 9
 
@@ -43,7 +43,7 @@ class FaultState(WireModel):
 
 def read_fault(body: object, core: SandboxCore) -> InjectFault:
     """What is asked for, whom it strikes being known; raises Refused where that makes no sense."""
-    order = read_shape(FaultOrder, body)
+    order = read_model(FaultOrder, body)
     unknown: list[str] = []
     organization = campaign = owner = None
     if order.organization is not None:

@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from dialsim.interface.model import UuidText, WireModel
+from dialsim.interface.model import UuidText, WireModel, read_model
 from dialsim.sandbox.commands import ChangeOrganization, ScriptNumber
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import bare, read_json, read_shape
+from dialsim.sandbox.http.answers import bare, read_json
 from dialsim.sandbox.organization import Account, OrganizationChanges
 from dialsim.scenario.fields import Phone
 from dialsim.scenario.scripts import ScriptText
@@ -67,7 +67,7 @@ class OrganizationEndpoints:
     async def _change(self, request: Request) -> Response:
         account = self._core.organization(request.path_params["id"])
         body = await read_json(request, MOST_BYTES)
-        changes = read_shape(OrganizationChanges, body)
+        changes = read_model(OrganizationChanges, body)
         assert isinstance(body, dict)  # anything else was refused
         position = account.block.position
         self._core.carry_out(ChangeOrganization(organization=position, changes=body))
@@ -114,7 +114,7 @@ class PeopleEndpoints:
         return bare([ScriptedNumber(tel=tel, script=scripts[tel]) for tel in sorted(scripts)])
 
     async def _script(self, request: Request) -> Response:
-        asked = read_shape(ScriptedNumber, await read_json(request, MOST_BYTES))
+        asked = read_model(ScriptedNumber, await read_json(request, MOST_BYTES))
         self._core.carry_out(ScriptNumber(tel=asked.tel, script=asked.script))
         left = self._core.simulation.scripts.get(asked.tel)
         return bare(ScriptedNumber(tel=asked.tel, script=left))

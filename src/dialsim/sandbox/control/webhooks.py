@@ -13,14 +13,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from dialsim.interface.errors import Refused
-from dialsim.interface.model import WireModel
+from dialsim.interface.model import WireModel, read_model
 from dialsim.results.timeline import Position
 from dialsim.sandbox.commands import ResendWebhook
 from dialsim.sandbox.control.campaigns import Page
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import route
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import bare, query_of, read_shape
+from dialsim.sandbox.http.answers import bare, query_of
 from dialsim.sandbox.http.endpoints import require_uuid
 from dialsim.sandbox.tables import count_pages, read_page
 from dialsim.sandbox.webhooks import WebhookRow
@@ -66,7 +66,7 @@ class WebhookEndpoints:
         ]
 
     async def _list(self, request: Request) -> Response:
-        wanted = read_shape(WantedWebhooks, query_of(request))
+        wanted = read_model(WantedWebhooks, query_of(request))
         page = read_page(wanted.page)
         table = self._core.webhooks
         try:

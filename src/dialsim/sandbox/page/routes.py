@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from dialsim.interface.errors import Refused
+from dialsim.interface.model import read_model
 from dialsim.interface.status import CallStatus
 from dialsim.sandbox.commands import (
     CancelCampaign,
@@ -30,7 +31,7 @@ from dialsim.sandbox.control.faults import find_fault, read_fault
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.routes import Handler
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import read_bytes, read_shape
+from dialsim.sandbox.http.answers import read_bytes
 from dialsim.sandbox.page.rows import KINDS, SHARES, body_of, find_webhook, number_of, view_at
 from dialsim.sandbox.page.sections import OWN, Sections, render
 from dialsim.sandbox.page.view import PATH, Place, View
@@ -190,7 +191,7 @@ class Page:
 
     async def _move(self, request: Request) -> Response:
         try:
-            arrived = await read_shape(Move, await _form(request)).carry_out(self._core.clock)
+            arrived = await read_model(Move, await _form(request)).carry_out(self._core.clock)
         except Refused as refused:
             return _said(refused)
         return _html(render("moved", now=self._core.simulation.at, arrived=arrived))
@@ -204,7 +205,7 @@ class Page:
 
     def _set(self, mode: Mapping[str, object]) -> Response:
         try:
-            read_shape(Mode, mode).carry_out(self._core.clock)
+            read_model(Mode, mode).carry_out(self._core.clock)
         except Refused as refused:
             return _said(refused)
         return _html("")
