@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 from jsonschema_rs import Draft202012Validator
 
-from dialsim.sandbox.description.document import document
+from dialsim.sandbox.http.application import description
 
-DOCUMENT = document()
+DOCUMENT = description()
 OPERATIONS = {
     operation["operationId"]: operation
     for methods in DOCUMENT["paths"].values()

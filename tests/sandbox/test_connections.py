@@ -15,14 +15,13 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 import pytest
-from starlette.requests import Request
 from starlette.responses import Response
 from tests.sandbox.asking import WORLD, exchange_of_the_corpus, key
 from tests.sandbox.serving import Served, served
 
 import dialsim
-from dialsim.sandbox.http.endpoints import Endpoints
 from dialsim.sandbox.http.server import Connection, Patience
+from dialsim.sandbox.http.service import Service
 
 CAMPAIGN = "/api/campaign/cccccccc-0000-4000-8000-000000000001"
 KEY = f"X-API-Key: {key('Acme')}\r\n"
@@ -226,11 +225,11 @@ def test_a_connection_that_is_not_used_is_closed(sandbox: Served) -> None:
 
 
 def test_an_answer_that_takes_us_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def slow(_endpoints: Endpoints, _request: Request) -> Response:
+    async def slow(_service: Service) -> Response:
         await asyncio.sleep(1.5)
         return Response(b"at last")
 
-    monkeypatch.setattr(Endpoints, "_voices", slow)
+    monkeypatch.setattr(Service, "list_voices", slow)
     core = exchange_of_the_corpus()
     with served(core, connection=Hasty) as sandbox, sandbox.connect() as client:
         client.sendall(CATALOG)
@@ -405,10 +404,10 @@ def test_a_connection_of_the_control_plane_serves_the_others_once_there_is_room(
 def test_a_fault_of_ours_is_told_to_the_log_alone(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_given: object) -> None:
+    def broken(*_given: object, **_named: object) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr("dialsim.sandbox.http.endpoints.Service.agents", broken)
+    monkeypatch.setattr("dialsim.sandbox.http.service.Service.list_agents", broken)
     headers = {"X-API-Key": key("Acme")}
     with served(exchange_of_the_corpus()) as sandbox, caplog.at_level(logging.DEBUG):
         answer = httpx.get(f"{sandbox.url}/api/agent/list", headers=headers)

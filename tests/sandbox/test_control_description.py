@@ -19,9 +19,9 @@ from tests.sandbox.described import (
 
 from dialsim.results.result import Result
 from dialsim.sandbox.control.guard import ControlToken
-from dialsim.sandbox.control.routes import MOST_BYTES
 from dialsim.sandbox.faults import MOST_FAULTS
 from dialsim.sandbox.http.application import DESCRIPTION, application
+from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
 
 CAMPAIGN = "cccccccc-0000-4000-8000-000000000"
 DRAFT, RUNNING, PAUSED, COMPLETED = (
@@ -221,7 +221,7 @@ def request_of(name: str) -> tuple[str, str]:
 
 def test_bodies_are_refused_as_is_described() -> None:
     client = Client(exchange_of_the_corpus())
-    large = {"Content-Length": str(MOST_BYTES + 1), "Content-Type": "application/json"}
+    large = {"Content-Length": str(MOST_CONTROL_BYTES + 1), "Content-Type": "application/json"}
     for name in OF_THE_SANDBOX:
         refused = refusals(OPERATIONS[name]) & BODIES
         assert refused == (BODIES if "requestBody" in OPERATIONS[name] else set()), name

@@ -12,7 +12,7 @@ from tests.sandbox.asking import Client, exchange_of_the_corpus
 from tests.sandbox.described import DOCUMENT, OPERATIONS, body_of, operation_of, validator
 from tests.sandbox.test_corpus import CASES, envelope, sent
 
-from dialsim.sandbox.description.operation import ASKED_FOR, NOT_KEPT
+from dialsim.sandbox.http.failures import ASKED_FOR, NOT_KEPT
 
 WEBHOOKS = Path(__file__).parents[1] / "results" / "webhooks"
 SCHEDULE = OPERATIONS["scheduleCampaign"]

@@ -6,7 +6,8 @@ import json
 
 import dialsim
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.endpoints import Service
+from dialsim.sandbox.http.operation import PageQuery
+from dialsim.sandbox.http.service import Service
 
 SCENARIO = """
 organizations:
@@ -24,8 +25,10 @@ organizations:
 
 def test_f4_agents_and_recipients_made_together_are_listed_last_first() -> None:
     service = Service(SandboxCore(dialsim.loads(SCENARIO)))
-    agents = json.loads(service.agents(0))["data"]
+    agents = json.loads(service.list_agents(0))
     assert [agent["name"] for agent in agents] == ["Third", "Second", "First"]
-    page = json.loads(service.recipients(0, "0b0b0b0b-0000-4000-8000-000000000001"))["data"]
+    page = json.loads(
+        service.list_recipients(0, "0b0b0b0b-0000-4000-8000-000000000001", PageQuery())
+    )
     tels = [person["tel"] for person in page["recipients"]]
     assert tels == ["0810000003", "0810000002", "0810000001"]

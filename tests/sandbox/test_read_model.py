@@ -12,10 +12,12 @@ import pytest
 import dialsim
 from dialsim.engine.calls import read_calls
 from dialsim.interface.instants import format_instant
+from dialsim.interface.schedule import read_schedule
 from dialsim.results.result import Result
 from dialsim.sandbox.calls import CallBook
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.endpoints import Service
+from dialsim.sandbox.http.operation import PageQuery
+from dialsim.sandbox.http.service import Service
 
 SCENARIO = """
 seed: {seed}
@@ -93,7 +95,7 @@ def listed(service: Service, campaign: int) -> list[dict[str, object]]:
     identifier = service.core.accounts[0].views[campaign].identifier
     people: list[dict[str, object]] = []
     for page in range(1, 1000):
-        data = json.loads(service.recipients(0, identifier, str(page)))["data"]
+        data = json.loads(service.list_recipients(0, identifier, PageQuery(page=page)))
         if not data["recipients"]:
             assert data["totalRecipients"] == len(people)
             assert data["totalPages"] == page - 1 == -(-len(people) // 100)
@@ -106,7 +108,7 @@ def test_calls_are_those_of_the_tables(service: Service) -> None:
     met = set()
     for result in stops(service):
         for row in result.calls.itertuples():
-            call = json.loads(service.call(0, row.call_id))["data"]
+            call = json.loads(service.get_call(0, row.call_id))
             assert call["id"] == row.call_id
             assert call["sessionId"] == row.session_id
             assert call["callStatus"] == row.status
@@ -138,7 +140,7 @@ def test_recipients_are_those_of_the_tables(service: Service) -> None:
                 assert person["updatedAt"] == wire(row.updated_at)
                 if not person["personalDataMasked"]:
                     assert person["tel"] == row.tel
-                alone = json.loads(service.recipient(0, row.recipient_id))["data"]
+                alone = json.loads(service.get_recipient(0, row.recipient_id))
                 assert alone == person
 
 
@@ -169,7 +171,7 @@ def test_a5_the_result_is_that_of_the_newest_webhook(service: Service) -> None:
             newest[payload["call"]["id"]] = payload
             repeats += payload["isReAnalysis"]
         for identifier, payload in newest.items():
-            call = json.loads(service.call(0, identifier))["data"]
+            call = json.loads(service.get_call(0, identifier))
             if call["dataExpired"]["output"]:
                 continue
             assert call["result"] == (payload["callResult"] or {})
@@ -181,7 +183,7 @@ def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(service: Servi
     for result in stops(service):
         now = pd.Timestamp(service.core.simulation.now)
         for row in result.calls.itertuples():
-            call = json.loads(service.call(0, row.call_id))["data"]
+            call = json.loads(service.get_call(0, row.call_id))
             for flag, hours in spans.items():
                 gone = not pd.isna(row.call_ended_at) and (
                     now - row.call_ended_at >= pd.Timedelta(hours=hours)
@@ -204,7 +206,7 @@ def test_d1_a_removed_result_has_null_under_every_key(service: Service) -> None:
     found = []
     for result in stops(service):
         for call_id in result.calls.call_id:
-            call = json.loads(service.call(0, call_id))["data"]
+            call = json.loads(service.get_call(0, call_id))
             if call["dataExpired"]["output"] and call["result"]:
                 found.append(call["result"])
     assert found
@@ -216,7 +218,7 @@ def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: Service) -> No
     service.core.simulation.advance(to="2026-01-05T02:30:00Z")
     call_id = Result(service.core.simulation.trace).calls.call_id[0]
     service.core.simulation.delete("First")
-    call = json.loads(service.call(0, call_id))["data"]
+    call = json.loads(service.get_call(0, call_id))
     assert call["dataExpired"] == {"audio": True, "personalData": True, "output": True}
     assert call["recipient"]["tel"][2:8] == "xxxxxx"
 
@@ -250,11 +252,12 @@ def test_a_campaign_that_is_added_is_served_like_any_other(service: Service) -> 
     identifier = simulation.add_campaign(
         {"name": "Third", "agent": "Reminder", "recipients": [person]}
     )
-    before = json.loads(service.recipient(0, person["id"]))["data"]
+    before = json.loads(service.get_recipient(0, person["id"]))
     assert (before["campaignId"], before["createdAt"]) == (identifier, "2026-01-05T02:00:00.000Z")
-    service.schedule(0, identifier, {"startDateTime": "2026-01-05T02:00:00Z"})
-    paused = json.loads(service.pause(0, identifier))["data"]
+    body = {"startDateTime": "2026-01-05T02:00:00Z"}
+    service.schedule_campaign(0, read_schedule(body), body, identifier)
+    paused = json.loads(service.pause_campaign(0, identifier).data)
     assert paused == {"id": identifier, "status": "PAUSED"}
     table = Result(simulation.trace).calls
-    call = json.loads(service.call(0, table[table.campaign == "Third"].call_id.iloc[0]))["data"]
+    call = json.loads(service.get_call(0, table[table.campaign == "Third"].call_id.iloc[0]))
     assert call["recipient"]["id"] == person["id"]

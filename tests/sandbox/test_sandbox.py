@@ -20,7 +20,7 @@ from tests.sandbox.asking import NOW, WORLD, key
 import dialsim
 from dialsim.results.folder import read_source
 from dialsim.sandbox import dependencies
-from dialsim.sandbox.http.endpoints import Endpoints
+from dialsim.sandbox.http.service import Service
 from dialsim.sandbox.records import WebhookRecord
 from dialsim.testing import Answer, Receiver, Sketch
 
@@ -473,10 +473,10 @@ def test_a_client_that_takes_no_answer_does_not_keep_it_from_stopping() -> None:
 def test_a_fault_of_ours_is_answered_with_500_and_raised_in_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Endpoints, "_agents", broken)
+    monkeypatch.setattr(Service, "list_agents", broken)
     sandbox = dialsim.Sandbox(BUSY_LINE.scenario()).start()
     path, headers = f"{sandbox.url}/api/agent/list", {"X-API-Key": sandbox.api_key}
     assert httpx.get(path, headers=headers).json()["code"] == "INTERNAL_ERROR"

@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 from dialsim.sandbox.commands import AddCampaign, Command
-from dialsim.sandbox.control.routes import MOST_BYTES
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.application import application
+from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
 
 START = "2026-01-05T04:00:00.000Z"
 PERSON = {"tel": "0890000001", "customerName": "สมหญิง", "agentParams": {"amount": 5}}
@@ -189,8 +189,8 @@ def test_an_upload_may_be_larger_than_a_request_to_the_interface_but_not_endless
     query = {"organization": "Acme", "name": "New", "agent": "Reminder"}
     assert len(csv) > 1_048_576
     assert upload(client, csv, **query).json()["totalRecipients"] == 90_000
-    assert MOST_BYTES == 256 * 1_048_576
-    monkeypatch.setattr("dialsim.sandbox.control.campaigns.MOST_BYTES", len(csv) - 1)
+    assert MOST_CONTROL_BYTES == 256 * 1_048_576
+    monkeypatch.setattr("dialsim.sandbox.control.campaigns.MOST_CONTROL_BYTES", len(csv) - 1)
     response = upload(client, csv, **query | {"name": "More"})
     assert (response.status_code, response.json()["code"]) == (413, "PAYLOAD_TOO_LARGE")
 

@@ -259,7 +259,7 @@ def test_one_person_is_found_by_number_recipient_or_call_and_their_story_told(
 ) -> None:
     _, campaign_view = client.core.campaign(RUNNING)
     campaign_view.catch_up()
-    call = json.loads(campaign_view.call(1, client.core.simulation.at))["id"]
+    call = campaign_view.call(1, client.core.simulation.at)["id"]
     for text in ("081-000 0005", "eeeeeeee-0000-4000-8000-000000000302", call):
         answer = ask(client, f"/_dialsim/?status=BUSY&find={text}")
         assert answer.status_code == 303, text

@@ -1,29 +1,28 @@
-"""References: what the body of a request names, found.
-
-Uploads: new campaigns as they come over HTTP, their recipients as JSON or as a CSV.
-
-Campaigns over HTTP, as the interface doesn't show them: created, read, steered.
-
-Calls over HTTP, as the interface doesn't show them: tables of them, analyses made again.
-"""
+"""Campaigns and their calls over HTTP, as the interface doesn't show them."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from dialsim.engine.identity import agent_id
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
-from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, is_uuid, read_model
+from dialsim.interface.model import (
+    UUID_PATTERN,
+    InstantText,
+    UuidText,
+    WireModel,
+    invalid,
+    is_uuid,
+)
+from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.commands import (
@@ -34,20 +33,30 @@ from dialsim.sandbox.commands import (
     ResumeCampaign,
 )
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import (
     JSON,
-    bare,
     query_of,
     read_bytes,
     read_json,
     refuse_query,
     require_media_type,
 )
-from dialsim.sandbox.http.endpoints import require_uuid
+from dialsim.sandbox.http.operation import (
+    MOST_CONTROL_BYTES,
+    CampaignId,
+    Operations,
+    PageQuery,
+    identifier,
+    link,
+    operation,
+)
 from dialsim.sandbox.organization import Account
-from dialsim.sandbox.tables import CallRow, PageNumber, TransitionRow, count_pages, read_page, shown
+from dialsim.sandbox.tables import CallRow, PageNumber, TransitionRow, count_pages, shown
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients, Recipient
+from dialsim.scenario.fields import Phone, Text
+from dialsim.scenario.units import Instant
 
 
 def organization_of(named: object, core: SandboxCore) -> Account:
@@ -73,10 +82,10 @@ async def read_upload(request: Request, core: SandboxCore) -> AddCampaign:
     """
     csv = None
     if require_media_type(request, JSON, _CSV) == _CSV:
-        block, csv = _from_query(request), await read_bytes(request, MOST_BYTES)
+        block, csv = _from_query(request), await read_bytes(request, MOST_CONTROL_BYTES)
     else:
         refuse_query(request)
-        body = await read_json(request, MOST_BYTES)
+        body = await read_json(request, MOST_CONTROL_BYTES)
         if not isinstance(body, dict):
             raise invalid("body must be an object")
         block = body
@@ -133,83 +142,170 @@ class CampaignState(WireModel):
         )
 
 
-class CampaignEndpoints:
+class UploadedRecipient(Recipient):
+    """A person to call."""
+
+    tel: Phone = Field(description="Phone number.", examples=["0812345678"])
+
+
+class UploadedCampaign(Campaign):
+    """A campaign as in a scenario file, and the organization that it is for."""
+
+    organization: Text = Field(description="Its id or its name.", examples=["Acme"])
+    agent: Text = Field(
+        description="Name or id of the agent of the organization that calls.", examples=["Reminder"]
+    )
+    recipients: tuple[UploadedRecipient, ...] | GeneratedRecipients = Field(
+        description="Whom to call: a list of people, or a count of made-up people.",
+        examples=[[{"tel": "0812345678"}]],
+    )
+    schedule: ScheduleRequest | None = Field(
+        default=None,
+        description="The body of the schedule request. Left out: the campaign is a DRAFT.",
+    )
+    scheduled_at: Instant | None = Field(
+        default=None,
+        description="When the schedule request is made. Left out: now.",
+        examples=["2026-01-05T01:00:00Z"],
+    )
+
+
+_BESIDE_A_CSV = (
+    ("organization", "The organization's id or name, which is required.", "Acme"),
+    ("name", "The campaign's name, which is required.", "May"),
+    ("agent", "The agent's name or id, which is required.", "Reminder"),
+    ("id", "A fixed id.", "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"),
+    ("schedule", "The body of the schedule request, as JSON.", None),
+    ("scheduledAt", "When the schedule request is made.", "2026-01-05T01:00:00Z"),
+)
+"""The parameters that stand for the body's properties beside a CSV, with examples."""
+
+
+def _beside_a_csv(name: str, about: str, example: str | None) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": name,
+        "in": "query",
+        "description": f"Beside a CSV; in JSON it stands in the body. {about}",
+    }
+    if example is not None:
+        return described | {"schema": {"type": "string"}, "example": example}
+    schema = {"$ref": "#/components/schemas/ScheduleRequest"}
+    return described | {"content": {JSON: {"schema": schema}}}
+
+
+class CampaignOperations(Operations):
     """Reads and steers campaigns of all organizations, also those that were deleted."""
 
-    def __init__(self, core: SandboxCore) -> None:
-        self._core = core
+    @operation("GET", f"{PREFIX}/campaigns")
+    def list_campaigns(self) -> list[CampaignState]:
+        """List the campaigns.
 
-    def routes(self) -> list[BaseRoute]:
-        """The routes."""
-        campaigns = f"{PREFIX}/campaigns"
+        All campaigns of all organizations as they stand, deleted ones too.
+        """
         return [
-            route(
-                campaigns,
-                query=["post"],
-                body=["post"],
-                get=self._list,
-                post=self._create,
-            ),
-            route(f"{campaigns}/{{id}}", get=self._show, delete=self._delete),
-            route(f"{campaigns}/{{id}}/resume", post=self._resume),
-            route(f"{campaigns}/{{id}}/cancel", post=self._cancel),
+            CampaignState.of(account, view)
+            for account in self.core.accounts
+            for view in account.views
         ]
 
-    async def _list(self, _request: Request) -> Response:
-        return bare(
-            [
-                CampaignState.of(account, view)
-                for account in self._core.accounts
-                for view in account.views
-            ]
-        )
+    @operation(
+        "POST",
+        f"{PREFIX}/campaigns",
+        fail.NOT_ALLOWED,
+        fail.UNKNOWN_MEDIA,
+        status=201,
+        body=UploadedCampaign,
+        other_media=_CSV,
+        described=tuple(_beside_a_csv(*one) for one in _BESIDE_A_CSV),
+        links={
+            "itself": link("getCampaign", "id", "id"),
+            "itsStart": link("scheduleCampaign", "id", "id"),
+        },
+    )
+    async def create_campaign(self, request: Request) -> CampaignState:
+        """Create a campaign.
 
-    async def _create(self, request: Request) -> Response:
-        command = await read_upload(request, self._core)
-        around = self._core.simulation.surroundings(command.organization)
+        Checked as in a scenario file (C11); a DRAFT unless its schedule comes along. Recipients
+        may come as a CSV (UTF-8, with a header and a column tel) instead; then everything else
+        stands in the query.
+        """
+        command = await read_upload(request, self.core)
+        around = self.core.simulation.surroundings(command.organization)
         await asyncio.to_thread(command.read, around)  # meanwhile others are answered
-        self._core.carry_out(command)
-        account = self._core.accounts[command.organization]
-        return bare(CampaignState.of(account, account.views[-1]), 201)
+        self.core.carry_out(command)
+        account = self.core.accounts[command.organization]
+        return CampaignState.of(account, account.views[-1])
 
-    async def _show(self, request: Request) -> Response:
-        return bare(CampaignState.of(*self._find(request)))
+    @operation("GET", f"{PREFIX}/campaigns/{{id}}")
+    def get_campaign(self, id: CampaignId) -> CampaignState:
+        """Get a campaign.
 
-    async def _delete(self, request: Request) -> Response:
-        account, view = self._find(request)
-        self._core.carry_out(DeleteCampaign(**view.place))
-        return bare(CampaignState.of(account, view))
+        One campaign as it stands, also a deleted one.
+        """
+        return CampaignState.of(*self.core.campaign(id))
 
-    async def _resume(self, request: Request) -> Response:
-        account, view = self._find(request)
-        self._core.carry_out(ResumeCampaign(**view.place))
-        return bare(CampaignState.of(account, view))
+    @operation("DELETE", f"{PREFIX}/campaigns/{{id}}")
+    def delete_campaign(self, id: CampaignId) -> CampaignState:
+        """Delete a campaign.
 
-    async def _cancel(self, request: Request) -> Response:
-        account, view = self._find(request)
-        self._core.carry_out(CancelCampaign(**view.place))
-        return bare(CampaignState.of(account, view))
+        The interface doesn't show it any more, and nobody is dialled (C8). Here it can be read
+        still.
+        """
+        return self._carry_out(DeleteCampaign, id)
 
-    def _find(self, request: Request) -> tuple[Account, CampaignView]:
-        identifier = request.path_params["id"]
-        require_uuid("id", identifier)
-        return self._core.campaign(identifier)
+    @operation("POST", f"{PREFIX}/campaigns/{{id}}/resume", fail.NOT_RESUMABLE)
+    def resume_campaign(self, id: CampaignId) -> CampaignState:
+        """Resume a campaign.
+
+        Goes on with a PAUSED campaign (C5).
+        """
+        return self._carry_out(ResumeCampaign, id)
+
+    @operation("POST", f"{PREFIX}/campaigns/{{id}}/cancel", fail.NOT_CANCELLABLE)
+    def cancel_campaign(self, id: CampaignId) -> CampaignState:
+        """Cancel a campaign.
+
+        Ends a campaign that is not over (C6).
+        """
+        return self._carry_out(CancelCampaign, id)
+
+    def _carry_out(
+        self, command: type[DeleteCampaign | ResumeCampaign | CancelCampaign], identifier: str
+    ) -> CampaignState:
+        account, view = self.core.campaign(identifier)
+        self.core.carry_out(command(**view.place))
+        return CampaignState.of(account, view)
 
 
-class Wanted(WireModel):
+_Numbers = {"type": "string", "anyOf": [{"pattern": UUID_PATTERN}, {"pattern": "^[0-9]{1,9}$"}]}
+
+
+class CallQuery(PageQuery):
     """Which rows of a table are wanted; filters hold together."""
 
-    page: str | None = Field(default=None, description="From 1; pages have 100 rows.")
     status: CallStatus | None = Field(
-        default=None, description="Calls in it, and changes that lead to it."
+        default=None,
+        description="Only calls in it, or changes that lead to it.",
+        examples=["BUSY"],
     )
-    recipient: str | None = Field(
-        default=None, description="A recipient's id, or position in the list, from 0."
+    recipient: Annotated[str, WithJsonSchema(_Numbers)] | None = Field(
+        default=None,
+        description="Only those of a recipient: its id, or its position in the list, from 0.",
+        examples=["0"],
     )
-    tel: str | None = Field(default=None, description="A number as it was uploaded.")
+    tel: str | None = Field(
+        default=None,
+        description="Only those of a number as it was uploaded.",
+        examples=["0812345678"],
+    )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are wanted."""
+        return self.status is None and self.recipient is None and self.tel is None
 
 
-class Page(WireModel):
+class TablePage(WireModel):
     """A page of a table."""
 
     total: int
@@ -217,90 +313,86 @@ class Page(WireModel):
     page: int
 
 
-class CallPage(Page):
+class CallPage(TablePage):
     """A page of a campaign's calls, in the order in which they were created."""
 
     calls: list[CallRow]
 
 
-class TransitionPage(Page):
+class TransitionPage(TablePage):
     """A page of the changes of a campaign's calls, in the order in which they happened."""
 
     transitions: list[TransitionRow]
 
 
-class CallEndpoints:
+class CallOperations(Operations):
     """Reads the calls of campaigns of all organizations, also of those that were deleted."""
 
-    def __init__(self, core: SandboxCore) -> None:
-        self._core = core
+    @operation(
+        "GET",
+        f"{PREFIX}/campaigns/{{id}}/calls",
+        links={"firstCall": link("getCall", "callId", "calls/0/callId")},
+    )
+    def list_calls(self, id: CampaignId, query: CallQuery) -> CallPage:
+        """List a campaign's calls.
 
-    def routes(self) -> list[BaseRoute]:
-        """The routes."""
-        campaign = f"{PREFIX}/campaigns/{{id}}"
-        return [
-            route(f"{campaign}/calls", query=["get"], get=self._calls),
-            route(f"{campaign}/transitions", query=["get"], get=self._transitions),
-            route(f"{PREFIX}/calls/{{id}}/reanalyze", post=self._reanalyze),
-        ]
-
-    async def _calls(self, request: Request) -> Response:
-        account, view, wanted, page = self._read(request)
-        table, at = view.call_table, self._core.simulation.at
-        if _is_whole(wanted):
+        The calls table as it stands, in the order of creation, 100 rows a page.
+        """
+        account, view = self._caught_up(id)
+        table, at, page = view.call_table, self.core.simulation.at, query.page
+        if query.is_whole:
             total = len(table)
             calls = np.arange(*page.rows.indices(total))
         else:
-            found = table.find(at, wanted.status, _recipients(account, view, wanted))
+            found = table.find(at, query.status, _recipients(account, view, query))
             total, calls = len(found), found[page.rows]
-        return bare(CallPage(**_head(page, total), calls=table.rows(calls, at)))
+        return CallPage(**page_head(page, total), calls=table.rows(calls, at))
 
-    async def _transitions(self, request: Request) -> Response:
-        account, view, wanted, page = self._read(request)
-        table, at = view.transition_table, self._core.simulation.at
-        if _is_whole(wanted):
+    @operation("GET", f"{PREFIX}/campaigns/{{id}}/transitions")
+    def list_transitions(self, id: CampaignId, query: CallQuery) -> TransitionPage:
+        """List the changes of a campaign's calls.
+
+        The transitions table so far, in the order of occurrence, 100 rows a page.
+        """
+        account, view = self._caught_up(id)
+        table, at, page = view.transition_table, self.core.simulation.at, query.page
+        if query.is_whole:
             total = table.count(at)
             start, stop, _ = page.rows.indices(total)
             rows = shown(table.rows(start, stop, at))
         else:
-            found = table.find(at, wanted.status, _recipients(account, view, wanted))
+            found = table.find(at, query.status, _recipients(account, view, query))
             total, rows = len(found), shown(found[page.rows])
-        return bare(TransitionPage(**_head(page, total), transitions=rows))
+        return TransitionPage(**page_head(page, total), transitions=rows)
 
-    async def _reanalyze(self, request: Request) -> Response:
-        identifier = request.path_params["id"]
-        require_uuid("id", identifier)
-        view, call = self._core.call(identifier)
-        self._core.carry_out(ReanalyzeCall(**view.place, call=call))
-        [row] = view.call_table.rows(np.array([call]), self._core.simulation.at)
-        return bare(row)
+    @operation("POST", f"{PREFIX}/calls/{{id}}/reanalyze", fail.NO_CAMPAIGN, fail.NOT_DELIVERED)
+    def reanalyze_call(self, id: Annotated[str, identifier("call", "id", fail.NO_CALL)]) -> CallRow:
+        """Analyze a call again.
 
-    def _read(self, request: Request) -> tuple[Account, CampaignView, Wanted, PageNumber]:
-        """The campaign, caught up with, and what is wanted of it."""
-        identifier = request.path_params["id"]
-        require_uuid("id", identifier)
-        wanted = read_model(Wanted, query_of(request))
-        page = read_page(wanted.page)
-        account, view = self._core.campaign(identifier)
+        Another result of a COMPLETED call whose result was delivered is sent (A5).
+        """
+        view, call = self.core.call(id)
+        self.core.carry_out(ReanalyzeCall(**view.place, call=call))
+        return view.call_table.rows(np.array([call]), self.core.simulation.at)[0]
+
+    def _caught_up(self, identifier: str) -> tuple[Account, CampaignView]:
+        account, view = self.core.campaign(identifier)
         view.catch_up()
-        return account, view, wanted, page
+        return account, view
 
 
-def _is_whole(wanted: Wanted) -> bool:
-    return wanted.status is None and wanted.recipient is None and wanted.tel is None
-
-
-def _head(page: PageNumber, total: int) -> dict[str, int]:
+def page_head(page: PageNumber, total: int) -> dict[str, int]:
+    """What a page of a table says of itself."""
     return {"total": total, "total_pages": count_pages(total), "page": page.place + 1}
 
 
-def _recipients(account: Account, view: CampaignView, wanted: Wanted) -> NDArray[np.int64] | None:
+def _recipients(account: Account, view: CampaignView, query: CallQuery) -> NDArray[np.int64] | None:
     """The recipients that are wanted; None if all are."""
     chosen: NDArray[np.int64] | None = None
-    if wanted.recipient is not None:
-        chosen = np.array(_recipient(account, view, wanted.recipient), dtype=np.int64)
-    if wanted.tel is not None:
-        having = view.who_has(wanted.tel)
+    if query.recipient is not None:
+        chosen = np.array(_recipient(account, view, query.recipient), dtype=np.int64)
+    if query.tel is not None:
+        having = view.who_has(query.tel)
         chosen = having if chosen is None else np.intersect1d(chosen, having)
     return chosen
 

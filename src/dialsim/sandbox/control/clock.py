@@ -6,17 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from dialsim.interface.instants import format_instant
-from dialsim.interface.model import Combined, InstantText, WireModel, given, read_model
+from dialsim.interface.model import Combined, InstantText, WireModel, given
 from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import bare, read_json
+from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http.operation import Operations, operation
 from dialsim.scenario.fields import Number
 from dialsim.scenario.units import Duration, Instant
 
@@ -57,11 +54,11 @@ class AdvancedClock(ClockState):
     )
 
 
-class Move(Combined):
+class MoveJson(Combined):
     """How the clock is to be moved: one of `to`, `by` and `until`."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [given("to"), given("by"), given("until")]}
+        title="Move", json_schema_extra={"oneOf": [given("to"), given("by"), given("until")]}
     )
 
     to: Instant | None = Field(default=None, examples=["2026-01-05T04:00:00Z"])
@@ -110,28 +107,41 @@ class Mode(Combined):
             clock.stop()
 
 
-class ClockEndpoints:
+class ClockOperations(Operations):
     """Reads and moves the clock, and sets how it goes."""
 
-    def __init__(self, core: SandboxCore) -> None:
-        self._core = core
-        self._clock = core.clock
+    @operation("GET", f"{PREFIX}/clock")
+    def get_clock(self) -> ClockState:
+        """See where the clock stands.
 
-    def routes(self) -> list[BaseRoute]:
-        """The routes."""
-        return [
-            route(f"{PREFIX}/clock", body=["put"], get=self._show, put=self._set),
-            route(f"{PREFIX}/clock/advance", body=["post"], post=self._advance),
-        ]
+        It is answered also while the clock moves.
+        """
+        return ClockState.of(self.core)
 
-    async def _show(self, _request: Request) -> Response:
-        return bare(ClockState.of(self._core))
+    @operation("PUT", f"{PREFIX}/clock", fail.CLOCK_BUSY)
+    def set_clock(self, body: Mode) -> ClockState:
+        """Have the clock run, or stand still.
 
-    async def _set(self, request: Request) -> Response:
-        read_model(Mode, await read_json(request, MOST_BYTES)).carry_out(self._clock)
-        return await self._show(request)
+        A running clock stands still while webhooks are under way, and stops at clock.end. With
+        mode manual it stands still at once: an advance that is under way ends there, too.
+        """
+        body.carry_out(self.core.clock)
+        return ClockState.of(self.core)
 
-    async def _advance(self, request: Request) -> Response:
-        move = read_model(Move, await read_json(request, MOST_BYTES))
-        arrived = await move.carry_out(self._clock)
-        return bare(AdvancedClock(**dict(ClockState.of(self._core)), stopped=not arrived))
+    @operation(
+        "POST",
+        f"{PREFIX}/clock/advance",
+        fail.BEFORE_NOW,
+        fail.CLOCK_BUSY,
+        fail.CLOCK_RUNNING,
+        fail.NOT_IDLE,
+    )
+    async def advance_clock(self, body: MoveJson) -> AdvancedClock:
+        """Move the clock.
+
+        Answers when everything up to there has happened, webhooks delivered or lost included,
+        however long that takes. Until idle it goes on for 366 days of virtual time at the most.
+        PUT /_dialsim/clock with mode manual ends it on the way, which it says in stopped.
+        """
+        arrived = await body.carry_out(self.core.clock)
+        return AdvancedClock(**dict(ClockState.of(self.core)), stopped=not arrived)

@@ -1,7 +1,4 @@
-"""The archive of a run: the folder that `dialsim run` would have written, as one zip file.
-
-The run so far over HTTP, as `dialsim run` would have written it.
-"""
+"""The run so far over HTTP: the folder that `dialsim run` would have written, as a zip file."""
 
 from __future__ import annotations
 
@@ -14,21 +11,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Literal
+from typing import IO, Annotated, Literal
 
-from pydantic import Field
-from starlette.requests import Request
+from pydantic import Field, WithJsonSchema
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute
 
 from dialsim.engine.trace import Trace
-from dialsim.interface.model import WireModel, read_model
+from dialsim.interface.model import WireModel
 from dialsim.report.writing import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.control.routes import route
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import query_of
+from dialsim.sandbox.http.operation import Operations, operation
 from dialsim.scenario.masked_keys import with_masked_keys
 
 _PACKED = (".parquet",)  # these are small already
@@ -78,31 +72,31 @@ def _add(archive: zipfile.ZipFile, path: Path, at: int) -> None:
 _CHUNK = 1 << 18
 
 
-class WantedExport(WireModel):
+class ExportQuery(WireModel):
     """What the export is to hold beside the run."""
 
-    api_keys: Literal["true", "false"] = Field(
-        default="false", description="Whether API keys in the scenario are left as they are."
+    api_keys: Annotated[Literal["true", "false"], WithJsonSchema({"type": "boolean"})] | None = (
+        Field(default=None, description="Leave the API keys in the scenario.", examples=[False])
     )
 
 
-class ExportEndpoint:
+class ExportOperations(Operations):
     """Packs the run as it stands when it is asked for; the server answers others meanwhile."""
 
     def __init__(self, core: SandboxCore) -> None:
-        self._core = core
+        super().__init__(core)
         self._packing = asyncio.Lock()
 
-    def routes(self) -> list[BaseRoute]:
-        """The routes."""
-        return [route(f"{PREFIX}/export", query=["get"], get=self._export)]
+    @operation("GET", f"{PREFIX}/export", media="application/zip")
+    async def export_run(self, query: ExportQuery) -> Response:
+        """Export the run so far.
 
-    async def _export(self, request: Request) -> Response:
-
-        wanted = read_model(WantedExport, query_of(request))
-        trace = self._core.simulation.trace.snapshot()
+        What dialsim run --out would have written, as a zip file. The scenario's API keys are
+        masked in it.
+        """
+        trace = self.core.simulation.trace.snapshot()
         async with self._packing:  # one after the other: each takes a processor and memory
-            packed = await asyncio.to_thread(pack, trace, wanted.api_keys == "true")
+            packed = await asyncio.to_thread(pack, trace, query.api_keys == "true")
         headers = {
             "Content-Length": str(os.fstat(packed.fileno()).st_size),
             "Content-Disposition": 'attachment; filename="dialsim-run.zip"',

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from dialsim.interface.errors import Refused
-from dialsim.interface.model import WireModel, invalid, read_model
+from dialsim.interface.model import WireModel, invalid
 from dialsim.sandbox.commands import ClearFaults, InjectFault
 from dialsim.sandbox.control.campaigns import organization_of
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.control.routes import MOST_BYTES, route
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder, InjectedFault
-from dialsim.sandbox.http.answers import bare, read_json
-
-_MOST_DIGITS = 9
+from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http.operation import Operations, link, number, operation
 
 
 class FaultState(WireModel):
@@ -41,9 +38,8 @@ class FaultState(WireModel):
         )
 
 
-def read_fault(body: object, core: SandboxCore) -> InjectFault:
-    """What is asked for, whom it strikes being known; raises Refused where that makes no sense."""
-    order = read_model(FaultOrder, body)
+def injection(order: FaultOrder, core: SandboxCore) -> InjectFault:
+    """The command of an order, whom it strikes being known; raises Refused for who is unknown."""
     unknown: list[str] = []
     organization = campaign = owner = None
     if order.organization is not None:
@@ -66,43 +62,59 @@ def read_fault(body: object, core: SandboxCore) -> InjectFault:
     return InjectFault(order=order, organization=organization, campaign=campaign)
 
 
-def find_fault(request: Request, core: SandboxCore) -> InjectedFault:
-    """The fault whose id stands in the path; 404 if there is none."""
-    number = request.path_params["id"]
-    known = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
-    return core.faults.find(int(number) if known else 0)
+_FaultNumber = Annotated[int, number("The fault's number, from 1.", fail.NO_FAULT)]
 
 
-class FaultEndpoints:
+class FaultOperations(Operations):
     """Takes orders for faults, lists and clears them."""
 
-    def __init__(self, core: SandboxCore) -> None:
-        self._core = core
+    @operation("GET", f"{PREFIX}/faults")
+    def list_faults(self) -> list[FaultState]:
+        """List the faults.
 
-    def routes(self) -> list[BaseRoute]:
-        """The routes."""
-        faults = f"{PREFIX}/faults"
-        return [
-            route(faults, body=["post"], get=self._list, post=self._add, delete=self._clear_all),
-            route(f"{faults}/{{id}}", get=self._show, delete=self._clear),
-        ]
+        Spent ones too, until they are cleared.
+        """
+        return [FaultState.of(fault) for fault in self.core.faults]
 
-    async def _list(self, _request: Request) -> Response:
-        return bare([FaultState.of(fault) for fault in self._core.faults])
+    @operation(
+        "POST",
+        f"{PREFIX}/faults",
+        fail.TOO_MANY_FAULTS,
+        status=201,
+        links={"itself": link("getFault", "id", "id"), "itsEnd": link("clearFault", "id", "id")},
+    )
+    def add_fault(self, body: FaultOrder) -> FaultState:
+        """Have something go wrong.
 
-    async def _add(self, request: Request) -> Response:
-        self._core.carry_out(read_fault(await read_json(request, MOST_BYTES), self._core))
-        return bare(FaultState.of(self._core.faults.newest()), 201)
+        Strikes the next ones that it meets, and is spent.
+        """
+        self.core.carry_out(injection(body, self.core))
+        return FaultState.of(self.core.faults.newest())
 
-    async def _show(self, request: Request) -> Response:
-        return bare(FaultState.of(find_fault(request, self._core)))
+    @operation("DELETE", f"{PREFIX}/faults")
+    def clear_faults(self) -> list[FaultState]:
+        """Clear all faults.
 
-    async def _clear(self, request: Request) -> Response:
-        fault = find_fault(request, self._core)
-        self._core.carry_out(ClearFaults(number=fault.number))
-        return bare(FaultState.of(fault))
+        Answers those that were cleared; nothing more is struck.
+        """
+        cleared = self.list_faults()
+        self.core.carry_out(ClearFaults())
+        return cleared
 
-    async def _clear_all(self, _request: Request) -> Response:
-        cleared = [FaultState.of(fault) for fault in self._core.faults]
-        self._core.carry_out(ClearFaults())
-        return bare(cleared)
+    @operation("GET", f"{PREFIX}/faults/{{id}}")
+    def get_fault(self, id: _FaultNumber) -> FaultState:
+        """Get a fault.
+
+        What was asked for, and what became of it.
+        """
+        return FaultState.of(self.core.faults.find(id))
+
+    @operation("DELETE", f"{PREFIX}/faults/{{id}}")
+    def clear_fault(self, id: _FaultNumber) -> FaultState:
+        """Clear a fault.
+
+        It strikes no more, and its number is not used again.
+        """
+        fault = self.core.faults.find(id)
+        self.core.carry_out(ClearFaults(number=fault.number))
+        return FaultState.of(fault)

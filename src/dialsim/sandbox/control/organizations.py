@@ -1,21 +1,16 @@
-"""Organizations over HTTP: how they stand, and changes of their settings.
-
-People over HTTP: what the next calls to a number do, step by step (P6).
-"""
+"""Organizations over HTTP, and the scripts of phone numbers, which any of them may call (P6)."""
 
 from __future__ import annotations
 
-from pydantic import Field
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
+from typing import Annotated, Any
 
-from dialsim.interface.model import UuidText, WireModel, read_model
+from pydantic import Field
+
+from dialsim.interface.model import UuidText, WireModel
 from dialsim.sandbox.commands import ChangeOrganization, ScriptNumber
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.control.routes import MOST_BYTES, route
-from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.answers import bare, read_json
+from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http.operation import Operations, PathParameter, operation
 from dialsim.sandbox.organization import Account, OrganizationChanges
 from dialsim.scenario.fields import Phone
 from dialsim.scenario.scripts import ScriptText
@@ -41,43 +36,54 @@ class ChangedOrganization(OrganizationState):
     )
 
 
-class OrganizationEndpoints:
+FoundAccount = Annotated[
+    Account,
+    PathParameter(
+        "The organization's id or name; a slash in it is written %2F.",
+        {"type": "string", "minLength": 1},
+        lambda core, _name, text: core.organization(text),
+        (fail.NO_ORGANIZATION,),
+        convertor=":path",  # a name may have a slash in it
+    ),
+]
+
+
+class OrganizationOperations(Operations):
     """Reads and changes organizations, each found by its id or its name."""
 
-    def __init__(self, core: SandboxCore) -> None:
-        self._core = core
+    @operation("GET", f"{PREFIX}/organizations")
+    def list_organizations(self) -> list[OrganizationState]:
+        """List the organizations.
 
-    def routes(self) -> list[BaseRoute]:
-        """The routes."""
-        organizations = f"{PREFIX}/organizations"
-        return [
-            route(organizations, get=self._list),
-            # a name may have a slash in it
-            route(
-                f"{organizations}/{{id:path}}", body=["patch"], get=self._show, patch=self._change
-            ),
-        ]
+        Settings, slots in use, and calls that wait.
+        """
+        return [self._state(account) for account in self.core.accounts]
 
-    async def _list(self, _request: Request) -> Response:
-        return bare([self._state(account) for account in self._core.accounts])
+    @operation("GET", f"{PREFIX}/organizations/{{id}}")
+    def get_organization(self, id: FoundAccount) -> OrganizationState:
+        """Get an organization.
 
-    async def _show(self, request: Request) -> Response:
-        return bare(self._state(self._core.organization(request.path_params["id"])))
+        Settings, slots in use, and calls that wait.
+        """
+        return self._state(id)
 
-    async def _change(self, request: Request) -> Response:
-        account = self._core.organization(request.path_params["id"])
-        body = await read_json(request, MOST_BYTES)
-        changes = read_model(OrganizationChanges, body)
-        assert isinstance(body, dict)  # anything else was refused
-        position = account.block.position
-        self._core.carry_out(ChangeOrganization(organization=position, changes=body))
-        key = self._core.api_key(position) if changes.regenerate_api_key else None
-        return bare(ChangedOrganization(**self._state(account).model_dump(), api_key=key))
+    @operation("PATCH", f"{PREFIX}/organizations/{{id}}")
+    def change_organization(
+        self, id: FoundAccount, body: OrganizationChanges, sent: dict[str, Any]
+    ) -> ChangedOrganization:
+        """Change an organization.
+
+        All changes are made, or none.
+        """
+        position = id.block.position
+        self.core.carry_out(ChangeOrganization(organization=position, changes=sent))
+        key = self.core.api_key(position) if body.regenerate_api_key else None
+        return ChangedOrganization(**self._state(id).model_dump(), api_key=key)
 
     def _state(self, account: Account) -> OrganizationState:
         position = account.block.position
-        dialler = self._core.simulation.dialler(position)
-        changes = self._core.simulation.log.urls
+        dialler = self.core.simulation.dialler(position)
+        changes = self.core.simulation.log.urls
         return OrganizationState(
             id=account.identifier,
             name=account.block.name,
@@ -99,22 +105,23 @@ class ScriptedNumber(WireModel):
     )
 
 
-class PeopleEndpoints:
+class PeopleOperations(Operations):
     """Gives numbers their scripts, and lists what is left of them."""
 
-    def __init__(self, core: SandboxCore) -> None:
-        self._core = core
+    @operation("GET", f"{PREFIX}/people")
+    def list_scripts(self) -> list[ScriptedNumber]:
+        """List the scripts of phone numbers.
 
-    def routes(self) -> list[BaseRoute]:
-        """The routes."""
-        return [route(f"{PREFIX}/people", body=["post"], get=self._list, post=self._script)]
+        What is left of them, by number.
+        """
+        scripts = self.core.simulation.scripts
+        return [ScriptedNumber(tel=tel, script=scripts[tel]) for tel in sorted(scripts)]
 
-    async def _list(self, _request: Request) -> Response:
-        scripts = self._core.simulation.scripts
-        return bare([ScriptedNumber(tel=tel, script=scripts[tel]) for tel in sorted(scripts)])
+    @operation("POST", f"{PREFIX}/people")
+    def script_number(self, body: ScriptedNumber) -> ScriptedNumber:
+        """Script a phone number.
 
-    async def _script(self, request: Request) -> Response:
-        asked = read_model(ScriptedNumber, await read_json(request, MOST_BYTES))
-        self._core.carry_out(ScriptNumber(tel=asked.tel, script=asked.script))
-        left = self._core.simulation.scripts.get(asked.tel)
-        return bare(ScriptedNumber(tel=asked.tel, script=left))
+        The next calls to the number do what the script says (P6).
+        """
+        self.core.carry_out(ScriptNumber(tel=body.tel, script=body.script))
+        return ScriptedNumber(tel=body.tel, script=self.core.simulation.scripts.get(body.tel))

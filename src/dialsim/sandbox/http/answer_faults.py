@@ -8,21 +8,12 @@ from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dialsim.interface.errors import Refused
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.http.answers import failure
+from dialsim.sandbox.http.failures import ASKED_FOR, MARK
 
-MARK = "X-Dialsim-Fault"
-"""The header of an error that was asked for: the fault's number."""
-
-ERRORS = {
-    500: ("INTERNAL_ERROR", "Internal server error"),
-    502: ("BAD_GATEWAY", "Bad gateway"),
-    503: ("SERVICE_UNAVAILABLE", "Service unavailable"),
-    504: ("GATEWAY_TIMEOUT", "Gateway timeout"),
-}
-"""The errors that can be asked for: code and text by status."""
+_ERRORS = {kind.status: kind for kind in ASKED_FOR}
 
 
 class AnswerFaults:
@@ -42,9 +33,7 @@ class AnswerFaults:
         if fault is None:
             await self._app(scope, receive, send)
         elif fault.order.api == "error":
-            status = fault.order.status or 503
-            code, text = ERRORS[status]
-            refused = Refused(status, code, [text])
+            refused = _ERRORS[fault.order.status or 503].refused()
             await failure(refused, {MARK: str(fault.number)})(scope, receive, send)
         else:
             await self._app(scope, receive, _held_back(send, fault.order.delay or 0))

@@ -1,9 +1,4 @@
-"""Envelopes: how successes and errors look on the wire (interface, section 2.1).
-
-Bodies of requests: how much is read, what counts as JSON, and what is refused by name.
-
-Shapes: what a request of the control plane carries, read and checked, all of it at once.
-"""
+"""Envelopes of answers (interface, section 2.1), and the bodies and queries of requests."""
 
 from __future__ import annotations
 
@@ -18,19 +13,27 @@ from starlette.responses import Response
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import WireModel, invalid
 
-MEDIA_TYPE = "application/json"
+JSON = "application/json"
+MOST_BYTES = 1_048_576
+"""The most that a request under /api may carry."""
+
+Answer = tuple[int, str]
+"""The status and the code of a refusal."""
+UNSUPPORTED: Answer = (415, "UNSUPPORTED_MEDIA_TYPE")
+
+_READ = ("utf-8", "ascii")  # charsets, as codecs names them: the second is part of the first
+_NOTHING = (b"", b"{}")
 
 
-def success(message: str, *data: bytes) -> bytes:
-    """The success envelope around parts of JSON."""
-    head = b'{"success":true,"message":%b,"data":' % orjson.dumps(message)
-    return b"".join((head, *data, b"}"))
+def success(message: str, data: bytes) -> bytes:
+    """The success envelope around JSON."""
+    return orjson.dumps({"success": True, "message": message, "data": orjson.Fragment(data)})
 
 
 def bare(shown: WireModel | Sequence[WireModel], status: int = 200) -> Response:
     """A success of the control plane: what is shown, without an envelope."""
     content = [_plain(one) for one in shown] if isinstance(shown, Sequence) else _plain(shown)
-    return Response(orjson.dumps(content), status, media_type=MEDIA_TYPE)
+    return Response(orjson.dumps(content), status, media_type=JSON)
 
 
 def _plain(shown: WireModel) -> dict[str, object]:
@@ -48,19 +51,7 @@ def failure(refused: Refused, headers: Mapping[str, str] | None = None) -> Respo
             "errors": refused.errors,
         }
     )
-    return Response(body, refused.status, headers, MEDIA_TYPE)
-
-
-MOST_BYTES = 1_048_576
-"""The most that a request under /api may carry."""
-JSON = "application/json"
-
-Answer = tuple[int, str]
-"""The status and the code of a refusal."""
-UNSUPPORTED: Answer = (415, "UNSUPPORTED_MEDIA_TYPE")
-
-_READ = ("utf-8", "ascii")  # charsets, as codecs names them: the second is part of the first
-_NOTHING = (b"", b"{}")
+    return Response(body, refused.status, headers, JSON)
 
 
 async def read_bytes(request: Request, most: int = MOST_BYTES) -> bytes:

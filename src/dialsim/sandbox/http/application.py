@@ -1,13 +1,11 @@
-"""Authentication: who asks is known before anything else under /api is looked at (section 5).
-
-The sandbox as an ASGI application.
-"""
+"""The sandbox as an ASGI application: authentication, all routes, and errors in the envelope."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from typing import Any
 
 import orjson
 from starlette.applications import Starlette
@@ -19,13 +17,20 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialsim.interface.errors import Refused
+from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
+from dialsim.sandbox.control.clock import ClockOperations
+from dialsim.sandbox.control.export import ExportOperations
+from dialsim.sandbox.control.faults import FaultOperations
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
-from dialsim.sandbox.control.plane import control_routes
+from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
+from dialsim.sandbox.control.webhooks import WebhookOperations
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.description.document import document
 from dialsim.sandbox.http.answer_faults import AnswerFaults
-from dialsim.sandbox.http.answers import MEDIA_TYPE, failure
-from dialsim.sandbox.http.endpoints import Endpoints, FileEndpoints, Service
+from dialsim.sandbox.http.answers import JSON, failure
+from dialsim.sandbox.http.failures import NO_KEY, OUR_FAULT, WRONG_KEY
+from dialsim.sandbox.http.openapi import document
+from dialsim.sandbox.http.operation import Operations
+from dialsim.sandbox.http.service import FileService, Service
 from dialsim.sandbox.organization import KeyRing
 from dialsim.sandbox.page.routes import Page
 
@@ -53,10 +58,10 @@ class Authentication:
         # a header sent twice counts as one with a comma in it, which is no key
         key = b", ".join(value for name, value in scope["headers"] if name == _HEADER).strip()
         if not key:
-            raise Refused(401, "API_KEY_REQUIRED", ["API key is required"])
+            raise NO_KEY.refused()
         owner = self._keys.owner(key)
         if owner is None:
-            raise Refused(401, "INVALID_API_KEY", ["Invalid API key"])
+            raise WRONG_KEY.refused()
         return owner
 
 
@@ -65,6 +70,24 @@ def _is_guarded(path: str) -> bool:
 
 
 DESCRIPTION = "/openapi.json"
+OPERATIONS: tuple[type[Operations], ...] = (
+    Service,
+    ClockOperations,
+    CampaignOperations,
+    CallOperations,
+    OrganizationOperations,
+    PeopleOperations,
+    FaultOperations,
+    WebhookOperations,
+    ExportOperations,
+    FileService,
+)
+"""All that a sandbox offers to programs, in the order of the description."""
+
+
+def description() -> dict[str, Any]:
+    """The OpenAPI 3.1 description of interface and control plane, as plain values."""
+    return document([one for kind in OPERATIONS for one in kind.declared])
 
 
 def application(core: SandboxCore, token: ControlToken | None = None) -> Starlette:
@@ -79,9 +102,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
     app = Starlette(
         lifespan=lifespan,
         routes=[
-            *Endpoints(Service(core)).routes(),
-            *FileEndpoints(core).routes(),
-            *control_routes(core),
+            *(route for kind in OPERATIONS for route in kind(core).routes()),
             *Page(core).routes(),
             Route(DESCRIPTION, _describe),
         ],
@@ -102,12 +123,12 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
 
 
 async def _describe(_request: Request) -> Response:
-    return Response(_description(), media_type=MEDIA_TYPE)
+    return Response(_description(), media_type=JSON)
 
 
 @cache
 def _description() -> bytes:
-    return orjson.dumps(document())
+    return orjson.dumps(description())
 
 
 async def _refused(_request: Request, error: Exception) -> Response:
@@ -131,4 +152,4 @@ async def _gone(_request: Request, _error: Exception) -> Response:
 
 
 async def _our_fault(_request: Request, _error: Exception) -> Response:
-    return failure(Refused(500, "INTERNAL_ERROR", ["Internal server error"]))
+    return failure(OUR_FAULT.refused())

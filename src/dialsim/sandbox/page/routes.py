@@ -6,7 +6,7 @@ The routes of the page: the document, its files, its stream, and the commands of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from importlib.resources import files
 from time import monotonic
 from urllib.parse import parse_qsl
@@ -26,12 +26,13 @@ from dialsim.sandbox.commands import (
     ResendWebhook,
     ResumeCampaign,
 )
-from dialsim.sandbox.control.clock import Mode, Move
-from dialsim.sandbox.control.faults import find_fault, read_fault
+from dialsim.sandbox.control.clock import Mode, MoveJson
+from dialsim.sandbox.control.faults import injection
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.control.routes import Handler
 from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.http.answers import read_bytes
+from dialsim.sandbox.http.operation import read_number
 from dialsim.sandbox.page.rows import KINDS, SHARES, body_of, find_webhook, number_of, view_at
 from dialsim.sandbox.page.sections import OWN, Sections, render
 from dialsim.sandbox.page.view import PATH, Place, View
@@ -191,7 +192,7 @@ class Page:
 
     async def _move(self, request: Request) -> Response:
         try:
-            arrived = await read_model(Move, await _form(request)).carry_out(self._core.clock)
+            arrived = await read_model(MoveJson, await _form(request)).carry_out(self._core.clock)
         except Refused as refused:
             return _said(refused)
         return _html(render("moved", now=self._core.simulation.at, arrived=arrived))
@@ -212,20 +213,21 @@ class Page:
 
     async def _add_fault(self, request: Request) -> Response:
         try:
-            self._core.carry_out(read_fault(body_of(await _form(request)), self._core))
+            self._core.carry_out(
+                injection(read_model(FaultOrder, body_of(await _form(request))), self._core)
+            )
         except Refused as refused:
             return _said(refused)
         return _html("")
 
     async def _clear_fault(self, request: Request) -> Response:
         try:
-            fault = find_fault(request, self._core)
-            self._core.carry_out(ClearFaults(number=fault.number))
+            self._core.carry_out(ClearFaults(number=read_number(request.path_params["id"])))
         except Refused as refused:
             return _said(refused)
         return _html("")
 
-    def _steering(self, command: type[_Steering]) -> Handler:
+    def _steering(self, command: type[_Steering]) -> Callable[[Request], Awaitable[Response]]:
         """What answers a button that has a campaign carry out a command."""
 
         async def steer(request: Request) -> Response:

@@ -1,18 +1,13 @@
-"""How operations may fail: statuses, codes, and texts as examples of them (section 7, and ours).
-
-Operations: one method of one path, as the description tells it.
-"""
+"""How operations may fail: statuses, codes, and texts as examples of them (section 7, and ours)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from dialsim.interface.model import UUID_PATTERN
-from dialsim.sandbox.http.answer_faults import ERRORS, MARK
+from dialsim.interface.errors import Refused
 
 FAILURE = {"$ref": "#/components/schemas/Failure"}
 
@@ -25,10 +20,13 @@ class FailureKind(NamedTuple):
     text: str
     marked: bool = False
 
+    def refused(self) -> Refused:
+        """The refusal, in these words."""
+        return Refused(self.status, self.code, [self.text])
+
 
 NO_KEY = FailureKind(401, "API_KEY_REQUIRED", "API key is required")
 WRONG_KEY = FailureKind(401, "INVALID_API_KEY", "Invalid API key")
-INVALID_ID = FailureKind(400, "INVALID_ID", "id must be a valid UUID")
 INVALID_PAGE = FailureKind(400, "VALIDATION_FAILED", "page must be an integer of 1 or more")
 INVALID_BODY = FailureKind(400, "VALIDATION_FAILED", "property foo should not exist")
 NOT_ALLOWED = FailureKind(
@@ -47,17 +45,19 @@ TOO_LARGE = FailureKind(
     413, "PAYLOAD_TOO_LARGE", "The request body must not be larger than 1048576 bytes"
 )
 OUR_FAULT = FailureKind(500, "INTERNAL_ERROR", "Internal server error")
+ASKED_FOR = (
+    OUR_FAULT._replace(marked=True),
+    FailureKind(502, "BAD_GATEWAY", "Bad gateway", marked=True),
+    FailureKind(503, "SERVICE_UNAVAILABLE", "Service unavailable", marked=True),
+    FailureKind(504, "GATEWAY_TIMEOUT", "Gateway timeout", marked=True),
+)
+"""What operators can have happen to requests of the interface; a fault of ours is among them."""
 NOT_KEPT = FailureKind(
     507,
     "NOT_KEPT",
     "It is not done, as it can't be kept: team.journal can't be written: database or disk is full",
 )
 """How every operation that changes anything may fail in a sandbox with a journal."""
-ASKED_FOR = tuple(
-    FailureKind(status, code, text, marked=True) for status, (code, text) in ERRORS.items()
-)
-"""What operators can have happen to requests of the interface; a fault of ours is among them."""
-
 NO_TOKEN = FailureKind(401, "CONTROL_TOKEN_REQUIRED", "The control token is required")
 WRONG_TOKEN = FailureKind(401, "INVALID_CONTROL_TOKEN", "Invalid control token")
 ELSEWHERE = FailureKind(403, "FORBIDDEN", "The control plane answers this machine alone")
@@ -67,8 +67,8 @@ NOT_JSON = FailureKind(
 )
 GUARDED = (NO_TOKEN, WRONG_TOKEN, ELSEWHERE, INVALID_BODY, OUR_FAULT)
 """How every request of the control plane may fail."""
-BODY = (*GUARDED, TOO_LARGE_HERE, NOT_JSON)
-"""How every one with a body may fail."""
+BODY = (TOO_LARGE_HERE, NOT_JSON)
+"""How one with a body may fail besides."""
 BEFORE_NOW = FailureKind(
     400, "VALIDATION_FAILED", "to must not be before now, 2026-01-05T02:00:00.000Z"
 )
@@ -104,7 +104,17 @@ NO_FILE = FailureKind(404, "FILE_NOT_FOUND", "File not found")
 WRONG_SIGNATURE = FailureKind(403, "INVALID_SIGNATURE", "The link's signature is wrong")
 EXPIRED = FailureKind(410, "LINK_EXPIRED", "The link expired at 2026-01-05T03:00:00.000Z")
 REMOVED = FailureKind(410, "FILE_REMOVED", "The recording was removed")
+KEYED = (NO_KEY, WRONG_KEY, *ASKED_FOR)
+"""How every request under /api may fail."""
 
+
+def invalid_id(name: str) -> FailureKind:
+    """What an identifier in a path that is no UUID is answered with (section 4)."""
+    return FailureKind(400, "INVALID_ID", f"{name} must be a valid UUID")
+
+
+MARK = "X-Dialsim-Fault"
+"""The header of an error that was asked for: the fault's number."""
 
 _MARKS: dict[str, Any] = {
     MARK: {
@@ -114,7 +124,7 @@ _MARKS: dict[str, Any] = {
 }
 
 
-def failures(kinds: Iterable[FailureKind]) -> dict[str, Any]:
+def responses(kinds: Iterable[FailureKind]) -> dict[str, Any]:
     """The responses of an operation that may fail in these ways, by status."""
     in_order = sorted(kinds, key=lambda kind: kind.status)
     return {
@@ -146,79 +156,3 @@ def _envelope(kind: FailureKind) -> dict[str, Any]:
         "message": kind.text,
         "errors": [kind.text],
     }
-
-
-JSON = "application/json"
-PAGE: dict[str, Any] = {
-    "name": "page",
-    "in": "query",
-    "description": "The page's number, from 1; a page beyond the last is empty.",
-    "schema": {"type": "integer", "minimum": 1, "default": 1},
-    "example": 1,
-}
-"""The parameter that names a page of a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One method of one path.
-
-    `answer` is the shape of a success: of its `data` where `messages`, the texts beside it, are
-    given, else of the whole body; None for one that is no JSON but of the type `media`. Where
-    there is a `body`, one of the type `other_media` may come in its place. `links` are OpenAPI
-    links of a success by name.
-    """
-
-    method: str
-    path: str
-    name: str
-    summary: str
-    about: str
-    answer: Any = None
-    media: str = JSON
-    status: int = 200
-    messages: tuple[str, ...] = ()
-    parameters: tuple[dict[str, Any], ...] = ()
-    body: type | None = None
-    other_media: str | None = None
-    failures: tuple[FailureKind, ...] = ()
-    links: dict[str, Any] | None = None
-
-    @property
-    def of_the_interface(self) -> bool:
-        """Whether the service has it, too; the others are the sandbox's own."""
-        return self.path.startswith(("/api/", "/voice-demo/"))
-
-    @property
-    def security(self) -> list[dict[str, list[str]]]:
-        """What must come with a request, as OpenAPI says it; an empty object stands for nothing."""
-        if self.path.startswith("/api/"):
-            return [{"apiKey": []}]
-        return [{}, {"controlToken": []}] if self.path.startswith("/_dialsim/") else []
-
-
-def identifier(name: str, noun: str) -> dict[str, Any]:
-    """The parameter of a path that is the id of something."""
-    return {
-        "name": name,
-        "in": "path",
-        "required": True,
-        "description": f"The {noun}'s id.",
-        "schema": {"type": "string", "format": "uuid", "pattern": UUID_PATTERN},
-    }
-
-
-def query(name: str, about: str, schema: dict[str, Any], example: Any) -> dict[str, Any]:
-    """A parameter of the query that may be left out."""
-    return {
-        "name": name,
-        "in": "query",
-        "description": about,
-        "schema": schema,
-        "example": example,
-    }
-
-
-def link(operation: str, parameter: str, place: str) -> dict[str, Any]:
-    """An OpenAPI link: where in the answer's body a parameter of an operation is found."""
-    return {"operationId": operation, "parameters": {parameter: f"$response.body#/{place}"}}

@@ -1,17 +1,18 @@
-"""The OpenAPI document, put together from operations and shapes."""
+"""The OpenAPI 3.1 document of operations, made from their declarations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from dialsim.sandbox.description.control import CONTROL_OPERATIONS
-from dialsim.sandbox.description.operation import JSON, Operation, failures
-from dialsim.sandbox.description.service import FILE_OPERATIONS, OPERATIONS, CallResult
-from dialsim.sandbox.description.shapes import Failure
+from dialsim.interface.model import WireModel
+from dialsim.sandbox.http.answers import JSON
+from dialsim.sandbox.http.failures import responses
+from dialsim.sandbox.http.models import CallResult, Failure, named
+from dialsim.sandbox.http.operation import Operation
 from dialsim.scenario.schema import tidied
 from dialsim.version import __version__
 
@@ -43,20 +44,24 @@ _TOKEN = {
 Schemas = Mapping[tuple[Any, Any], dict[str, Any]]
 
 
-class _Untitled(GenerateJsonSchema):
-    """Leaves out titles of properties, which only repeat their names."""
+class _Schemas(GenerateJsonSchema):
+    """Leaves out titles of properties, which only repeat their names, and suffixes of models."""
 
     def field_title_should_be_set(self, _schema: Any) -> bool:
         return False
 
+    def normalize_name(self, name: str) -> str:
+        return named(super().normalize_name(name))
 
-def document() -> dict[str, Any]:
-    """The OpenAPI 3.1 description of interface and control plane, as plain values."""
-    operations = (*OPERATIONS, *CONTROL_OPERATIONS, *FILE_OPERATIONS)
-    shapes = [(one.answer, "serialization") for one in operations if one.answer is not None]
-    shapes += [(one.body, "validation") for one in operations if one.body is not None]
-    shapes += [(Failure, "serialization"), (CallResult, "serialization")]
-    schemas, components = _schemas(shapes)
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The description of these operations, and of the webhook, as plain values."""
+    models = [(one.answer, "serialization") for one in operations if one.answer is not None]
+    models += [(one.body, "validation") for one in operations if one.body is not None]
+    models += [(Failure, "serialization"), (CallResult, "serialization")]
+    queries = {one.query for one in operations if one.query is not None}
+    schemas, components = _schemas([*models, *((query, "validation") for query in queries)])
+    parameters = {query: _parameters(query, components.pop(query.__name__)) for query in queries}
     return {
         "openapi": "3.1.0",
         "jsonSchemaDialect": _DIALECT,
@@ -67,7 +72,7 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": about} for name, about in _TAGS.items()],
-        "paths": _paths(operations, schemas),
+        "paths": _paths(operations, schemas, parameters),
         "webhooks": {
             "CALL_RESULT": {"post": _webhook(schemas[CallResult, "serialization"])},
         },
@@ -78,40 +83,87 @@ def document() -> dict[str, Any]:
     }
 
 
-def _schemas(shapes: Iterable[tuple[Any, Any]]) -> tuple[Schemas, dict[str, Any]]:
-    """The schema of each shape, and the components that they refer to."""
-    adapters = [(shape, mode, TypeAdapter(shape)) for shape, mode in shapes]
+def _schemas(models: Iterable[tuple[Any, Any]]) -> tuple[Schemas, dict[str, Any]]:
+    """The schema of each model, and the components that they refer to."""
+    adapters = [(model, mode, TypeAdapter(model)) for model, mode in models]
     found, definitions = TypeAdapter.json_schemas(
-        adapters, ref_template=_PLACE, schema_generator=_Untitled
+        adapters, ref_template=_PLACE, schema_generator=_Schemas
     )
     return tidied(found), tidied(definitions["$defs"])
 
 
-def _paths(operations: Iterable[Operation], schemas: Schemas) -> dict[str, Any]:
+def _parameters(query: type[WireModel], schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parameters of a query; all of them may be left out."""
+    return [
+        {
+            "name": field.alias,
+            "in": "query",
+            "description": field.description,
+            "schema": _bare(schema["properties"][field.alias]),
+            "example": (field.examples or [None])[0],
+        }
+        for field in query.model_fields.values()
+    ]
+
+
+def _bare(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a property, null left out, which no query can carry."""
+    if "anyOf" in schema and {"type": "null"} in schema["anyOf"]:
+        schema = schema["anyOf"][0]
+    return {key: value for key, value in schema.items() if key not in _SAID}
+
+
+_SAID = ("title", "description", "examples")  # beside the schema
+
+Parameters = Mapping[type[WireModel], list[dict[str, Any]]]
+
+
+def _paths(
+    operations: Iterable[Operation], schemas: Schemas, parameters: Parameters
+) -> dict[str, Any]:
     paths: dict[str, Any] = {}
-    for operation in operations:
-        described = _described(operation, schemas)
-        paths.setdefault(operation.path, {})[operation.method] = described
+    for one in operations:
+        described = _described(one, schemas, parameters)
+        paths.setdefault(one.path, {})[one.method.lower()] = described
     return paths
 
 
-def _described(operation: Operation, schemas: Schemas) -> dict[str, Any]:
+def _described(operation: Operation, schemas: Schemas, parameters: Parameters) -> dict[str, Any]:
+    summary, about = operation.texts
+    in_path = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": parameter.about,
+            "schema": parameter.schema,
+        }
+        for name, parameter in operation.in_path.items()
+    ]
+    in_query = parameters[operation.query] if operation.query is not None else operation.described
     described: dict[str, Any] = {
         "operationId": operation.name,
-        "summary": operation.summary,
-        "description": operation.about,
+        "summary": summary,
+        "description": about,
         "tags": ["interface" if operation.of_the_interface else "sandbox"],
-        "security": operation.security,
-        "parameters": list(operation.parameters),
+        "security": _security(operation),
+        "parameters": [*in_path, *in_query],
         "responses": {str(operation.status): _success(operation, schemas)},
     }
-    described["responses"] |= failures(operation.failures)
+    described["responses"] |= responses(operation.failures)
     if operation.body is not None:
         content = _json(schemas[operation.body, "validation"])
         if operation.other_media is not None:
             content |= {operation.other_media: {"schema": {"type": "string"}}}
         described["requestBody"] = {"required": True, "content": content}
     return described
+
+
+def _security(operation: Operation) -> list[dict[str, list[str]]]:
+    """What must come with a request, as OpenAPI says it; an empty object stands for nothing."""
+    if operation.has_key:
+        return [{"apiKey": []}]
+    return [{}, {"controlToken": []}] if operation.is_control else []
 
 
 def _success(operation: Operation, schemas: Schemas) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The shapes of what the interface answers (sections 2 and 4), for its description alone."""
+"""What the interface answers and sends (sections 2, 4 and 6.4), as the description tells it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ from typing_extensions import TypedDict
 
 from dialsim.interface.agent import Voice, VoiceCategory
 from dialsim.interface.model import InstantText, UuidText
-from dialsim.interface.status import CallStatus
+from dialsim.interface.schedule import DayWindows
+from dialsim.interface.status import CallStatus, CampaignStatus
 
-closed = with_config(extra="forbid", alias_generator=to_camel)
-"""Makes a shape of named fields alone, in camelCase on the wire."""
+closed = with_config(
+    extra="forbid",
+    alias_generator=to_camel,
+    model_title_generator=lambda model: named(model.__name__),
+)
+"""Makes a model of named fields alone, in camelCase on the wire."""
+
+
+def named(name: str) -> str:
+    """What the description calls a model: `Call` for `CallJson`, which no other class is called."""
+    return name.removesuffix("Json")
+
 
 Seconds = Annotated[
     str,
@@ -44,7 +55,7 @@ class AgentParameter(TypedDict):
 
 
 @closed
-class Agent(TypedDict):
+class AgentJson(TypedDict):
     """The script of a conversation, as it is published."""
 
     id: UuidText
@@ -81,7 +92,7 @@ class CampaignStart(TypedDict):
 
 
 @closed
-class Recipient(TypedDict):
+class RecipientJson(TypedDict):
     """A person whom a campaign calls."""
 
     id: UuidText
@@ -127,11 +138,11 @@ class RecipientPage(TypedDict):
     total_recipients: Annotated[int, Field(ge=0)]
     total_pages: Annotated[int, Field(ge=0, description="Pages of 100.")]
     page: Annotated[int, Field(ge=1, description="The page that was asked for.")]
-    recipients: Annotated[list[Recipient], Field(max_length=100)]
+    recipients: Annotated[list[RecipientJson], Field(max_length=100)]
 
 
 @closed
-class Funnel(TypedDict):
+class FunnelJson(TypedDict):
     """How far the conversation came."""
 
     funnel_flow: Annotated[
@@ -150,7 +161,7 @@ class FixedAttributes(TypedDict):
         str | None, Field(description="Short summary, mostly Thai; null where removed.")
     ]
     funnel: NotRequired[
-        Annotated[Funnel, Field(description="Only where the agent defines a funnel.")]
+        Annotated[FunnelJson, Field(description="Only where the agent defines a funnel.")]
     ]
 
 
@@ -210,7 +221,7 @@ class DataExpired(TypedDict):
 
 
 @closed
-class Call(TypedDict):
+class CallJson(TypedDict):
     """One attempt to reach a recipient."""
 
     id: Annotated[UuidText, Field(description="The webhook names it payload.call.id.")]
@@ -241,7 +252,7 @@ class Call(TypedDict):
 
 
 @closed
-class Catalog(TypedDict):
+class CatalogJson(TypedDict):
     """All voices, and sentences to try them with."""
 
     voices: Annotated[list[Voice], Field(description="In the service's display order.")]
@@ -259,3 +270,80 @@ class Failure(TypedDict):
     errors: Annotated[
         list[str], Field(min_length=1, description="Every failure of the check that failed.")
     ]
+
+
+@closed
+class EndedCall(TypedDict):
+    """The attempt whose result is sent."""
+
+    id: Annotated[UuidText, Field(description="The same as in the call endpoint: upsert on it.")]
+    session_id: str
+    call_status: CallStatus
+    call_started_at: Annotated[InstantText | None, Field(description="null if never answered.")]
+    call_ended_at: Annotated[
+        InstantText | None, Field(description="Set for unanswered calls, too.")
+    ]
+    call_duration: Annotated[Seconds | None, Field(description="null if never connected.")]
+    error_message: Annotated[str | None, Field(description="Why the call failed, where known.")]
+
+
+@closed
+class RecipientThen(TypedDict):
+    """The recipient as it stands when the result is sent."""
+
+    tel: str
+    customer_name: str | None
+    call_attempt: Annotated[
+        int, Field(ge=0, description="Attempts that have ended by now; not this call's number.")
+    ]
+    latest_call_status: CallStatus | None
+    agent_params: dict[str, JsonValue]
+
+
+@closed
+class CampaignSettings(TypedDict):
+    """The campaign's settings when the result is sent."""
+
+    id: UuidText
+    name: str
+    status: CampaignStatus
+    max_attempts: Annotated[int, Field(ge=1)]
+    max_concurrent_calls: Annotated[int, Field(ge=0, description="The organization's.")]
+    retry_interval: Annotated[int, Field(ge=0, description="Milliseconds.")]
+    schedule_start_at: InstantText
+    schedule_end_at: InstantText | None
+    schedule_date_time_window: list[DayWindows]
+    sip_account_id: UuidText | None
+
+
+@closed
+class Payload(TypedDict):
+    """What there is to know of a call."""
+
+    is_re_analysis: Annotated[
+        bool, Field(description="true for another result of a call that was sent before.")
+    ]
+    agent_name: str
+    campaign_name: str
+    call: EndedCall
+    recipient: RecipientThen
+    agent: AgentJson
+    campaign: CampaignSettings
+    call_result: Annotated[
+        ResultV2 | ResultV1 | None, Field(description="The call endpoint names it result.")
+    ]
+    record_url: Annotated[
+        str | None, Field(description="Link to the recording, good for an hour at the most.")
+    ]
+    transcript_file_url: Annotated[
+        str | None, Field(description="Link to the transcript, good for an hour at the most.")
+    ]
+    data_expired: DataExpired
+
+
+@closed
+class CallResult(TypedDict):
+    """The body of the webhook."""
+
+    type: Literal["CALL_RESULT"]
+    payload: Payload

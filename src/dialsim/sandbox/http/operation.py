@@ -1,0 +1,343 @@
+"""Operations: one method of one path, declared once.
+
+A method of an `Operations` class that is marked by `@operation` is an operation. Its route, the
+check of its requests and its part of the OpenAPI description follow from the declaration: name and
+texts from the method's name and docstring, what a request carries from the parameters, what is
+answered from the return type. Parameters are read in their order, so that the first one that is
+wrong is told:
+
+- `caller`: the position of the organization whose API key came along;
+- `query`: a model of the query's parameters;
+- `body`: a model of the JSON body, and `sent`: that body as it came;
+- `request`: the request itself, for what no model describes;
+- any other: a part of the path, its type annotated with a `PathParameter`.
+
+FastAPI was weighed. It would declare the same, but the texts of what is wrong, their order, and the
+refusal of bodies and parameters that nobody asks for are the interface's and ours: each of its own
+would have to be replaced, and it would be one more dependency.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar, get_type_hints
+
+from pydantic import BeforeValidator, Field
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import WithJsonSchema
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dialsim.interface.errors import Refused
+from dialsim.interface.model import UUID_PATTERN, WireModel, is_uuid, read_model, wrong
+from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http.answers import (
+    JSON,
+    bare,
+    query_of,
+    read_bytes,
+    read_json,
+    refuse_body,
+    refuse_query,
+    success,
+)
+from dialsim.sandbox.http.failures import FailureKind
+from dialsim.sandbox.tables import PageNumber, read_page
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.core import SandboxCore
+
+MOST_CONTROL_BYTES = 268_435_456
+"""The most that a request under /_dialsim may carry."""
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class PathParameter:
+    """A part of a path: its description, and how its text is read.
+
+    `read` is given the sandbox, the parameter's name and its text; it raises one of `failures`.
+    `convertor` is Starlette's, such as `:path`.
+    """
+
+    about: str
+    schema: dict[str, Any]
+    read: Callable[[SandboxCore, str, str], Any]
+    failures: tuple[FailureKind, ...] = ()
+    convertor: str = ""
+
+
+class Success(NamedTuple):
+    """What an operation of the interface answers where it has more than one message."""
+
+    message: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path.
+
+    `answer` is the model of a success, by default what the handler returns: of its `data` where
+    `messages`, the texts beside it, are given, else of the whole body; None for one that is no
+    JSON but of the type `media`. In place of the body one of the type `other_media` may come.
+    `links` are OpenAPI links of a success by name, `described` parameters that the handler reads.
+    """
+
+    method: str
+    path: str
+    handler: Callable[..., Any]
+    answer: Any = None
+    media: str = JSON
+    status: int = 200
+    messages: tuple[str, ...] = ()
+    described: tuple[dict[str, Any], ...] = ()
+    body: type[WireModel] | None = None
+    other_media: str | None = None
+    own_failures: tuple[FailureKind, ...] = ()
+    links: dict[str, Any] | None = None
+    query: type[WireModel] | None = None
+    in_path: dict[str, PathParameter] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The `operationId`."""
+        return to_camel(self.handler.__name__)
+
+    @cached_property
+    def texts(self) -> tuple[str, str]:
+        """Summary and description."""
+        summary, _, about = inspect.cleandoc(self.handler.__doc__ or "").partition("\n")
+        return summary.removesuffix("."), " ".join(about.split())
+
+    @property
+    def of_the_interface(self) -> bool:
+        """Whether the service has it, too; the others are the sandbox's own."""
+        return self.path.startswith(("/api/", "/voice-demo/"))
+
+    @property
+    def has_key(self) -> bool:
+        """Whether an API key must come with a request."""
+        return self.path.startswith("/api/")
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is one of the control plane, where nothing is taken that isn't asked for."""
+        return self.path.startswith("/_dialsim/")
+
+    @property
+    def failures(self) -> list[FailureKind]:
+        """How it may fail: by what it takes and changes, and in its own ways."""
+        kinds: list[FailureKind] = []
+        if self.has_key:
+            kinds += fail.KEYED
+        elif self.is_control:
+            kinds += fail.GUARDED
+            kinds += fail.BODY if self.body else ()
+        else:
+            kinds.append(fail.OUR_FAULT)
+        for parameter in self.in_path.values():
+            kinds += parameter.failures
+        if self.query is not None and "page" in self.query.model_fields:
+            kinds.append(fail.INVALID_PAGE)
+        if self.has_key and self.method == "POST":
+            kinds += [fail.INVALID_BODY] if self.body else []
+            kinds.append(fail.TOO_LARGE)
+        if self.method != "GET":
+            kinds.append(fail.NOT_KEPT)
+        return [*kinds, *self.own_failures]
+
+    async def serve(self, owner: Operations, request: Request) -> Response:
+        """Answer a request; raises Refused."""
+        handler = getattr(owner, self.handler.__name__)
+        result = handler(**await self._read(owner.core, request))
+        if inspect.isawaitable(result):
+            result = await result
+        if isinstance(result, Response):
+            return result
+        if self.messages:
+            result = success(
+                *(result if isinstance(result, Success) else (self.messages[0], result))
+            )
+        if isinstance(result, bytes):
+            return Response(result, media_type=self.media)
+        return bare(result, self.status)
+
+    async def _read(self, core: SandboxCore, request: Request) -> dict[str, Any]:
+        """What the handler is given."""
+        names = [*inspect.signature(self.handler).parameters][1:]
+        if self.is_control and "request" not in names:
+            if self.query is None:
+                refuse_query(request)
+            if self.body is None:
+                await refuse_body(request)
+        given: dict[str, Any] = {}
+        body: object = None
+        for name in names:
+            if name == "caller":
+                given[name] = request.scope["organization"]
+            elif name == "request":
+                given[name] = request
+            elif name == "query":
+                given[name] = self._read_query(request)
+            elif name == "body":
+                body = await self._read_body(request)
+                given[name] = read_model(self.body, body) if self.body else body
+            elif name == "sent":
+                given[name] = body
+            else:
+                wire = to_camel(name)
+                text = request.path_params[wire]
+                given[name] = self.in_path[wire].read(core, wire, text)
+        if self.has_key and self.method == "POST" and self.body is None:
+            await read_bytes(request)  # nobody asks for a body; one that is sent is not too large
+        return given
+
+    def _read_query(self, request: Request) -> WireModel:
+        assert self.query is not None
+        query = query_of(request)
+        if not self.is_control:  # the interface has nothing against further parameters
+            known = {one.alias for one in self.query.model_fields.values()}
+            query = {name: text for name, text in query.items() if name in known}
+        return read_model(self.query, query)
+
+    async def _read_body(self, request: Request) -> object:
+        if self.is_control:
+            return await read_json(request, MOST_CONTROL_BYTES)
+        # the interface has no 415 (section 7)
+        return await read_json(request, unsupported=(400, "VALIDATION_FAILED"))
+
+
+def operation(
+    method: str,
+    path: str,
+    *failures: FailureKind,
+    body: type[WireModel] | None = None,
+    **more: Any,
+) -> Callable[[Handler], Handler]:
+    """Declare a method as an operation; see `Operation` for `more`."""
+
+    def declare(handler: Handler) -> Handler:
+        hints = get_type_hints(handler, include_extras=True)
+        answer = hints.get("return")
+        more.setdefault("answer", None if answer in (Response, bytes) else answer)
+        handler.__dict__["operation"] = Operation(
+            method,
+            path,
+            handler,
+            body=body or hints.get("body"),
+            query=hints.get("query"),
+            in_path={
+                to_camel(name): part
+                for name, hint in hints.items()
+                for part in getattr(hint, "__metadata__", ())
+                if isinstance(part, PathParameter)
+            },
+            own_failures=failures,
+            **more,
+        )
+        return handler
+
+    return declare
+
+
+class Operations:
+    """Operations on one sandbox; their methods may be called without HTTP, too."""
+
+    declared: ClassVar[tuple[Operation, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        members = (vars(member) for member in vars(cls).values() if inspect.isfunction(member))
+        cls.declared = tuple(one["operation"] for one in members if "operation" in one)
+
+    def __init__(self, core: SandboxCore) -> None:
+        self.core = core
+
+    def routes(self) -> list[BaseRoute]:
+        """One route per path, so that 405 names all its methods; GET answers HEAD too."""
+        paths: dict[str, dict[str, Operation]] = {}
+        for one in self.declared:
+            paths.setdefault(one.path, {})[one.method] = one
+        return [self._route(path, methods) for path, methods in paths.items()]
+
+    def _route(self, path: str, methods: dict[str, Operation]) -> Route:
+        async def serve(request: Request) -> Response:
+            method = "GET" if request.method == "HEAD" else request.method
+            return await methods[method].serve(self, request)
+
+        for one in methods.values():
+            for name, parameter in one.in_path.items():
+                path = path.replace(f"{{{name}}}", f"{{{name}{parameter.convertor}}}")
+        return Route(path, serve, methods=[*methods])
+
+
+def link(name: str, parameter: str, place: str) -> dict[str, Any]:
+    """An OpenAPI link: where in the answer's body a parameter of an operation is found."""
+    return {"operationId": name, "parameters": {parameter: f"$response.body#/{place}"}}
+
+
+# -- what many operations take --------------------------------------------------------------------
+
+
+def require_uuid(name: str, text: str) -> str:
+    """Refuse an identifier that has not the form of a UUID (section 4)."""
+    if not is_uuid(text):
+        raise fail.invalid_id(name).refused()
+    return text
+
+
+def identifier(noun: str, name: str = "id", *failures: FailureKind) -> PathParameter:
+    """The part of a path that is the id of something; whether it is there is not looked at."""
+    return PathParameter(
+        f"The {noun}'s id.",
+        {"type": "string", "format": "uuid", "pattern": UUID_PATTERN},
+        lambda _core, name, text: require_uuid(name, text),
+        (fail.invalid_id(name), *failures),
+    )
+
+
+CampaignId = Annotated[str, identifier("campaign", "id", fail.NO_CAMPAIGN)]
+
+MOST_DIGITS = 9
+
+
+def number(about: str, *failures: FailureKind) -> PathParameter:
+    """The part of a path that is a number from 1; anything else is read as 0, which nothing has."""
+
+    return PathParameter(
+        about,
+        {"type": "integer", "minimum": 1},
+        lambda _core, _name, text: read_number(text),
+        failures,
+    )
+
+
+def read_number(text: str) -> int:
+    """The number that a part of a path gives; 0, which nothing has, where it is none."""
+    known = text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+    return int(text) if known else 0
+
+
+def _page(value: object) -> PageNumber:
+    try:
+        return read_page(str(value))
+    except Refused:
+        raise wrong("must be an integer of 1 or more") from None
+
+
+class PageQuery(WireModel):
+    """Which page of a list is wanted; pages have 100 rows."""
+
+    page: Annotated[
+        PageNumber, BeforeValidator(_page), WithJsonSchema({"type": "integer", "minimum": 1})
+    ] = Field(
+        default=1,
+        validate_default=True,
+        description="The page's number, from 1; a page beyond the last is empty.",
+        examples=[1],
+    )

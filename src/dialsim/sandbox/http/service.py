@@ -1,0 +1,263 @@
+"""The operations of the interface (sections 4.1 to 4.7), and of the links of webhooks to files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import orjson
+from starlette.requests import Request
+
+from dialsim.interface.agent import SAMPLE_CATEGORIES
+from dialsim.interface.schedule import ScheduleRequest
+from dialsim.interface.status import CampaignStatus
+from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
+from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.files import CallFiles, Transcript
+from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http import models
+from dialsim.sandbox.http.operation import (
+    CampaignId,
+    Operations,
+    PageQuery,
+    Success,
+    identifier,
+    link,
+    operation,
+)
+from dialsim.sandbox.tables import count_pages
+
+_PAUSED = "Campaign status updated to PAUSED successfully"
+_PAUSED_BEFORE = "Campaign is already PAUSED"
+
+
+class Service(Operations):
+    """The interface (sections 4.1 to 4.7): what is answered to one organization, the `caller`.
+
+    Another organization's resources are missing.
+    """
+
+    @operation(
+        "GET",
+        "/api/agent/list",
+        answer=list[models.AgentJson],
+        messages=("Get Agent list successfully",),
+    )
+    def list_agents(self, caller: int) -> bytes:
+        """List the agents.
+
+        All agents of the organization, the newest first.
+        """
+        return orjson.dumps(self.core.accounts[caller].agents)
+
+    @operation(
+        "POST",
+        "/api/campaign/{id}/pause",
+        fail.NOT_PAUSABLE,
+        answer=models.CampaignStanding,
+        messages=(_PAUSED, _PAUSED_BEFORE),
+    )
+    def pause_campaign(self, caller: int, id: CampaignId) -> Success:
+        """Pause a campaign.
+
+        Nobody is dialled any more until the campaign is resumed; calls that ring or are in
+        conversation go on. Only SCHEDULED and RUNNING campaigns can be paused; pausing a PAUSED
+        one changes nothing. No body is asked for.
+        """
+        view = self._campaign(caller, id)
+        data = _state(view, CampaignStatus.PAUSED)
+        if view.campaign.status is CampaignStatus.PAUSED:
+            return Success(_PAUSED_BEFORE, data)
+        self.core.carry_out(PauseCampaign(**view.place))
+        return Success(_PAUSED, data)
+
+    @operation(
+        "GET",
+        "/api/campaign/{id}/recipients",
+        answer=models.RecipientPage,
+        messages=("Get Campaign recipients successfully",),
+        links={"newestRecipient": link("getRecipient", "recipientId", "data/recipients/0/id")},
+    )
+    def list_recipients(self, caller: int, id: CampaignId, query: PageQuery) -> bytes:
+        """List a campaign's recipients.
+
+        Pages of 100, the newest recipient first.
+        """
+        view = self._campaign(caller, id)
+        view.catch_up()
+        total, rows = view.total_recipients, query.page.rows
+        return orjson.dumps(
+            {
+                "totalRecipients": total,
+                "totalPages": count_pages(total),
+                "page": orjson.Fragment(query.page.digits),  # may be beyond orjson's integers
+                "recipients": view.recipients(
+                    view.newest_first(rows.start, rows.stop), self.core.simulation.at
+                ),
+            }
+        )
+
+    @operation(
+        "GET",
+        "/api/recipient/{recipientId}",
+        answer=models.RecipientJson,
+        messages=("Get Recipient details successfully",),
+        links={"recipientsOfItsCampaign": link("listRecipients", "id", "data/campaignId")},
+    )
+    def get_recipient(
+        self,
+        caller: int,
+        recipient_id: Annotated[str, identifier("recipient", "recipientId", fail.NO_RECIPIENT)],
+    ) -> bytes:
+        """Get a recipient.
+
+        One recipient, as in the list of its campaign.
+        """
+        found = self.core.accounts[caller].recipient(recipient_id)
+        if found is None:
+            raise fail.NO_RECIPIENT.refused()
+        view, recipient = found
+        view.catch_up()
+        return orjson.dumps(view.recipient(recipient, self.core.simulation.at))
+
+    @operation(
+        "GET",
+        "/api/call/{callId}",
+        answer=models.CallJson,
+        messages=("Get Call details successfully",),
+        links={"itsRecipient": link("getRecipient", "recipientId", "data/recipient/id")},
+    )
+    def get_call(
+        self, caller: int, call_id: Annotated[str, identifier("call", "callId", fail.NO_CALL)]
+    ) -> bytes:
+        """Get a call.
+
+        One call with its result. The webhook gives its id as payload.call.id.
+        """
+        found = self.core.accounts[caller].call(call_id)
+        if found is None:
+            raise fail.NO_CALL.refused()
+        view, call = found
+        view.catch_up()
+        return orjson.dumps(view.call(call, self.core.simulation.at))
+
+    @operation(
+        "POST",
+        "/api/campaign/{id}/schedule",
+        fail.NOT_ALLOWED,
+        fail.STARTED,
+        answer=models.CampaignStart,
+        messages=("Campaign schedule updated successfully",),
+        links={"itsRecipients": link("listRecipients", "id", "data/id")},
+    )
+    def schedule_campaign(
+        self, caller: int, body: ScheduleRequest, sent: dict[str, Any], id: CampaignId
+    ) -> bytes:
+        """Start a campaign.
+
+        Gives a DRAFT campaign its schedule and prepares a call for each recipient; it can be
+        done once. Besides its shape a body is checked against what no schema can tell: whether
+        the campaign is DRAFT, days exist and spans end after they begin, voices, caller ids and
+        SIP accounts are known, the organization may call, and duplicates can be removed.
+        """
+        # C9: the body's shape comes before the campaign's id
+        view = self._campaign(caller, id)
+        self.core.carry_out(ScheduleCampaign(**view.place, body=sent))
+        removed: dict[str, object] = {}
+        if body.remove_duplicates:
+            everybody = view.campaign.block.people.count
+            removed["removedRecipients"] = everybody - view.total_recipients
+        return _state(view, CampaignStatus.SCHEDULED, **removed)
+
+    @operation("GET", "/voice-demo/catalog", answer=models.CatalogJson)
+    def list_voices(self) -> bytes:
+        """List the voices.
+
+        Needs no key and has no envelope. To be asked by servers: pages of other sites are kept
+        out by the browser.
+        """
+        return orjson.dumps(
+            {
+                "voices": [voice.model_dump(by_alias=True) for voice in self.core.scenario.voices],
+                "categories": [part.model_dump(by_alias=True) for part in SAMPLE_CATEGORIES],
+            }
+        )
+
+    def _campaign(self, caller: int, identifier: str) -> CampaignView:
+        view = self.core.accounts[caller].campaign(identifier)
+        if view is None:
+            raise fail.NO_CAMPAIGN.refused()
+        return view
+
+
+def _state(view: CampaignView, status: CampaignStatus, **more: object) -> bytes:
+    return orjson.dumps({"id": view.identifier, "status": status, **more})
+
+
+_LINK: tuple[dict[str, Any], ...] = (
+    {
+        "name": "expires",
+        "in": "query",
+        "required": True,
+        "description": "The second since 1970, of virtual time, up to which the link is good.",
+        "schema": {"type": "string", "pattern": "^[0-9]{10}$"},
+        "example": "1767582000",
+    },
+    {
+        "name": "signature",
+        "in": "query",
+        "required": True,
+        "description": "What shows that the sandbox has made the link.",
+        "schema": {"type": "string"},
+    },
+)
+_LINK_FAILURES = (fail.NO_FILE, fail.WRONG_SIGNATURE, fail.EXPIRED)
+# whatever is no call's id leads to no file
+_FileId = Annotated[
+    str, replace(identifier("call"), read=lambda _core, _name, text: text, failures=())
+]
+
+
+class FileService(Operations):
+    """Recordings and transcripts, which whoever has the link may read."""
+
+    def __init__(self, core: SandboxCore) -> None:
+        super().__init__(core)
+        self._files = CallFiles(core)
+
+    @operation(
+        "GET",
+        "/files/recordings/{id}.wav",
+        *_LINK_FAILURES,
+        fail.REMOVED,
+        media="audio/wav",
+        described=_LINK,
+    )
+    def get_recording(self, id: _FileId, request: Request) -> bytes:
+        """Get a recording.
+
+        Where recordUrl of a result leads: WAV, mono, 16 bits, 8 kHz. The form is the sandbox's.
+        """
+        return self._files.recording(id, *_signed(request))
+
+    @operation(
+        "GET",
+        "/files/transcripts/{id}.json",
+        *_LINK_FAILURES,
+        fail.REMOVED._replace(text="The transcript was removed"),
+        answer=Transcript,
+        described=_LINK,
+    )
+    def get_transcript(self, id: _FileId, request: Request) -> bytes:
+        """Get a transcript.
+
+        Where transcriptFileUrl of a result leads. The form is the sandbox's.
+        """
+        return self._files.transcript(id, *_signed(request))
+
+
+def _signed(request: Request) -> tuple[str, str]:
+    """Expiry and signature as they stand in a link."""
+    query = request.query_params
+    return query.get("expires", ""), query.get("signature", "")
