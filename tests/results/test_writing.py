@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.results import folder
 from dialsim.results.folder import TABLES, ExistingOutput, OutputError, check_place, replacing
 from dialsim.results.result import Result
 from results.test_summary import COSTS, JANUARY
@@ -120,10 +119,24 @@ def test_a_failure_in_the_midst_leaves_the_old_result_and_no_half_one(
     assert held(tmp_path) == {"run"}
 
 
-def test_without_an_atomic_exchange_the_old_folder_is_moved_aside(
+def test_an_interrupt_between_the_two_renames_puts_the_old_folder_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "_exchange", lambda one, other: False)
+    place, rename = hand_result().write(tmp_path / "run"), Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), replacing(place, force=True):
+        pass
+    assert held(place) == FILES
+    assert held(tmp_path) == {"run"}
+
+
+def test_what_a_run_replaces_is_gone_with_all_its_files(tmp_path: Path) -> None:
     place = hand_result().write(tmp_path / "run")
     (place / "old").write_text("")
     hand_result().write(place, force=True)
@@ -138,7 +151,7 @@ def test_what_a_killed_run_left_is_removed_but_not_what_another_run_is_writing(
     (tmp_path / ".run.dialsim-0123456789ab" / "calls.parquet").write_text("half")
     with replacing(tmp_path / "run") as draft:
         hand_result().write(tmp_path / "run")
-        assert held(tmp_path) == {"run", draft.name}
+        assert held(tmp_path) == {"run", draft.parent.name}
         (tmp_path / "run" / "manifest.json").unlink()
         for path in (tmp_path / "run").iterdir():
             path.unlink()

@@ -267,7 +267,7 @@ def test_a_journal_of_format_1_is_read_as_it_is_and_gone_on_with_as_format_2(
     assert (journal.subject, [*journal.entries()]) == (SUBJECT, ENTRIES)
     more = Entry(2**53, Kind.COMMAND, b"{}")
     journal.keep(more)
-    assert [mode_of(file) for file in tmp_path.iterdir()] == [0o600] * 3
+    assert [mode_of(file) for file in tmp_path.iterdir()] == [0o600] * 4
     journal.close()
     assert entries_of(path) == [*ENTRIES, more]
     with closing(sqlite3.connect(path)) as database:
@@ -287,7 +287,8 @@ def test_nobody_else_may_read_a_journal_or_what_is_beside_it(tmp_path: Path) -> 
     journal = Journal.create(tmp_path / "a.journal", SUBJECT)
     journal.keep(ENTRIES[0])
     names = {file.name: mode_of(file) for file in tmp_path.iterdir()}
-    assert names == dict.fromkeys(("a.journal", "a.journal-wal", "a.journal-shm"), 0o600)
+    files = ("a.journal", "a.journal-wal", "a.journal-shm", "a.journal.lock")
+    assert names == dict.fromkeys(files, 0o600)
     journal.close()
     copy_journal(tmp_path / "a.journal", tmp_path / "b.journal")
     assert mode_of(tmp_path / "b.journal") == 0o600

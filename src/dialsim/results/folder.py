@@ -1,32 +1,26 @@
-"""The manifest: which dialsim, which scenario, which seed made an output folder.
+"""The output folder of a run: tables as parquet, webhooks as lines, the rest as JSON.
 
-The source of a result: the scenario's text, kept in the folder so that it can be run again.
+It holds the scenario's text, so that it can be run again, and a manifest: which dialsim, which
+scenario and which seed made it.
 
-The output folder: written beside its place, and moved there in one step when complete.
-
-At every instant, a kill included, the place holds what it held before or the complete new folder.
-What a killed run leaves is a hidden sibling, `.DIR.dialsim-…`, which the next run that writes to
-the same place removes.
-
-Writing a result to disk: tables as parquet, webhooks as lines, the rest as JSON.
+A folder is written beside its place, in a hidden sibling `.DIR.dialsim-…`, and moved there when it
+is complete. What a killed run leaves is the sibling, which the next run that writes to the same
+place removes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import errno
-import fcntl
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from secrets import token_hex
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
 
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.loading import loads
@@ -43,6 +37,7 @@ if TYPE_CHECKING:
 LIBRARIES = ("numba", "numpy", "pandas", "pyarrow", "pydantic", "scipy", "simpy")
 
 MANIFEST = "manifest.json"
+_LOCK = "lock"
 
 
 def source_entries(scenario: Scenario) -> dict[str, object]:
@@ -174,22 +169,18 @@ def replacing(folder: Path, force: bool = False) -> Iterator[Path]:
     """
     folder = Path(os.path.abspath(folder))
     check_place(folder, force)
-    draft = folder.parent / f"{_prefix(folder)}{token_hex(6)}"
-    lock = None
     try:
-        draft.mkdir(parents=True)
-        lock = _lock(draft)
-        yield draft
-        _sync(draft)
-        check_place(folder, force)
-        _move(draft, folder)
-        _sync_entry(folder.parent)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _workplace(folder) as work:
+            draft = work / "new"
+            draft.mkdir()
+            yield draft
+            _sync(draft)
+            check_place(folder, force)
+            _move(draft, folder, aside=work / "old")
+            _sync_entry(folder.parent)
     except OSError as error:
         raise OutputError(f"{folder} cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
     _remove_leftovers(folder)
 
 
@@ -197,68 +188,56 @@ def _prefix(folder: Path) -> str:
     return f".{folder.name}.dialsim-"
 
 
-def _move(draft: Path, folder: Path) -> None:
-    """Put the draft in its place; what stood there is then at `draft`, or gone."""
+@contextmanager
+def _workplace(folder: Path) -> Iterator[Path]:
+    """A hidden folder beside `folder`, locked as one that somebody is writing to."""
+    work = Path(mkdtemp(prefix=_prefix(folder), dir=folder.parent))
+    try:
+        with FileLock(work / _LOCK):
+            yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what killed runs left: the hidden folders that nobody holds."""
+    for work in folder.parent.glob(f"{_prefix(folder)}*"):
+        with suppress(OSError, Timeout):  # Timeout: somebody is writing; OSError: it is gone
+            FileLock(work / _LOCK).acquire(blocking=False).lock.release()
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _move(draft: Path, folder: Path, aside: Path) -> None:
+    """Put the draft in its place; what stood there is then at `aside`.
+
+    No system-independent call swaps two folders. Between the two renames the place is empty, and
+    what a kill leaves there is the old folder and the new one, both whole, in the hidden folder.
+    """
     if not os.path.lexists(folder):
-        os.rename(draft, folder)
-    elif not _core(draft, folder):
-        # without an atomic core, a kill between the two lines leaves no folder at the place
-        aside = draft.with_name(f"{draft.name}-old")
-        os.rename(folder, aside)
-        os.rename(draft, folder)
-        shutil.rmtree(aside)
-
-
-def _core(one: Path, other: Path) -> bool:
-    """Swap two folders in one step (Linux renameat2); False where that cannot be done."""
-    if sys.platform != "linux":
-        return False
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is None:
-        return False
-    here, core = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    if renameat2(here, os.fsencode(one), here, os.fsencode(other), core) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
-        return False
-    raise OSError(code, os.strerror(code), str(other))
+        draft.rename(folder)
+        return
+    folder.rename(aside)
+    try:
+        draft.rename(folder)
+    except BaseException:
+        aside.rename(folder)
+        raise
 
 
 def _sync(folder: Path) -> None:
     """Have the folder and all its files on the disk before it is moved."""
-    for path in sorted(folder.rglob("*")):
+    for path in [*sorted(folder.rglob("*")), folder]:
         _sync_entry(path)
-    _sync_entry(folder)
 
 
 def _sync_entry(path: Path) -> None:
-    entry = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():
+        return  # Windows opens no folders
+    entry = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(entry)
     finally:
         os.close(entry)
-
-
-def _lock(draft: Path) -> int | None:
-    """Hold a draft as one that somebody is writing; None if somebody else does."""
-    entry = os.open(draft, os.O_RDONLY)
-    try:
-        fcntl.flock(entry, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(entry)
-        return None
-    return entry
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the drafts of runs that were killed: those that nobody holds."""
-    for draft in folder.parent.glob(f"{_prefix(folder)}*"):
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            lock = _lock(draft)
-            if lock is not None:
-                shutil.rmtree(draft, ignore_errors=True)
-                os.close(lock)
 
 
 TABLES = ("calls", "transitions", "recipients", "campaigns")

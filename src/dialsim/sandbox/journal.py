@@ -14,7 +14,6 @@ checkpoint of SQLite's own may write the main file, which would bring the wrong 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from zlib import crc32
+
+from filelock import FileLock, Timeout
 
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.version import __version__
@@ -127,7 +128,7 @@ class Journal:
     there yet; None where nothing is owed. `has_log`: when it was opened it had not been closed.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection, lock: int | None) -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection, lock: FileLock | None) -> None:
         """For `create`, `reopen` and `read`."""
         self.path = path
         self.error: str | None = None
@@ -145,9 +146,10 @@ class Journal:
     def create(cls, path: Path, subject: Subject) -> Journal:
         """A new journal at a place where there is no file, or an empty one."""
         is_new = not path.exists()
-        lock = _lock(path, os.O_CREAT)
+        lock = _lock(path)
         try:
-            os.fchmod(lock, 0o600)  # API keys and people; SQLite's own files take it over
+            path.touch(0o600)
+            path.chmod(0o600)  # API keys and people; SQLite's own files take it over
             _write_subject(path, subject)
             journal = cls(path, _connect_to_read(path, has_log=False), lock)
             journal._tail = _Tail(0, _sum_of(subject))
@@ -157,7 +159,7 @@ class Journal:
                 journal._database.close()
                 raise
         except BaseException:
-            os.close(lock)
+            _unlock(lock)
             if is_new:
                 _remove(path)
             raise
@@ -175,7 +177,7 @@ class Journal:
         try:
             return cls._open(path, lock)
         except BaseException:
-            os.close(lock)
+            _unlock(lock)
             raise
 
     @classmethod
@@ -188,7 +190,7 @@ class Journal:
         return cls._open(path, None)
 
     @classmethod
-    def _open(cls, path: Path, lock: int | None) -> Journal:
+    def _open(cls, path: Path, lock: FileLock | None) -> Journal:
         has_log = _has_log(path)
         database = _connect_to_read(path, has_log)
         try:
@@ -381,8 +383,7 @@ class Journal:
             if reader is not None:
                 reader.close()
             if self._lock is not None:
-                # not before: closing it takes away the locks that SQLite has on the same file
-                os.close(self._lock)
+                _unlock(self._lock)  # last: until then the journal is still being written
                 self._lock = None
 
     def _put(self, entry: Entry) -> None:
@@ -495,18 +496,29 @@ def _check_header(path: Path) -> None:
         raise JournalError(f"{path} is a database, but not a journal of dialsim")
 
 
-def _lock(path: Path, more: int = 0) -> int:
-    """Have a file for one sandbox alone; others may read it. `more` are flags for opening it."""
+def _lock(path: Path) -> FileLock:
+    """Have a file for one sandbox alone; others may read it.
+
+    The lock is a file of its own: SQLite has locks on the journal itself, which on some systems get
+    in the way of another.
+    """
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        missing = "No such file or directory" if not path.parent.exists() else "Permission denied"
+        raise JournalError(f"{path} can't be written: {missing}")
+    lock = FileLock(path.with_name(f"{path.name}.lock"), mode=0o600)
     try:
-        lock = os.open(path, os.O_RDWR | more, 0o600)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise JournalError(f"{path} is in use: another sandbox goes on with it") from None
     except OSError as error:
         raise JournalError(f"{path} can't be written: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise JournalError(f"{path} is in use: another sandbox goes on with it") from None
     return lock
+
+
+def _unlock(lock: FileLock) -> None:
+    if os.name != "nt":  # where nobody can remove an open file, filelock removes it
+        Path(lock.lock_file).unlink(missing_ok=True)  # first: who locks it now sees that it is gone
+    lock.release()
 
 
 def _beside(path: Path) -> list[Path]:
