@@ -19,14 +19,8 @@ from dialsim.sandbox.tables import CallTable, TransitionTable
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import AnalysisOutcome
 from dialsim.webhooks.bodies import Body, duration_json, instants_json
-from dialsim.webhooks.visible_state import (
-    ALL_EXPIRED,
-    DATA_EXPIRED,
-    OUTPUT,
-    PERSONAL_DATA,
-    expired,
-    visible_people,
-)
+from dialsim.webhooks.retention import ALL_EXPIRED, DATA_EXPIRED, OUTPUT, PERSONAL_DATA, expired
+from dialsim.webhooks.visible_state import visible_people
 
 
 class Place(TypedDict):

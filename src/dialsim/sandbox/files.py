@@ -25,7 +25,7 @@ from dialsim.sandbox.calls import NONE, CallEntry
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.webhooks.analysis import AnalysisOutcome
-from dialsim.webhooks.visible_state import AUDIO, PERSONAL_DATA
+from dialsim.webhooks.retention import AUDIO, PERSONAL_DATA
 
 LONGEST_MS = 5_000
 """No recording is longer, however long the conversation was."""

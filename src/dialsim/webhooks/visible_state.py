@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ENDS, NEVER, NO_CALL, TO_STATUS, Calls
+from dialsim.engine.calls import ENDS, NO_CALL, TO_STATUS, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.masks import MASKED_NAME, mask_agent_params, mask_tel
-from dialsim.interface.payload import data_expired
 from dialsim.interface.status import CampaignStatus
-from dialsim.scenario.organization import Retention
 from dialsim.scenario.people import People
 from dialsim.webhooks.messages import FOREVER, Messages, change_sequence, row_sequence, sequence
+from dialsim.webhooks.retention import ALL_EXPIRED, expired
 
 
 class VisiblePerson(NamedTuple):
@@ -73,21 +72,6 @@ class VisibleState:
             self.expired[rows],
             self.settings,
         )
-
-
-_NO_POLICY = Retention()
-
-AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
-ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted campaign
-DATA_EXPIRED = tuple(
-    data_expired(
-        audio=bool(flags & AUDIO),
-        personal_data=bool(flags & PERSONAL_DATA),
-        output=bool(flags & OUTPUT),
-    )
-    for flags in range(ALL_EXPIRED + 1)
-)
-"""The three flags on the wire, by their bits."""
 
 
 def visible_state(trace: Trace, ledger: Calls, messages: Messages) -> VisibleState:
@@ -175,35 +159,3 @@ def _expired(
     flags = expired(owner.settings.retention, ledger.ended_at[messages.call], messages.sent_at)
     flags[sent >= deleted(trace, ledger)] = ALL_EXPIRED
     return flags
-
-
-def expired(
-    retention: Retention | None, ended_at: NDArray[np.int64], at: NDArray[np.int64] | int
-) -> NDArray[np.int8]:
-    """The three flags as bits, each set its span after the end of the call (D2); instants in ms.
-
-    A call without an end (`NEVER`) keeps everything, and so does an organization without a policy.
-    """
-    flags = np.zeros(len(ended_at), dtype=np.int8)
-    age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
-    for flag, span in _spans(retention).items():
-        flags[age >= span] |= flag
-    return flags
-
-
-def expire_next(
-    retention: Retention | None, ended_at: NDArray[np.int64], at: int
-) -> NDArray[np.int64]:
-    """When (ms) the next flag of each call turns true after an instant; else `FOREVER` (D2)."""
-    later = np.full(len(ended_at), FOREVER, dtype=np.int64)
-    for span in _spans(retention).values():
-        turns = np.where(ended_at == NEVER, FOREVER, np.maximum(ended_at, 0) + span)
-        np.minimum(later, turns, out=later, where=turns > at)
-    return later
-
-
-def _spans(retention: Retention | None) -> dict[int, int]:
-    """How long (ms) what each flag stands for is kept after the end of a call."""
-    policy = retention or _NO_POLICY
-    spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
-    return {flag: span for flag, span in spans.items() if span is not None}
