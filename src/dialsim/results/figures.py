@@ -260,7 +260,7 @@ def tally_deliveries(stream: CampaignStream) -> DeliveryTally:
         pending=int(count[Fate.PENDING]),
         received_though_lost=int(np.count_nonzero((of_notice == Fate.LOST) & (taken > 0))),
         duplicated=int(np.count_nonzero(taken > 1)),
-        out_of_order=_overtaken(stream.ledger, messages[received], arrived[received]),
+        out_of_order=_overtaken(stream.calls, messages[received], arrived[received]),
         without_url=int(count[Fate.WITHOUT_URL]),
         delays_ms=arrived[received] - messages.ready_at[received],
     )

@@ -131,7 +131,7 @@ class RunView:
     def verdicts(self) -> dict[Position, Verdicts]:
         """What the analysis of every call has come to at the end."""
         return {
-            position: verdicts(stream.analyses, stream.owed, len(stream.ledger.call), self._until)
+            position: verdicts(stream.analyses, stream.owed, len(stream.calls.call), self._until)
             for position, stream in self.streams.items()
         }
 

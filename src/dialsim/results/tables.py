@@ -612,7 +612,7 @@ def _result(stream: Stream) -> dict[str, object]:
     ready_at = np.empty(size, np.int64)
     for place, part in enumerate(stream.parts):
         rows = np.flatnonzero(stream.place == place)
-        messages, ledger = part.messages[stream.posts.message[rows]], part.ledger
+        messages, ledger = part.messages[stream.posts.message[rows]], part.calls
         recipient[rows], call[rows] = ledger.recipient[messages.call], ledger.call[messages.call]
         result[rows], ready_at[rows] = messages.result, messages.ready_at
         status[rows] = TO_STATUS[ledger.last_kind[messages.call]]

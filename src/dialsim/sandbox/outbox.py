@@ -283,9 +283,9 @@ class Outbox:
         self, trace: Trace, position: tuple[int, int], stream: CampaignStream
     ) -> None:
         """Put what was due by now, and is not over, among the entries again."""
-        box, ledger, messages = (
+        box, calls, messages = (
             self._boxes[position[0]][position[1]],
-            stream.ledger,
+            stream.calls,
             stream.messages,
         )
         to = urls(trace, position[0], sequence(trace, messages.sent_at, messages.turn))
@@ -294,7 +294,7 @@ class Outbox:
             if (url := to[row]) is None:
                 continue
             call, result = int(messages.call[row]), int(messages.result[row])
-            key = PostKey(*position, int(ledger.recipient[call]), int(ledger.call[call]), result)
+            key = PostKey(*position, int(calls.recipient[call]), int(calls.call[call]), result)
             place = _Place(*position, box.call(key), result)
             body = orjson.dumps(next(stream.bodies(np.array([row]))))
             turn = int(messages.turn[row])

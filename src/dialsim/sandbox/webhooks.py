@@ -60,9 +60,9 @@ class _Told(NamedTuple):
     @property
     def key(self) -> PostKey:
         """The key of the result."""
-        ledger, call = self.part.ledger, int(self.part.messages.call[self.message])
+        calls, call = self.part.calls, int(self.part.messages.call[self.message])
         result = int(self.part.messages.result[self.message])
-        return PostKey(*self.place, int(ledger.recipient[call]), int(ledger.call[call]), result)
+        return PostKey(*self.place, int(calls.recipient[call]), int(calls.call[call]), result)
 
 
 class _List(NamedTuple):
@@ -116,7 +116,7 @@ class WebhookTable:
             return rows
         part = stream.parts[places.index(place)]
         told = part.messages.call[stream.posts.message[rows]]
-        wanted = (part.ledger.recipient[told] == call[0]) & (part.ledger.call[told] == call[1])
+        wanted = (part.calls.recipient[told] == call[0]) & (part.calls.call[told] == call[1])
         found: NDArray[np.int64] = rows[wanted]
         return found
 
@@ -136,7 +136,7 @@ class WebhookTable:
         """The body of a result that was sent, or kept."""
         _, places, stream = self._list()
         part = stream.parts[places.index(key[:2])]
-        call = part.ledger.of(key.recipient)[key.call - 1]
+        call = part.calls.of(key.recipient)[key.call - 1]
         rows = (part.messages.call == call) & (part.messages.result == key.result)
         return orjson.dumps(next(part.bodies(np.flatnonzero(rows))))
 

@@ -54,7 +54,7 @@ _BY_WORD = {
 class Conversations:
     """Answered calls of one campaign that have ended, in plain columns.
 
-    `call` is an index into the campaign's ledger, `recipient` counts from 0 and `attempt` from 1,
+    `call` is an index into the campaign's calls, `recipient` counts from 0 and `attempt` from 1,
     `behaviour` is an index into `World.behaviours`, and `ended_at` is in ms. `said` is a code of
     `AnalysisOutcome` where the number that was dialled had a script (P6), NOT_SAID elsewhere.
     """
@@ -218,20 +218,20 @@ def changes_by(analyses: Analyses, until: int) -> AnalysisChanges:
     return AnalysisChanges(at[order], call[order], kind[order])
 
 
-def talked(ledger: Calls) -> NDArray[np.int64]:
-    """The calls of a campaign that were answered and have ended, as indexes into the ledger."""
-    return np.flatnonzero((ledger.started_at != NEVER) & (ledger.ended_at != NEVER))
+def talked(calls: Calls) -> NDArray[np.int64]:
+    """The calls of a campaign that were answered and have ended."""
+    return np.flatnonzero((calls.started_at != NEVER) & (calls.ended_at != NEVER))
 
 
-def conversations(ledger: Calls, calls: NDArray[np.int64]) -> Conversations:
-    """The columns that analyses depend on, of some calls that were answered and have ended."""
+def conversations(calls: Calls, which: NDArray[np.int64]) -> Conversations:
+    """What analyses depend on, of some calls that were answered and have ended."""
     return Conversations(
-        call=calls,
-        recipient=ledger.recipient[calls],
-        attempt=ledger.attempt[calls],
-        behaviour=ledger.behaviour[calls],
-        ended_at=ledger.ended_at[calls],
-        said=said(ledger.scripted, ledger.recipient[calls], ledger.call[calls]),
+        call=which,
+        recipient=calls.recipient[which],
+        attempt=calls.attempt[which],
+        behaviour=calls.behaviour[which],
+        ended_at=calls.ended_at[which],
+        said=said(calls.scripted, calls.recipient[which], calls.call[which]),
     )
 
 

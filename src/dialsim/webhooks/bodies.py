@@ -130,14 +130,14 @@ class CallFacts:
     ended_at: NDArray[np.int64]
 
     @classmethod
-    def of(cls, ledger: Calls, calls: NDArray[np.int64]) -> Self:
-        """Those of some calls of a ledger."""
+    def of(cls, calls: Calls, which: NDArray[np.int64]) -> Self:
+        """Those of some calls of a campaign."""
         return cls(
-            recipient=ledger.recipient[calls],
-            call=ledger.call[calls],
-            last_kind=ledger.last_kind[calls],
-            started_at=ledger.started_at[calls],
-            ended_at=ledger.ended_at[calls],
+            recipient=calls.recipient[which],
+            call=calls.call[which],
+            last_kind=calls.last_kind[which],
+            started_at=calls.started_at[which],
+            ended_at=calls.ended_at[which],
         )
 
 

@@ -99,22 +99,22 @@ class Posts:
 class ReceiverModel:
     """The receiver of one campaign's messages."""
 
-    def __init__(self, trace: Trace, ledger: Calls, messages: Messages) -> None:
+    def __init__(self, trace: Trace, calls: Calls, messages: Messages) -> None:
         self._trace = trace
-        self._ledger = ledger
-        self._notices = messages
-        part = trace.campaign(ledger.organization, ledger.campaign)
+        self._calls = calls
+        self._messages = messages
+        part = trace.campaign(calls.organization, calls.campaign)
         webhook = part.owner.settings.webhook
         self._receiver = webhook.receiver if webhook is not None else Receiver()
         self._draws = part.block.draws
 
     def posts(self) -> Posts:
         """Every POST that leaves by the horizon: those made, where a sandbox made them."""
-        sent_at = self._notices.sent_at
+        sent_at = self._messages.sent_at
         sent = has_url(
             self._trace,
-            self._ledger.organization,
-            sequence(self._trace, sent_at, self._notices.turn),
+            self._calls.organization,
+            sequence(self._trace, sent_at, self._messages.turn),
         )
         rounds = [self._unsent(np.flatnonzero(~sent))]
         if self._trace.posts is not None:
@@ -131,9 +131,9 @@ class ReceiverModel:
 
     def _made(self, log: PostLog) -> Posts:
         """The POSTs that a sandbox made; who answered with 2xx took the result in."""
-        ledger, messages = self._ledger, self._notices
-        rows = log.rows(ledger.organization, ledger.campaign)
-        told = ledger.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
+        calls, messages = self._calls, self._messages
+        rows = log.rows(calls.organization, calls.campaign)
+        told = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
         keys = messages.call << _RESULT_BITS | messages.result
         received = accepted(rows.response)
         return Posts(
@@ -161,7 +161,7 @@ class ReceiverModel:
             message=due,
             number=np.full(len(due), number, dtype=np.int16),
             at=at,
-            turn=self._notices.turn[due],
+            turn=self._messages.turn[due],
             resent=np.zeros(len(due), dtype=bool),
             response=response.astype(np.int16),
             received=received,
@@ -176,10 +176,10 @@ class ReceiverModel:
         receiver, draws = self._receiver, self._draws
         latency = durations(receiver.latency, np.zeros(len(due)))
         fails = np.zeros(len(due), dtype=bool)
-        calls, results = self._notices.call[due], self._notices.result[due]
+        calls, results = self._messages.call[due], self._messages.result[due]
         for result in np.unique(results):
             rows = np.flatnonzero(results == result)
-            whose = self._ledger.call[calls[rows]], self._ledger.recipient[calls[rows]]
+            whose = self._calls.call[calls[rows]], self._calls.recipient[calls[rows]]
             detail = int(result), number
             if receiver.latency.dist != "constant":
                 drawn = draws.of(Purpose.RECEIVER_LATENCY, *whose, detail)
@@ -194,8 +194,8 @@ class ReceiverModel:
         return Posts(
             message=rows,
             number=np.zeros(len(rows), dtype=np.int16),
-            at=self._notices.sent_at[rows],
-            turn=self._notices.turn[rows],
+            at=self._messages.sent_at[rows],
+            turn=self._messages.turn[rows],
             resent=np.zeros(len(rows), dtype=bool),
             response=np.full(len(rows), NOT_SENT, dtype=np.int16),
             received=np.zeros(len(rows), dtype=bool),
@@ -219,14 +219,14 @@ def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDA
 
 
 def has_url(trace: Trace, organization: int, sent: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the organization has a URL at the moments at which results are sent (W6)."""
+    """Whether the organization has a URL where results are sent, by points of the sequence (W6)."""
     known, newest = _urls(trace, organization, sent)
     has: NDArray[np.bool_] = np.array([url is not None for url in known])[newest]
     return has
 
 
 def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str | None]:
-    """The organization's URL at the moments at which results are sent (W6)."""
+    """The organization's URL where results are sent, by points of the sequence (W6)."""
     known, newest = _urls(trace, organization, sent)
     return [known[index] for index in newest.tolist()]
 
@@ -234,7 +234,7 @@ def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str |
 def _urls(
     trace: Trace, organization: int, sent: NDArray[np.int64]
 ) -> tuple[list[str | None], NDArray[np.int64]]:
-    """The organization's URLs, and the index of the one in force at each moment."""
+    """The organization's URLs, and the index of the one in force at each point."""
     changes = trace.urls_of(organization)
     since = [change.at + change.turn for change in changes]
     newest = np.searchsorted(since, sent, side="right") - 1

@@ -36,33 +36,33 @@ def sequence(
     return summed
 
 
-def row_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
+def row_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
     """The number in the sequence of each row of the calls' log, those by analyses included."""
     if not trace.turn:
-        return ledger.rows.at
-    log = trace.campaign(ledger.organization, ledger.campaign).log
-    written = ~np.isin(ledger.rows.kind, (ANALYSIS_FAILED, LATE_RESULT))
-    moment = sequence(trace, ledger.rows.at)
+        return calls.rows.at
+    log = trace.campaign(calls.organization, calls.campaign).log
+    written = ~np.isin(calls.rows.kind, (ANALYSIS_FAILED, LATE_RESULT))
+    point = sequence(trace, calls.rows.at)
     turn = log.turns(int(np.count_nonzero(written)), trace.turn)
-    moment[written] = ledger.rows.at[written] + turn
-    return moment
+    point[written] = calls.rows.at[written] + turn
+    return point
 
 
-def change_sequence(trace: Trace, ledger: Calls) -> NDArray[np.int64]:
+def change_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
     """The number in the sequence of each call's last change."""
     if not trace.turn:
-        return ledger.changed_at
-    moment = np.zeros(len(ledger.call), dtype=np.int64)
-    moment[ledger.row_call] = row_sequence(trace, ledger)  # numpy keeps the last of several
-    return moment
+        return calls.changed_at
+    point = np.zeros(len(calls.call), dtype=np.int64)
+    point[calls.row_call] = row_sequence(trace, calls)  # numpy keeps the last of several
+    return point
 
 
-def with_analyses(ledger: Calls, analyses: Analyses, until: int) -> Calls:
-    """The ledger with the rows of failed analyses and late results up to `until` (ms) (A4)."""
+def with_analyses(calls: Calls, analyses: Analyses, until: int) -> Calls:
+    """The calls with the rows of failed analyses and late results up to `until` (ms) (A4)."""
     changes = changes_by(analyses, until)
     if not len(changes.at):
-        return ledger
-    return ledger.with_changes(changes.at, changes.call, changes.kind)
+        return calls
+    return calls.with_changes(changes.at, changes.call, changes.kind)
 
 
 FOREVER = int(np.iinfo(np.int64).max)
@@ -88,7 +88,7 @@ CONTENT_OF[AnalysisOutcome.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
 class Messages:
     """The results that one campaign owes its receiver, by (call, result); instants in ms.
 
-    `call` is an index into the ledger; `result` is 0 for a call's first result and n for that of
+    `call` is an index into the calls; `result` is 0 for a call's first result and n for that of
     re-analysis number n; `content` holds codes of `Content`, and `found` is as in `Analyses`.
     `ready_at` is when the result is there, `sent_at` when its first POST leaves (W3). `turn` is
     the one in which the re-analysis began (see `Trace.turn`), 0 for first results: no command ends
@@ -167,9 +167,9 @@ def first_messages(
 class MessageBuilder:
     """What the calls of one campaign owe the receiver; `analyses` are the first of each call."""
 
-    def __init__(self, trace: Trace, ledger: Calls, analyses: Analyses) -> None:
+    def __init__(self, trace: Trace, calls: Calls, analyses: Analyses) -> None:
         self._trace = trace
-        self._ledger = ledger
+        self._calls = calls
         self._analyses = analyses
         self._delay = trace.world.scenario.engine.webhook_delay
 
@@ -186,21 +186,21 @@ class MessageBuilder:
 
     def _first(self) -> Messages:
         """One per call that owes a result: the table of the interface's section 6.3 (W1)."""
-        ledger = self._ledger
-        everything = np.arange(len(ledger.call))
-        first = first_messages(everything, ledger.ended_at, self._analyses, self._delay)
+        calls = self._calls
+        everything = np.arange(len(calls.call))
+        first = first_messages(everything, calls.ended_at, self._analyses, self._delay)
         return first[first.ready_at != NEVER]
 
     def _again(self, first: Messages) -> list[Messages]:
         """The results of each re-analysis (A5)."""
-        ledger = self._ledger
-        actions = self._trace.campaign(ledger.organization, ledger.campaign).reanalyses
+        calls = self._calls
+        actions = self._trace.campaign(calls.organization, calls.campaign).reanalyses
         if not actions:
             return []
         again = [
             self._reanalysis(first, action, number) for number, action in enumerate(actions, 1)
         ]
-        good_since = np.full(len(self._ledger.call), FOREVER, dtype=np.int64)
+        good_since = np.full(len(self._calls.call), FOREVER, dtype=np.int64)
         for part in (first, *again):
             good = part[part.content == Content.SOUND]
             good_since[good.call] = np.minimum(good_since[good.call], self._ready(good))
@@ -211,24 +211,24 @@ class MessageBuilder:
         ]
 
     def _ready(self, messages: Messages) -> NDArray[np.int64]:
-        """The moment at which each result is there."""
+        """The point of the sequence at which each result is there."""
         return sequence(self._trace, messages.ready_at, messages.turn)
 
     def _reanalysis(self, first: Messages, action: Reanalysis, number: int) -> Messages:
         """The results of one re-analysis: of calls that were delivered before it began."""
-        ledger, analyses = self._ledger, self._analyses
-        block = self._trace.campaign(ledger.organization, ledger.campaign).block
-        sent = np.full(len(ledger.call), FOREVER, dtype=np.int64)
+        calls, analyses = self._calls, self._analyses
+        block = self._trace.campaign(calls.organization, calls.campaign).block
+        sent = np.full(len(calls.call), FOREVER, dtype=np.int64)
         sent[first.call] = sequence(self._trace, first.sent_at, first.turn)
         rows = np.flatnonzero(sent[analyses.call] < action.at + action.turn)
         if action.only is not None:
-            only = ledger.of(action.only[0])[action.only[1] - 1]
+            only = calls.of(action.only[0])[action.only[1] - 1]
             rows = rows[analyses.call[rows] == only]
-        calls = conversations(ledger, analyses.call[rows])
-        drawn = calls.draws(block.draws, Purpose.REANALYSIS, (number,))
+        talks = conversations(calls, analyses.call[rows])
+        drawn = talks.draws(block.draws, Purpose.REANALYSIS, (number,))
         chosen = np.flatnonzero(drawn < action.share)
         outcome = analyses.outcome[rows[chosen]]
-        redone = Analyst(self._trace.world, block).again(calls[chosen], outcome, number, action.at)
+        redone = Analyst(self._trace.world, block).again(talks[chosen], outcome, number, action.at)
         ready = np.flatnonzero(redone.ready_at != NEVER)
         return Messages(
             call=redone.call[ready],

@@ -28,15 +28,15 @@ class CampaignStream:
     `owed` are all results that are there at the end, `messages` those that are sent by then.
     """
 
-    def __init__(self, trace: Trace, ledger: Calls, analyses: Analyses) -> None:
-        self.ledger = ledger
+    def __init__(self, trace: Trace, calls: Calls, analyses: Analyses) -> None:
+        self.calls = calls
         self.analyses = analyses
         self._trace = trace
 
     @cached_property
     def owed(self) -> Messages:
         """Every result, whether or not it has been sent yet."""
-        return MessageBuilder(self._trace, self.ledger, self.analyses).messages()
+        return MessageBuilder(self._trace, self.calls, self.analyses).messages()
 
     @cached_property
     def messages(self) -> Messages:
@@ -46,27 +46,27 @@ class CampaignStream:
     @cached_property
     def posts(self) -> Posts:
         """Every POST."""
-        return ReceiverModel(self._trace, self.ledger, self.messages).posts()
+        return ReceiverModel(self._trace, self.calls, self.messages).posts()
 
     @property
     def left(self) -> NDArray[np.int64]:
-        """The moment at which each POST leaves; they order it among those of all campaigns."""
+        """Where in the sequence each POST leaves: they order it among those of all campaigns."""
         return sequence(self._trace, self.posts.at, self.posts.turn)
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """The bodies of some of the messages, in that order."""
         messages = self.messages[rows]
         return self._bodies.of(
-            messages, CallFacts.of(self.ledger, messages.call), self._visible_state[rows]
+            messages, CallFacts.of(self.calls, messages.call), self._visible_state[rows]
         )
 
     @cached_property
     def _visible_state(self) -> VisibleState:
-        return visible_state(self._trace, self.ledger, self.messages)
+        return visible_state(self._trace, self.calls, self.messages)
 
     @cached_property
     def _bodies(self) -> Bodies:
-        block = self._trace.campaign(self.ledger.organization, self.ledger.campaign).block
+        block = self._trace.campaign(self.calls.organization, self.calls.campaign).block
         return Bodies(self._trace, block)
 
 
@@ -74,9 +74,9 @@ _CHUNK = 16_384
 
 
 class Stream:
-    """POSTs by (moment, organization, campaign, recipient, call, result, number).
+    """POSTs by (sequence, organization, campaign, recipient, call, result, number).
 
-    Moments tell instants apart by the commands from outside (see `sequence`): while a simulation
+    The sequence tells instants apart by the commands from outside: while a simulation
     goes on, new POSTs are added behind those that were there, and these don't change any more.
     `posts` has all of them, each with its `place`, the position of its campaign among `parts`;
     `message` is an index into that campaign's messages.

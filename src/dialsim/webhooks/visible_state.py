@@ -42,7 +42,7 @@ def visible_people(
 
 
 class Setting(NamedTuple):
-    """A campaign's status and its organization's limit from the moment `since` on."""
+    """A campaign's status and its organization's limit from a point of the sequence on."""
 
     since: int
     status: CampaignStatus
@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VisibleState:
-    """What each message of a campaign shows at the end of the moment in which it is sent.
+    """What each message of a campaign shows, at the end of the instant at which it is sent.
 
     `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's,
     `setting` is an index into `settings`, the states of the campaign's settings, and `expired` the
@@ -74,88 +74,88 @@ class VisibleState:
         )
 
 
-def visible_state(trace: Trace, ledger: Calls, messages: Messages) -> VisibleState:
-    """The state of things at the moment at which each message is sent."""
+def visible_state(trace: Trace, calls: Calls, messages: Messages) -> VisibleState:
+    """What each message shows, being sent when it is (W4)."""
     sent = sequence(trace, messages.sent_at, messages.turn)
-    newest = _newest_call(ledger, messages)
-    ended = ENDS[ledger.last_kind[newest]] & (ledger.ended_at[newest] <= messages.sent_at)
-    states = settings(trace, ledger)
+    newest = _newest_call(calls, messages)
+    ended = ENDS[calls.last_kind[newest]] & (calls.ended_at[newest] <= messages.sent_at)
+    states = _settings(trace, calls)
     since = [setting.since for setting in states]
     return VisibleState(
-        call_attempt=ledger.attempts_before[newest] + ended,
-        latest_call_status=_status(trace, ledger, newest, sent),
+        call_attempt=calls.attempts_before[newest] + ended,
+        latest_call_status=_status(trace, calls, newest, sent),
         setting=np.searchsorted(since, sent, side="right") - 1,
-        expired=_expired(trace, ledger, messages, sent),
+        expired=_expired(trace, calls, messages, sent),
         settings=states,
     )
 
 
-def settings(trace: Trace, ledger: Calls) -> list[Setting]:
-    """Every state of the campaign's settings that a payload can show, by moment."""
-    part = trace.campaign(ledger.organization, ledger.campaign)
+def _settings(trace: Trace, calls: Calls) -> list[Setting]:
+    """Every state of the campaign's settings that a payload can show, by `since`."""
+    part = trace.campaign(calls.organization, calls.campaign)
     statuses = [(row.at + row.turn, row.to_status) for row in part.changes]
     limits = [(row.at + row.turn, row.limit) for row in part.limits]
     status, limit, states = CampaignStatus.DRAFT, 0, {}
-    for moment in sorted({since for since, _ in (*statuses, *limits)}):
-        status = next((to for since, to in reversed(statuses) if since == moment), status)
-        limit = next((to for since, to in reversed(limits) if since == moment), limit)
-        states[moment] = Setting(moment, status, limit)
+    for point in sorted({since for since, _ in (*statuses, *limits)}):
+        status = next((to for since, to in reversed(statuses) if since == point), status)
+        limit = next((to for since, to in reversed(limits) if since == point), limit)
+        states[point] = Setting(point, status, limit)
     return [*states.values()]
 
 
-def deleted(trace: Trace, ledger: Calls) -> int:
-    """The moment at which the campaign was deleted (C8); FOREVER if it was not."""
-    change = trace.campaign(ledger.organization, ledger.campaign).deleted
+def _deleted(trace: Trace, calls: Calls) -> int:
+    """When, in the sequence, the campaign was deleted (C8); FOREVER if it was not."""
+    change = trace.campaign(calls.organization, calls.campaign).deleted
     return FOREVER if change is None else change.at + change.turn
 
 
-def _newest_call(ledger: Calls, messages: Messages) -> NDArray[np.int64]:
-    """The recipient's newest call at each message's instant, an index into the ledger.
+def _newest_call(calls: Calls, messages: Messages) -> NDArray[np.int64]:
+    """The recipient's newest call at each message's instant, an index into the calls.
 
     No command makes a call of a person who has one, or ends one on its own instant (P1).
     """
-    newest, following = messages.call.copy(), ledger.following
+    newest, following = messages.call.copy(), calls.following
     rows = np.flatnonzero(following[newest] != NO_CALL)
     while len(rows):
-        rows = rows[ledger.created_at[following[newest[rows]]] <= messages.sent_at[rows]]
+        rows = rows[calls.created_at[following[newest[rows]]] <= messages.sent_at[rows]]
         newest[rows] = following[newest[rows]]
         rows = rows[following[newest[rows]] != NO_CALL]
     return newest
 
 
 def _status(
-    trace: Trace, ledger: Calls, calls: NDArray[np.int64], sent: NDArray[np.int64]
+    trace: Trace, calls: Calls, which: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """The status of calls at moments, each of which is not before the call's creation."""
-    status = ledger.status[calls]
-    earlier = np.flatnonzero(change_sequence(trace, ledger)[calls] > sent)
+    """The status of calls at points of the sequence, none before the call's creation."""
+    status = calls.status[which]
+    earlier = np.flatnonzero(change_sequence(trace, calls)[which] > sent)
     if len(earlier):
-        status[earlier] = _status_then(trace, ledger, calls[earlier], sent[earlier])
+        status[earlier] = _status_then(trace, calls, which[earlier], sent[earlier])
     return status
 
 
 def _status_then(
-    trace: Trace, ledger: Calls, calls: NDArray[np.int64], sent: NDArray[np.int64]
+    trace: Trace, calls: Calls, which: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """The status of calls at moments before their last change, from the rows of the log."""
-    changed = row_sequence(trace, ledger)
-    wanted = np.zeros(len(ledger.call), dtype=bool)
-    wanted[calls] = True
-    rows = np.flatnonzero(wanted[ledger.row_call])
-    rows = rows[np.argsort(ledger.row_call[rows], kind="stable")]
-    row = np.searchsorted(ledger.row_call[rows], calls)
-    active = np.arange(len(calls))
+    """The status of calls at points before their last change, from the rows of the log."""
+    changed = row_sequence(trace, calls)
+    wanted = np.zeros(len(calls.call), dtype=bool)
+    wanted[which] = True
+    rows = np.flatnonzero(wanted[calls.row_call])
+    rows = rows[np.argsort(calls.row_call[rows], kind="stable")]
+    row = np.searchsorted(calls.row_call[rows], which)
+    active = np.arange(len(which))
     while len(active):  # a call's next row exists: its last one is later than `sent`
         active = active[changed[rows[row[active] + 1]] <= sent[active]]
         row[active] += 1
-    return TO_STATUS[ledger.rows.kind[rows[row]]]
+    return TO_STATUS[calls.rows.kind[rows[row]]]
 
 
 def _expired(
-    trace: Trace, ledger: Calls, messages: Messages, sent: NDArray[np.int64]
+    trace: Trace, calls: Calls, messages: Messages, sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """The three flags of each message's call when it is sent."""
-    owner = trace.campaign(ledger.organization, ledger.campaign).owner
-    flags = expired(owner.settings.retention, ledger.ended_at[messages.call], messages.sent_at)
-    flags[sent >= deleted(trace, ledger)] = ALL_EXPIRED
+    owner = trace.campaign(calls.organization, calls.campaign).owner
+    flags = expired(owner.settings.retention, calls.ended_at[messages.call], messages.sent_at)
+    flags[sent >= _deleted(trace, calls)] = ALL_EXPIRED
     return flags
