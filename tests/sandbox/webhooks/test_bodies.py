@@ -29,7 +29,7 @@ from dialsim.sandbox.commands import (
 )
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing.receiver import Answer, Receiver
-from results.test_stream import troubled
+from webhooks.test_stream import troubled
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 URL = "http://127.0.0.1:9/"

@@ -20,7 +20,7 @@ from dialsim.engine.trace import CallLog
 from dialsim.engine.world import CampaignBlock
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.result import Result
-from results.test_stream import troubled
+from webhooks.test_stream import troubled
 
 NINE = parse_instant("2026-01-05T02:00:00Z")
 HOOK = "https://example.test/hook"

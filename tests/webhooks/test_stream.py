@@ -20,7 +20,7 @@ from dialsim.interface.instants import parse_instant
 from dialsim.interface.masks import mask_agent_params, mask_call_result, mask_tel
 from dialsim.results.result import Result
 from oracle.scenarios import random_scenario
-from results.payload_rules import broken
+from webhooks.payload_rules import broken
 
 SEEDS = range(60)
 RATES = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from results.payload_rules import broken
+from webhooks.payload_rules import broken
 
-GOLDEN = Path(__file__).parent / "webhooks"
+GOLDEN = Path(__file__).parent / "golden"
 
 
 def completed() -> dict[str, Any]:

@@ -16,9 +16,9 @@ import pytest
 
 import dialsim
 from dialsim.results.result import Result
-from results.payload_rules import broken
+from webhooks.payload_rules import broken
 
-GOLDEN = Path(__file__).parent / "webhooks"
+GOLDEN = Path(__file__).parent / "golden"
 FUNNEL = [{"step": "Greeted", "share": 1}, {"step": "Identified", "share": 1}]
 FIELDS = {
     "promise": {"type": "boolean", "required": True, "values": {"true": 1}},
