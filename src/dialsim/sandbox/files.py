@@ -1,8 +1,7 @@
-"""Recordings: short sounds that stand for what was said in calls; their form is ours.
+"""Files of calls: recordings and transcripts, behind links that expire in virtual time (6.4).
 
-Transcripts: what agent and customer may have said in calls; form and words are ours.
-
-Files of calls: recordings and transcripts, behind links that expire in virtual time (6.4).
+What they say is made up, always the same for the same call: a recording is a tone, a transcript has
+sentences that fit any call. Their form is ours, the interface names none.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ _REMOVED_BY: dict[FileKind, int] = {"recordings": AUDIO, "transcripts": PERSONAL
 
 
 class CallFiles:
-    """The files of all calls of an core, made when they are asked for, always the same.
+    """The files of all calls of a core, made when they are asked for, always the same.
 
     Methods take a call's id and what stands in the link, and raise Refused: 404 where there is no
     such file, 403 where the link was not made by this service, 410 where it has expired or the
