@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import CALL_STATUSES, CREATES, TO_STATUS, Calls
-from dialsim.engine.trace import CHANGES, DIALLED, Trace
+from dialsim.engine.trace import CHANGES, DIALLED, CallLog, CallRows, Trace
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
 from dialsim.results.people import PERSON_STATES, PersonState, listed
@@ -194,7 +194,13 @@ def _days(events: list[Event]) -> Iterator[str]:
 def _calls(reading: RunView, life: CampaignTimeline, recipient: int) -> Iterator[Event]:
     ledger = reading.ledgers[life.position]
     log = reading.trace.campaign(*life.position).log
-    rows, changes = ledger.rows, []
+    changes = person_changes(log, ledger.rows, recipient)
+    return call_events(reading.world, changes, int(ledger.past_attempts[recipient]))
+
+
+def person_changes(log: CallLog, rows: CallRows, recipient: int) -> list[PersonChange]:
+    """A recipient's rows of a campaign's log; `rows` are all rows of the log."""
+    changes = []
     for row in np.flatnonzero(rows.recipient == recipient).tolist():
         number = voice = -1
         if rows.kind[row] == DIALLED:
@@ -202,7 +208,7 @@ def _calls(reading: RunView, life: CampaignTimeline, recipient: int) -> Iterator
             number, voice = log.dial_numbers[dial], log.dial_voices[dial]
         at, call, kind = int(rows.at[row]), int(rows.call[row]), int(rows.kind[row])
         changes.append(PersonChange(at, call, kind, number, voice))
-    return call_events(reading.world, changes, int(ledger.past_attempts[recipient]))
+    return changes
 
 
 def call_events(

@@ -37,6 +37,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import (
     JSON,
+    is_number,
     query_of,
     read_bytes,
     read_json,
@@ -401,6 +402,6 @@ def _recipient(account: Account, view: CampaignView, named: str) -> list[int]:
     if is_uuid(named):
         found = account.uploaded(named)
         return [found[1]] if found is not None and found[0] is view else []
-    if not named.isascii() or not named.isdecimal() or len(named) > 9:
+    if not is_number(named):
         raise invalid("recipient must be a recipient's id, or a position in the list from 0")
     return [int(named)]

@@ -23,6 +23,7 @@ UNSUPPORTED: Answer = (415, "UNSUPPORTED_MEDIA_TYPE")
 
 _READ = ("utf-8", "ascii")  # charsets, as codecs names them: the second is part of the first
 _NOTHING = (b"", b"{}")
+_MOST_DIGITS = 9
 
 
 def success(message: str, data: bytes) -> bytes:
@@ -142,3 +143,8 @@ def refuse_query(request: Request) -> None:
     """Refuse parameters of a query that nobody asks for, in the words for unknown properties."""
     if request.query_params:
         raise invalid(*(f"property {name} should not exist" for name in request.query_params))
+
+
+def is_number(text: str) -> bool:
+    """Whether a text of an address is a whole number that is not absurdly large."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

@@ -32,7 +32,7 @@ from dialsim.sandbox.http.openapi import document
 from dialsim.sandbox.http.operation import Operations
 from dialsim.sandbox.http.service import FileService, Service
 from dialsim.sandbox.organization import KeyRing
-from dialsim.sandbox.page.routes import Page
+from dialsim.sandbox.page.routes import PageRoutes
 
 _HEADER = b"x-api-key"
 
@@ -103,7 +103,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
         lifespan=lifespan,
         routes=[
             *(route for kind in OPERATIONS for route in kind(core).routes()),
-            *Page(core).routes(),
+            *PageRoutes(core).routes(),
             Route(DESCRIPTION, _describe),
         ],
         middleware=[

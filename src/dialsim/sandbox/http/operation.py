@@ -38,6 +38,7 @@ from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import (
     JSON,
     bare,
+    is_number,
     query_of,
     read_bytes,
     read_json,
@@ -303,24 +304,16 @@ def identifier(noun: str, name: str = "id", *failures: FailureKind) -> PathParam
 
 CampaignId = Annotated[str, identifier("campaign", "id", fail.NO_CAMPAIGN)]
 
-MOST_DIGITS = 9
-
 
 def number(about: str, *failures: FailureKind) -> PathParameter:
     """The part of a path that is a number from 1; anything else is read as 0, which nothing has."""
-
-    return PathParameter(
-        about,
-        {"type": "integer", "minimum": 1},
-        lambda _core, _name, text: read_number(text),
-        failures,
-    )
+    schema = {"type": "integer", "minimum": 1}
+    return PathParameter(about, schema, lambda _core, _name, text: number_in(text), failures)
 
 
-def read_number(text: str) -> int:
-    """The number that a part of a path gives; 0, which nothing has, where it is none."""
-    known = text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
-    return int(text) if known else 0
+def number_in(text: str) -> int:
+    """The number in a path, 0 for what is none."""
+    return int(text) if is_number(text) else 0
 
 
 def _page(value: object) -> PageNumber:

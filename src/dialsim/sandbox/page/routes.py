@@ -1,14 +1,9 @@
-"""The stream that keeps a tab up to date: server-sent events, only of what has changed.
-
-The routes of the page: the document, its files, its stream, and the commands of its buttons.
-"""
+"""The routes of the page: the document, its files, its stream, and the commands of its buttons."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
-from time import monotonic
 from urllib.parse import parse_qsl
 
 import orjson
@@ -31,50 +26,12 @@ from dialsim.sandbox.control.faults import injection
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder
+from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import read_bytes
-from dialsim.sandbox.http.operation import read_number
-from dialsim.sandbox.page.rows import KINDS, SHARES, body_of, find_webhook, number_of, view_at
+from dialsim.sandbox.http.operation import number_in
+from dialsim.sandbox.page.lists import find_webhook, view_at
 from dialsim.sandbox.page.sections import OWN, Sections, render
 from dialsim.sandbox.page.view import PATH, Place, View
-
-INTERVAL = 0.25
-"""Seconds between looks at what is new."""
-
-_HEARTBEAT = 15  # seconds after which a silent stream says that it is alive
-_SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn
-_LONGEST = 2  # seconds
-
-
-class LiveStreams:
-    """Streams to any number of tabs; a slow tab is sent less, and nothing piles up for it."""
-
-    def __init__(self, sections: Sections) -> None:
-        self._sections = sections
-
-    async def events(self, view: View) -> AsyncIterator[bytes]:
-        """The sections of a view, all of them first and then each that changed, as events."""
-        yield b"retry: 1000\n\n"
-        sent = dict[str, str]()
-        spoke = monotonic()
-        while True:
-            began = monotonic()
-            sections = self._sections.render(view)
-            took = monotonic() - began
-            for name, html in sections.items():
-                if sent.get(name) != html:
-                    sent[name] = html
-                    spoke = monotonic()
-                    yield _event(name, html)
-            if monotonic() - spoke > _HEARTBEAT:
-                spoke = monotonic()
-                yield b": alive\n\n"
-            await asyncio.sleep(min(max(INTERVAL, _SHARE * took), _LONGEST))
-
-
-def _event(name: str, html: str) -> bytes:
-    lines = "".join(f"data: {line}\n" for line in html.splitlines())
-    return f"event: {name}\n{lines}\n".encode()
-
 
 _ASSETS = {
     "htmx.min.js": "text/javascript",
@@ -109,16 +66,31 @@ _SPEEDS = {
     3_600: "1 hour a second",
     86_400: "1 day a second",
 }
-_Steering = PauseCampaign | ResumeCampaign | CancelCampaign
-_COMMANDS: dict[str, type[_Steering]] = {
+KINDS = {
+    "api=error&status=503": "API answers: 503 in their place",
+    "api=error&status=500": "API answers: 500 in their place",
+    "api=slow&delay=2s": "API answers: 2 s late",
+    "api=slow&delay=15s": "API answers: 15 s late",
+    "webhooks=timeout": "Webhooks: lost on the way, no answer",
+    "webhooks=refuse": "Webhooks: connection refused",
+    "webhooks=late": "Webhooks: received, answer too late",
+    "webhooks=twice": "Webhooks: received twice",
+}
+"""What can be asked for by the form; the control plane takes any status, delay and path."""
+
+SHARES = {"": "each of them", "0.5": "every other, by chance", "0.1": "one in ten, by chance"}
+
+_COMMANDS: dict[str, type[PauseCampaign | ResumeCampaign | CancelCampaign]] = {
     "pause": PauseCampaign,
     "resume": ResumeCampaign,
     "cancel": CancelCampaign,
 }
 _MOST_LISTED = 500  # campaigns to choose from
 
+Handler = Callable[[Request], Awaitable[str]]
 
-class Page:
+
+class PageRoutes:
     """Serves the page; whatever its buttons do is a command or a move of the control plane's clock.
 
     They are answered with what is to be said of them, as HTML: why they were refused, say.
@@ -127,7 +99,6 @@ class Page:
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
         self._sections = Sections(core)
-        self._streams = LiveStreams(self._sections)
 
     def routes(self) -> list[BaseRoute]:
         """The routes, and redirects to the page."""
@@ -136,18 +107,15 @@ class Page:
             Route(PREFIX, _to_the_page),
             Route(PATH, self._document),
             Route(f"{OWN}/events", self._events),
-            Route(f"{OWN}/clock", self._move, methods=["POST"]),
-            Route(f"{OWN}/clock/run", self._run, methods=["POST"]),
-            Route(f"{OWN}/clock/stop", self._stop, methods=["POST"]),
-            *(
-                Route(f"{OWN}/campaigns/{{id}}/{name}", self._steering(command), methods=["POST"])
-                for name, command in _COMMANDS.items()
-            ),
-            Route(f"{OWN}/calls/{{place}}", self._call),
-            Route(f"{OWN}/webhooks/{{place}}", self._webhook),
-            Route(f"{OWN}/webhooks/{{place}}/again", self._send_again, methods=["POST"]),
-            Route(f"{OWN}/faults", self._add_fault, methods=["POST"]),
-            Route(f"{OWN}/faults/{{id}}/clear", self._clear_fault, methods=["POST"]),
+            _part("clock", self._move, "POST"),
+            _part("clock/run", self._run, "POST"),
+            _part("clock/stop", self._stop, "POST"),
+            _part("campaigns/{id}/{command}", self._steer, "POST"),
+            _part("calls/{place}", self._call),
+            _part("webhooks/{place}", self._webhook),
+            _part("webhooks/{place}/again", self._send_again, "POST"),
+            _part("faults", self._add_fault, "POST"),
+            _part("faults/{id}/clear", self._clear_fault, "POST"),
             Route(f"{OWN}/{{name}}", _asset),
         ]
 
@@ -187,92 +155,94 @@ class Page:
         )
 
     async def _events(self, request: Request) -> Response:
-        events = self._streams.events(View.read(request.query_params))
+        events = self._sections.events(View.read(request.query_params))
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
-    async def _move(self, request: Request) -> Response:
-        try:
-            arrived = await read_model(MoveJson, await _form(request)).carry_out(self._core.clock)
-        except Refused as refused:
-            return _said(refused)
-        return _html(render("moved", now=self._core.simulation.at, arrived=arrived))
+    async def _move(self, request: Request) -> str:
+        move = read_model(MoveJson, await _form(request))
+        arrived = await move.carry_out(self._core.clock)
+        return render("moved", now=self._core.simulation.at, arrived=arrived)
 
-    async def _run(self, request: Request) -> Response:
-        speeds = {name: number_of(text) for name, text in (await _form(request)).items()}
-        return self._set(speeds | {"mode": "running"})
+    async def _run(self, request: Request) -> str:
+        speeds = {name: _number(text) for name, text in (await _form(request)).items()}
+        read_model(Mode, speeds | {"mode": "running"}).carry_out(self._core.clock)
+        return ""
 
-    async def _stop(self, _request: Request) -> Response:
-        return self._set({"mode": "manual"})
+    async def _stop(self, _request: Request) -> str:
+        self._core.clock.stop()
+        return ""
 
-    def _set(self, mode: Mapping[str, object]) -> Response:
-        try:
-            read_model(Mode, mode).carry_out(self._core.clock)
-        except Refused as refused:
-            return _said(refused)
-        return _html("")
+    async def _steer(self, request: Request) -> str:
+        command = _COMMANDS.get(request.path_params["command"])
+        if command is None:
+            raise Refused(404, "NOT_FOUND", [f"Cannot POST {request.scope['path']}"])
+        _, view = self._core.campaign(request.path_params["id"])
+        self._core.carry_out(command(**view.place))
+        return ""
 
-    async def _add_fault(self, request: Request) -> Response:
-        try:
-            self._core.carry_out(
-                injection(read_model(FaultOrder, body_of(await _form(request))), self._core)
-            )
-        except Refused as refused:
-            return _said(refused)
-        return _html("")
-
-    async def _clear_fault(self, request: Request) -> Response:
-        try:
-            self._core.carry_out(ClearFaults(number=read_number(request.path_params["id"])))
-        except Refused as refused:
-            return _said(refused)
-        return _html("")
-
-    def _steering(self, command: type[_Steering]) -> Callable[[Request], Awaitable[Response]]:
-        """What answers a button that has a campaign carry out a command."""
-
-        async def steer(request: Request) -> Response:
-            try:
-                _, campaign_view = self._core.campaign(request.path_params["id"])
-                self._core.carry_out(command(**campaign_view.place))
-            except Refused as refused:
-                return _said(refused)
-            return _html("")
-
-        return steer
-
-    async def _call(self, request: Request) -> Response:
+    async def _call(self, request: Request) -> str:
         place = Place.read(request.path_params["place"], 3)
-        campaign_view = None if place is None else view_at(self._core, place)
-        if campaign_view is not None:
-            campaign_view.catch_up()
-        if place is None or campaign_view is None or place.number >= campaign_view.calls:
-            return _said(Refused(404, "CALL_NOT_FOUND", ["Call not found"]))
-        answer = campaign_view.call(place.number, self._core.simulation.at)
-        return _html(
-            render(
-                "call",
-                json=_indented(answer),
-                person=place._replace(number=campaign_view.entry(place.number).recipient),
-                view=View.read(request.query_params),
-            )
+        view = None if place is None else view_at(self._core, place)
+        if view is not None:
+            view.catch_up()
+        if place is None or view is None or place.number >= view.calls:
+            raise fail.NO_CALL.refused()
+        return render(
+            "call",
+            json=_indented(view.call(place.number, self._core.simulation.at)),
+            person=place._replace(number=view.entry(place.number).recipient),
+            view=View.read(request.query_params),
         )
 
-    async def _webhook(self, request: Request) -> Response:
+    async def _webhook(self, request: Request) -> str:
         place = request.path_params["place"]
-        try:
-            row = find_webhook(self._core, place)
-        except Refused as refused:
-            return _said(refused)
-        return _html(render("webhook", row=row, place=place, json=_indented(row.body)))
+        row = find_webhook(self._core, place)
+        return render("webhook", row=row, place=place, json=_indented(row.body))
 
-    async def _send_again(self, request: Request) -> Response:
+    async def _send_again(self, request: Request) -> str:
+        row = find_webhook(self._core, request.path_params["place"])
+        self._core.carry_out(ResendWebhook(**self._core.webhooks.key(row.n)._asdict()))
+        return render("sent_again")
+
+    async def _add_fault(self, request: Request) -> str:
+        order = read_model(FaultOrder, _fault_of(await _form(request)))
+        self._core.carry_out(injection(order, self._core))
+        return ""
+
+    async def _clear_fault(self, request: Request) -> str:
+        self._core.carry_out(ClearFaults(number=number_in(request.path_params["id"])))
+        return ""
+
+
+def _part(path: str, handler: Handler, method: str = "GET") -> Route:
+    """A route whose answer is a part of the page, or says there why it was refused."""
+
+    async def serve(request: Request) -> Response:
         try:
-            row = find_webhook(self._core, request.path_params["place"])
-            key = self._core.webhooks.key(row.n)
-            self._core.carry_out(ResendWebhook(**key._asdict()))
+            return _html(await handler(request))
         except Refused as refused:
-            return _said(refused)
-        return _html(render("sent_again"))
+            return _html(render("refused", refused=refused), refused.status)
+
+    serve.__module__ = __name__
+    return Route(f"{OWN}/{path}", serve, methods=[method])
+
+
+def _fault_of(form: Mapping[str, str]) -> dict[str, object]:
+    """A form as the body of a request for a fault; what is no number is left for the check."""
+    fields = {name: value for name, value in form.items() if value and name != "kind"}
+    fields |= dict(parse_qsl(form.get("kind", "")))
+    return {
+        name: _number(value) if name in ("next", "share", "status") else value
+        for name, value in fields.items()
+    }
+
+
+def _number(text: str) -> object:
+    """The number that a field of a form holds; what is none stays a text."""
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        return text
 
 
 def _indented(answer: object) -> str:
@@ -293,10 +263,6 @@ async def _asset(request: Request) -> Response:
         raise Refused(404, "NOT_FOUND", [f"Cannot GET {request.scope['path']}"])
     content = (files("dialsim.sandbox.page") / "assets" / name).read_bytes()
     return Response(content, media_type=_ASSETS[name], headers=_HEADERS)
-
-
-def _said(refused: Refused) -> Response:
-    return _html(render("refused", refused=refused), refused.status)
 
 
 def _html(text: str, status: int = 200) -> Response:

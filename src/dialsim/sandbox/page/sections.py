@@ -1,35 +1,35 @@
-"""Templates: the page's HTML, every text in it escaped, and how instants and numbers are told.
-
-Sections: the parts of the page that live, each as HTML.
-"""
+"""The parts of the page that live, each as HTML, and the stream that keeps a tab up to date."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator
 from functools import cache
 from itertools import islice
 from time import monotonic
-from typing import TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.status import CampaignStatus
 from dialsim.results.thai_time import date_text, duration_text, thai, time_text
+from dialsim.results.time_use import limit
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.page.person import MOST_FOUND, PersonLog, Who, find_people
-from dialsim.sandbox.page.rows import (
-    Board,
-    CampaignCard,
-    FaultLine,
-    OrganizationCard,
+from dialsim.sandbox.faults import FaultOrder, InjectedFault
+from dialsim.sandbox.page.board import Board, SlotChart
+from dialsim.sandbox.page.lists import (
+    MOST_FOUND,
+    Person,
+    Who,
+    find_people,
     latest_calls,
     latest_webhooks,
     view_at,
 )
 from dialsim.sandbox.page.view import SPANS, Place, View, fitting_span
+from dialsim.scenario.units import format_duration
 
 OWN = f"{PREFIX}/page"
 """Where everything lives that the page asks for."""
@@ -93,45 +93,88 @@ def _dashed(place: tuple[int, ...]) -> str:
     return "-".join(map(str, place))
 
 
+INTERVAL = 0.25
+"""Seconds between looks at what is new."""
 MOST_ORGANIZATIONS = 12
 CAMPAIGNS_A_PAGE = 20
-_MOST_KEPT = 16  # views, and people, of tabs that are open at a time
+
+_HEARTBEAT = 15  # seconds after which a silent stream says that it is alive
+_SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn
+_LONGEST = 2  # seconds
+_MOST_SEARCHES = 16  # of tabs that are open at a time
 _UNTOLD = 2  # seconds within which a change shows that no row of the trace tells of
 
+_ACTIONS = {
+    CampaignStatus.DRAFT: ("Cancel",),
+    CampaignStatus.SCHEDULED: ("Pause", "Cancel"),
+    CampaignStatus.RUNNING: ("Pause", "Cancel"),
+    CampaignStatus.PAUSED: ("Resume", "Cancel"),
+}
+"""What may be done to a campaign (C4 to C6)."""
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+_POSTS = {
+    "timeout": "webhooks are lost on the way",
+    "refuse": "the webhook's connection is refused",
+    "late": "webhooks are received and answered too late",
+    "twice": "webhooks are received twice",
+}
 
 
 class Sections:
-    """Renders sections for views; tabs that look at the same thing share the work."""
+    """Renders the sections of views of one sandbox."""
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
         self._board = Board(core)
-        self._people = OrderedDict[Place, PersonLog]()
-        self._found = OrderedDict[str, list[Place]]()
-        self._rendered = OrderedDict[View, tuple[object, dict[str, str]]]()
+        self._found: dict[str, list[Place]] = {}
+
+    async def events(self, view: View) -> AsyncIterator[bytes]:
+        """The sections of a view as server-sent events: all of them, then each that changes.
+
+        A slow tab is sent less, and nothing piles up for it.
+        """
+        yield b"retry: 1000\n\n"
+        sent = dict[str, str]()
+        seen: object = None
+        spoke = monotonic()
+        while True:
+            began = monotonic()
+            stamp = self._stamp()
+            sections = self.render(view) if stamp != seen else {}
+            seen, took = stamp, monotonic() - began
+            for name, html in sections.items():
+                if sent.get(name) != html:
+                    sent[name] = html
+                    spoke = monotonic()
+                    yield _event(name, html)
+            if monotonic() - spoke > _HEARTBEAT:
+                spoke = monotonic()
+                yield b": alive\n\n"
+            await asyncio.sleep(min(max(INTERVAL, _SHARE * took), _LONGEST))
 
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
-        stamp = self._stamp()
-        known = self._rendered.get(view)
-        if known is not None and known[0] == stamp:
-            return known[1]
         self._board.catch_up()
-        sections = {
-            "clock": render("clock", clock=ClockState.of(self._core)),
+        core = self._core
+        return {
+            "clock": render("clock", clock=ClockState.of(core)),
             "news": self._news(),
             "organizations": self._organizations(view),
             "campaigns": self._campaigns(view),
-            "calls": render("calls", calls=latest_calls(self._core, view), view=view),
-            "webhooks": self._webhooks(view),
+            "calls": render("calls", calls=latest_calls(core, view), view=view),
+            "webhooks": render("webhooks", webhooks=latest_webhooks(core, view), view=view),
             "person": self._person(view),
-            "faults": self._faults(),
+            "faults": render(
+                "faults", faults=[(fault, fault_text(core, fault)) for fault in core.faults]
+            ),
         }
-        _keep(self._rendered, view, (stamp, sections))
-        return sections
+
+    def look_up(self, text: str) -> list[Place]:
+        """The people whom somebody looks for; they are kept for the tabs that list them."""
+        if len(self._found) >= _MOST_SEARCHES:
+            del self._found[next(iter(self._found))]
+        self._found[text] = find_people(self._core, text)
+        return self._found[text]
 
     def _stamp(self) -> object:
         """Another value whenever there may be something new."""
@@ -146,94 +189,87 @@ class Sections:
         )
 
     def _news(self) -> str:
-        log = self._core.simulation.log
-        return render("news", change=_Change.last(self._core) if log.campaigns else None)
+        changes, name = self._core.simulation.log.campaigns, ""
+        if changes:
+            place = changes[-1].organization, changes[-1].campaign
+            name = self._core.simulation.campaign(*place).block.name
+        return render("news", change=changes[-1] if changes else None, name=name)
 
     def _organizations(self, view: View) -> str:
-        accounts = self._core.accounts
-        elapsed = self._core.simulation.at - self._core.scenario.clock.start
-        span = view.span or fitting_span(elapsed)
-        cards = [
-            OrganizationCard.of(self._core, self._board, account, SPANS[span])
-            for account in accounts[:MOST_ORGANIZATIONS]
-        ]
+        core, accounts = self._core, self._core.accounts
+        span = view.span or fitting_span(core.simulation.at - core.scenario.clock.start)
+        cards = []
+        for account in accounts[:MOST_ORGANIZATIONS]:
+            position = account.block.position
+            use, allowed = self._board.slot_use(position), limit(core.simulation.log, position)
+            cards.append(
+                {
+                    "name": account.block.name,
+                    "dialler": core.simulation.dialler(position),
+                    "in_use": use.in_use,
+                    "queued": sum(self._board.progress(one).queued for one in account.views),
+                    "chart": SlotChart.of(use, allowed, SPANS[span]),
+                }
+            )
         more = max(len(accounts) - MOST_ORGANIZATIONS, 0)
         return render("organizations", cards=cards, more=more, span=span, spans=SPANS, view=view)
 
     def _campaigns(self, view: View) -> str:
-        total = sum(len(account.views) for account in self._core.accounts)
+        accounts = self._core.accounts
+        total = sum(len(account.views) for account in accounts)
         pages = max(-(-total // CAMPAIGNS_A_PAGE), 1)
         shown = min(view.campaigns, pages)
-        every = (
-            (account, campaign_view)
-            for account in self._core.accounts
-            for campaign_view in account.views
-        )
         first = (shown - 1) * CAMPAIGNS_A_PAGE
+        every = ((account, one) for account in accounts for one in account.views)
         cards = [
-            CampaignCard.of(self._board, account, campaign_view)
-            for account, campaign_view in islice(every, first, first + CAMPAIGNS_A_PAGE)
+            {
+                "id": one.identifier,
+                "campaign": one.campaign,
+                "organization": account.block.name,
+                "progress": self._board.progress(one),
+                "actions": () if one.campaign.deleted else _ACTIONS.get(one.campaign.status, ()),
+            }
+            for account, one in islice(every, first, first + CAMPAIGNS_A_PAGE)
         ]
         return render("campaigns", cards=cards, pages=pages, shown=shown, view=view)
-
-    def _webhooks(self, view: View) -> str:
-        return render("webhooks", webhooks=latest_webhooks(self._core, view), view=view)
-
-    def _faults(self) -> str:
-        lines = [FaultLine.of(self._core, fault) for fault in self._core.faults]
-        return render("faults", faults=lines)
-
-    def look_up(self, text: str) -> list[Place]:
-        """The people whom somebody looks for; they are kept for the tabs that list them."""
-        found = find_people(self._core, text)
-        _keep(self._found, text, found)
-        return found
 
     def _person(self, view: View) -> str:
         place, found = Place.read(view.person, 3), list[Place]()
         if place is None and view.find:
-            known = self._found.get(view.find)
-            found = self.look_up(view.find) if known is None else known
-        log = None if place is None else self._person_log(place)
+            found = self._found.get(view.find) or self.look_up(view.find)
         listed = [
-            Who.of(self._core, campaign_view, place.number)
+            Who.of(self._core, one, place.number)
             for place in found
-            if (campaign_view := view_at(self._core, place)) is not None
+            if (one := view_at(self._core, place)) is not None
         ]
-        person = None if log is None else log.person()
+        person = None if place is None else Person.of(self._core, place)
         return render("person", person=person, found=listed, most_found=MOST_FOUND, view=view)
 
-    def _person_log(self, place: Place) -> PersonLog | None:
-        log, campaign_view = self._people.get(place), view_at(self._core, place)
-        if (
-            log is None
-            and campaign_view is not None
-            and place.number < campaign_view.campaign.block.people.count
-        ):
-            log = PersonLog(self._core, campaign_view, place.number)
-            _keep(self._people, place, log)
-        return log
+
+def _event(name: str, html: str) -> bytes:
+    lines = "".join(f"data: {line}\n" for line in html.splitlines())
+    return f"event: {name}\n{lines}\n".encode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """The last change of any campaign's status."""
-
-    name: str
-    status: str
-    at: int
-    cause: str
-
-    @classmethod
-    def last(cls, core: SandboxCore) -> _Change:
-        change = core.simulation.log.campaigns[-1]
-        block = core.simulation.campaign(change.organization, change.campaign).block
-        return cls(block.name, change.to_status, change.at, change.cause.replace("_", " "))
+def fault_text(core: SandboxCore, fault: InjectedFault) -> str:
+    """What a fault does to whom."""
+    what = _what(fault.order)
+    if fault.organization is None:
+        return what
+    account = core.accounts[fault.organization]
+    if fault.campaign is None:
+        return f"{what}, {account.block.name} alone"
+    block = account.views[fault.campaign].campaign.block
+    return f"{what}, {block.name} ({account.block.name}) alone"
 
 
-def _keep(kept: OrderedDict[Key, Value], key: Key, value: Value) -> None:
-    """Keep a value, and give up the one that was kept longest ago where there are too many."""
-    kept.pop(key, None)
-    kept[key] = value
-    while len(kept) > _MOST_KEPT:
-        kept.popitem(last=False)
+def _what(order: FaultOrder) -> str:
+    if order.webhooks is not None:
+        what = _POSTS[order.webhooks]
+    else:
+        answers = "API answers" + (f" of {order.path}…" if order.path else "")
+        done = f"are {order.status or 503}"
+        if order.delay is not None:
+            done = f"come {format_duration(order.delay)} late"
+        what = f"{answers} {done}"
+    return what if order.share == 1 else f"{what}, with a chance of {order.share:.0%}"

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from dialsim.interface.status import CallStatus
 from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.http.answers import is_number
 
 PATH = f"{PREFIX}/"
 
@@ -97,8 +98,3 @@ class View:
         usual = {field.name: field.default for field in fields(self)}
         carried = {name: v for name, v in asdict(self).items() if name not in names}
         return {name: str(v) for name, v in carried.items() if v != usual[name]}
-
-
-def is_number(text: str) -> bool:
-    """Whether a text of an address is a whole number that is not absurdly large."""
-    return text.isascii() and text.isdecimal() and len(text) <= 9

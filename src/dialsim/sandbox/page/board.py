@@ -1,6 +1,7 @@
-"""Slot use: how many slots of an organization were in use, minute by minute.
+"""What the page counts, kept up with a sandbox at the cost of what is new in its log.
 
-The chart of slots in use against the limit: SVG made of steps, and the same in words.
+Progress of campaigns, the slots of organizations minute by minute, and the chart of them: SVG made
+of steps, and the same in words.
 """
 
 from __future__ import annotations
@@ -10,12 +11,101 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.engine.calls import IN_QUEUE, SLOTS
+from dialsim.engine.trace import CHANGES, ENDED
+from dialsim.interface.status import CallStatus
 from dialsim.results.time_use import StepFunction
+from dialsim.results.timeline import Position
+from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.view import Span
 
+_REACHED = ENDED[CallStatus.COMPLETED]
 MINUTE = 60_000
 KEPT = 8 * 24 * 60
 """How many minutes are kept: enough for a week and what is left of a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many people of a campaign stand where; the last four add up to `people`.
+
+    `under_way` are in a call (Q1), `queued` those of the waiting whose call is in the queue.
+    Nobody waits once the campaign has its final status: then they were left out.
+    """
+
+    people: int
+    queued: int
+    reached: int
+    unreached: int
+    under_way: int
+    waiting: int
+
+
+class Board:
+    """Progress of every campaign and slot use of every organization."""
+
+    def __init__(self, core: SandboxCore) -> None:
+        self._core = core
+        self._rows_read: dict[Position, int] = {}
+        self._kinds: dict[Position, NDArray[np.int64]] = {}  # rows of the log by kind
+        self._reached_before: dict[Position, int] = {}
+        start = core.scenario.clock.start
+        self._uses = [SlotUse(start) for _ in core.accounts]
+
+    def catch_up(self) -> None:
+        """Take in what has happened since the last time."""
+        for account, use in zip(self._core.accounts, self._uses, strict=True):
+            changed_at, gains = [np.empty(0, np.int64)], [np.empty(0, np.int8)]
+            for view in account.views:
+                log, position = view.campaign.log, _position(view)
+                kinds = self._kinds.setdefault(position, np.zeros(len(CHANGES), dtype=np.int64))
+                read = self._rows_read.get(position, 0)
+                if len(log) == read:
+                    continue
+                self._rows_read[position] = len(log)
+                rows = log.rows(read)
+                kinds += np.bincount(rows.kind, minlength=len(CHANGES))
+                gain = SLOTS[rows.kind]
+                changed_at.append(rows.at[gain != 0])
+                gains.append(gain[gain != 0])
+            use.take_in(np.concatenate(changed_at), np.concatenate(gains), self._core.simulation.at)
+
+    def progress(self, view: CampaignView) -> Progress:
+        """What a campaign has come to."""
+        kinds, people = self._kinds[_position(view)], view.total_recipients
+        done = view.campaign.people_done - (view.campaign.block.people.count - people)
+        reached = int(kinds[_REACHED])
+        if kinds.any() or view.campaign.people_done:
+            reached += self._before(view)
+        under_way = int(kinds @ SLOTS)
+        return Progress(
+            people=people,
+            queued=int(kinds @ IN_QUEUE),
+            reached=reached,
+            unreached=done - reached,
+            under_way=under_way,
+            waiting=people - done - under_way,
+        )
+
+    def slot_use(self, organization: int) -> SlotUse:
+        """The slots of an organization."""
+        return self._uses[organization]
+
+    def _before(self, view: CampaignView) -> int:
+        """Who was reached before the scenario began (R3); they count once it is scheduled."""
+        position = _position(view)
+        if position not in self._reached_before:
+            history = view.campaign.block.people.history
+            self._reached_before[position] = sum(
+                past.reached and view.is_listed(who) for who, past in history.items()
+            )
+        return self._reached_before[position]
+
+
+def _position(view: CampaignView) -> Position:
+    block = view.campaign.block
+    return block.organization, block.position
 
 
 @dataclass(frozen=True, slots=True)
