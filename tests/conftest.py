@@ -49,6 +49,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=dropped)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n` the tests of a file go to one process: what its fixtures make is made once."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False  # the longest files come early as it is
+    return LoadFileScheduling(config, log)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's chromium, driven by playwright; an event loop runs for as long as it is open."""
@@ -62,3 +73,12 @@ def browser() -> Iterator[Any]:
         opened = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def pictures_unrendered() -> Iterator[None]:
+    """Pages are made without the outlines of their pictures; see `pictures.unrendered`."""
+    from pictures import unrendered
+
+    with unrendered():
+        yield

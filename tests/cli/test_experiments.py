@@ -11,6 +11,8 @@ import pytest
 from cli.program import ROOT, SCRIPTED, dialsim
 from dialsim.cli import main
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 LIMIT = "organizations.Acme.maxConcurrentCalls"
 FIRST = "scenarios/first-campaign.yaml"
 FEW = ("--set", "organizations.Acme.campaigns.January.recipients.count=60", "--jobs", "1")

@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import dialsim
+from dialsim.experiments.plan import plan
+from dialsim.experiments.replications import replicate
+from dialsim.experiments.sweep import sweep
+from dialsim.report.what_if import FurtherRuns
+from dialsim.report.writing import plan_report, replications_report, run_report, sweep_report
+
 VOID = {"meta", "br", "img", "link", "input", "hr", "source"}
 
 SCENARIO = """
@@ -29,6 +36,25 @@ organizations:
         schedule: {startDateTime: 2026-01-05T03:00:00Z, maxAttempts: 1}
 costs: {currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}
 """
+
+
+LINES = "organizations.Acme.maxConcurrentCalls"
+GOAL = "p95(finish) <= 2026-01-05T03:24:00Z and mean(people_reached) >= 90"
+KINDS = ("run", "replications", "sweep", "plan")
+
+
+def make(kind: str) -> str:
+    scenario = dialsim.loads(SCENARIO)
+    if kind == "run":
+        return run_report(dialsim.run(scenario), pairs=2)
+    if kind == "replications":
+        return replications_report(replicate(scenario, 6, jobs=1), FurtherRuns(0))
+    if kind == "sweep":
+        found = sweep(scenario, {LINES: [4, 6, 8]}, 4, jobs=1)
+        baseline = found.variants[0].name
+        return sweep_report(found, found.differences(), baseline, 3, FurtherRuns(2))
+    answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
+    return plan_report(answer, scenario, 3, FurtherRuns(2))
 
 
 def clients(organizations: int = 3, campaigns: int = 6) -> str:

@@ -33,6 +33,8 @@ from dialsim.results.thai_time import THAI
 from dialsim.scenario.scenario import Scenario
 from report.pages import SCENARIO, Reader
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 LINES = "organizations.Acme.maxConcurrentCalls"
 PAIRS = 3
 

@@ -11,6 +11,8 @@ from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
 from report.pages import SCENARIO, Reader
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 LINES = "organizations.Acme.maxConcurrentCalls"
 EXPERIMENTS = {
     "run": ("run", "--what-if", "0"),

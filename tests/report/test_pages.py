@@ -7,36 +7,13 @@ import pytest
 import dialsim
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import replicate
-from dialsim.experiments.sweep import sweep
 from dialsim.report.page import Facts, Page, Section, Text
 from dialsim.report.what_if import FurtherRuns
-from dialsim.report.writing import plan_report, replications_report, run_report, sweep_report
+from dialsim.report.writing import plan_report, replications_report, run_report
 from dialsim.results.bottleneck import percent
 from dialsim.results.summary_text import answers
-from report.pages import SCENARIO, Reader, clients
-
-LINES = "organizations.Acme.maxConcurrentCalls"
-GOAL = "p95(finish) <= 2026-01-05T03:24:00Z and mean(people_reached) >= 90"
-KINDS = ("run", "replications", "sweep", "plan")
-
-
-def make(kind: str) -> str:
-    scenario = dialsim.loads(SCENARIO)
-    if kind == "run":
-        return run_report(dialsim.run(scenario), pairs=2)
-    if kind == "replications":
-        return replications_report(replicate(scenario, 6, jobs=1), FurtherRuns(0))
-    if kind == "sweep":
-        found = sweep(scenario, {LINES: [4, 6, 8]}, 4, jobs=1)
-        baseline = found.variants[0].name
-        return sweep_report(found, found.differences(), baseline, 3, FurtherRuns(2))
-    answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
-    return plan_report(answer, scenario, 3, FurtherRuns(2))
-
-
-@pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
-    return {kind: make(kind) for kind in KINDS}
+from pictures import unrendered
+from report.pages import GOAL, KINDS, LINES, SCENARIO, Reader, clients, make
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,7 +121,8 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
 
 @pytest.fixture(scope="module")
 def eighteen() -> str:
-    return run_report(dialsim.run(dialsim.loads(clients())), pairs=0)
+    with unrendered():
+        return run_report(dialsim.run(dialsim.loads(clients())), pairs=0)
 
 
 def test_the_table_of_campaigns_names_their_organizations(eighteen: str) -> None:
@@ -155,7 +133,9 @@ def test_the_table_of_campaigns_names_their_organizations(eighteen: str) -> None
         assert f"{part.name} {part.organization} {answer.finish} {answer.reach}" in page
 
 
-def test_campaigns_without_a_picture_are_named_with_how_to_get_it(eighteen: str) -> None:
+def test_campaigns_without_a_picture_are_named_with_how_to_get_it(
+    eighteen: str, pages: dict[str, str]
+) -> None:
     page = Reader(eighteen)
     pictures = [label["aria-label"] or "" for label in page.of("svg")]
     shown = [label for label in pictures if label.startswith("Progress of")]
@@ -165,9 +145,10 @@ def test_campaigns_without_a_picture_are_named_with_how_to_get_it(eighteen: str)
         f"The first 12 of 18 campaigns have pictures of their own here. Not shown: {left}. In "
         "Python, dialsim.run(dialsim.load(FILE)).plot.progress(CAMPAIGN) draws any of them."
     ) in page.words
-    assert "have pictures of their own" not in Reader(make("run")).words
+    assert "have pictures of their own" not in Reader(pages["run"]).words
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_a_campaign_that_never_started_takes_no_other_s_picture() -> None:
     text = clients(1, 14).replace("startDateTime: 2026-01-05T02", "startDateTime: 2027-01-05T02")
     text = f"{text}\nclock: {{start: 2026-01-01T00:00:00Z, end: 2026-02-01T00:00:00Z}}"
@@ -199,6 +180,7 @@ def test_maps_of_answers_and_funnels_are_those_of_one_organization(eighteen: str
         ) in page
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_the_page_of_replications_says_by_when_95_in_100_are_done_only_if_its_runs_tell(
     pages: dict[str, str],
 ) -> None:
@@ -232,6 +214,7 @@ def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, s
     assert f"{answer.neighbour.value} does not do" in page.words
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
     scenario = dialsim.loads(SCENARIO)
     goal = "p95(finish) <= 2026-01-05T02:05:00Z"
@@ -240,6 +223,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
     assert page.headings[1][1] == "No value meets the goal"
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_a_run_that_does_not_finish_says_no_and_why() -> None:
     text = SCENARIO.replace(
         "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"
@@ -253,6 +237,7 @@ def test_a_run_that_does_not_finish_says_no_and_why() -> None:
 EXPIRES = SCENARIO.replace("maxAttempts: 2,", "maxAttempts: 2, endDateTime: 2026-01-05T02:30:00Z,")
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
     pages: dict[str, str],
 ) -> None:
@@ -271,6 +256,7 @@ def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
     assert f"In 0 % of 3 runs 3 did not finish. On average {average} people are lost." in many
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_of_many_campaigns_that_do_not_finish_the_first_are_named() -> None:
     text = f"{clients()}\nclock: {{start: 2026-01-05T00:00:00Z, end: 2026-01-06T02:01:00Z}}"
     result = dialsim.run(dialsim.loads(text))
@@ -280,6 +266,7 @@ def test_of_many_campaigns_that_do_not_finish_the_first_are_named() -> None:
     assert f"; and {count - 6} more." in page
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_a_run_in_which_nothing_was_scheduled_has_a_page_too() -> None:
     text = re.sub(r"\n +schedule: .*", "", SCENARIO).replace(
         "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"

@@ -24,6 +24,8 @@ from dialsim.scenario.loading import with_overrides
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 FILES = {
     "calls.parquet",
     "transitions.parquet",
