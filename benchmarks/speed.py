@@ -29,16 +29,27 @@ Sample = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was measured, and the most that it may be (None: nothing is promised)."""
+    """What was measured, and the most or the least that it may be (None: nothing is promised)."""
 
     what: str
     measured: float
-    target: float | None
+    target: float | None = None
     unit: str = "×"
+    least: float | None = None
 
     @property
     def met(self) -> bool:
-        return self.target is None or self.measured <= self.target
+        return (self.target is None or self.measured <= self.target) and (
+            self.least is None or self.measured >= self.least
+        )
+
+    @property
+    def promise(self) -> str:
+        """The bound, and whether it is kept; empty if nothing is promised."""
+        if self.target is None and self.least is None:
+            return ""
+        bound = f"≤ {self.target:g}" if self.least is None else f"≥ {self.least:g}"
+        return f"{f'{bound} {self.unit}':>12}  {'PASS' if self.met else 'FAIL'}"
 
 
 def job(name: str, size: int) -> Sample:
@@ -125,14 +136,10 @@ def findings(taken: dict[str, list[Sample]]) -> list[Finding]:
 
 def table(found: list[Finding]) -> str:
     """The findings for people to read."""
-    lines = [f"{'':52}{'measured':>12}{'at most':>12}"]
+    lines = [f"{'':60}{'measured':>12}{'promised':>12}"]
     for finding in found:
         measured = f"{finding.measured:.3g} {finding.unit}"
-        promise = ""
-        if finding.target is not None:
-            verdict = "PASS" if finding.met else "FAIL"
-            promise = f"{f'{finding.target:g} {finding.unit}':>12}  {verdict}"
-        lines.append(f"{finding.what:52}{measured:>12}{promise}")
+        lines.append(f"{finding.what:60}{measured:>12}{finding.promise}")
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 
-SLOTS = 30
+SLOTS, MANY_SLOTS = 30, 300
 _SCENARIO = """
 version: 1
 name: Speed
@@ -29,14 +29,14 @@ organizations:
 """
 
 
-def workload(people: int) -> Scenario:
-    """`people` on `SLOTS` slots: default behaviour and windows, 3 attempts an hour apart."""
-    return loads(scenario_text(f"{{count: {people}}}"), name="speed.yaml")
+def workload(people: int, slots: int = SLOTS) -> Scenario:
+    """`people` on so many slots: default behaviour and windows, 3 attempts an hour apart."""
+    return loads(scenario_text(f"{{count: {people}}}", slots), name="speed.yaml")
 
 
-def scenario_text(recipients: str) -> str:
+def scenario_text(recipients: str, slots: int = SLOTS) -> str:
     """The scenario file, with `recipients` as its YAML."""
-    return _SCENARIO.format(slots=SLOTS, recipients=recipients)
+    return _SCENARIO.format(slots=slots, recipients=recipients)
 
 
 def write_people(path: Path, rows: int) -> None:

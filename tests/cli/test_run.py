@@ -8,6 +8,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -48,6 +49,43 @@ def test_a_buddhist_year_ends_the_command_with_the_year_that_is_meant() -> None:
         done = dialsim(name, SCRIPTED, "--set", override)
         assert (done.returncode, done.stdout) == (2, "")
         assert "2569 is 2026, so write 2026-01-05T09:00:00+07:00" in done.stderr
+
+
+def test_both_engines_say_the_same_and_which_of_them_ran(tmp_path: Path) -> None:
+    said = {}
+    for engine in ("simpy", "compiled"):
+        done = dialsim("run", SCRIPTED, "--engine", engine, "--out", tmp_path / engine)
+        assert (done.returncode, done.stderr) == (0, "")
+        said[engine] = done.stdout.replace(str(tmp_path / engine), "out")
+        manifest = json.loads((tmp_path / engine / "manifest.json").read_bytes())
+        assert manifest["engine"] == engine
+        assert "numba" in manifest["libraries"]
+    assert "(seed 1, SimPy)" in said["simpy"]
+    assert said["compiled"] == said["simpy"].replace("SimPy", "compiled engine")
+    one, other = digests(tmp_path / "simpy"), digests(tmp_path / "compiled")
+    assert one == other
+
+
+def test_without_numba_simpy_runs_and_says_so() -> None:
+    # numba has no wheels for some platforms; None in sys.modules is how Python says "not there"
+    code = (
+        "import sys, importlib.util as util\n"
+        "real = util.find_spec\n"
+        "util.find_spec = lambda name, *rest: None if name == 'numba' else real(name, *rest)\n"
+        "sys.modules['numba'] = None\n"
+        "from dialsim.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", SCRIPTED, "--engine", "compiled"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "(seed 1, SimPy)" in done.stdout
+    assert "numba is not installed: the SimPy engine runs" in " ".join(done.stderr.split())
 
 
 def test_every_table_is_written_and_the_folder_is_named(tmp_path: Path) -> None:

@@ -52,8 +52,12 @@ def broad(rng: random.Random, people: int = 25) -> Scenario:
         scenario["engine"]["queueTimeout"] = "10m"  # with a short one they have millions of calls
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         add_trouble(rng, scenario, run_trace(loaded(scenario)))
-    if rng.random() < 0.3:
-        withdraw_dials(rng, scenario, run_trace(loaded(scenario)))
+    if rng.random() < 0.5:
+        trace = run_trace(loaded(scenario))
+        if rng.random() < 0.6:
+            withdraw_dials(rng, scenario, trace)
+        if rng.random() < 0.6:
+            change_behaviours(rng, scenario, trace)
     return scenario
 
 
@@ -66,6 +70,21 @@ def withdraw_dials(rng: random.Random, scenario: Scenario, trace: Trace) -> None
         for action, later in (("pause", rng.choice((1, 1, 500))), ("resume", 1000)):
             at = iso(row.at + later)
             organization["timeline"].append({"at": at, "action": action, "campaign": name})
+
+
+def change_behaviours(rng: random.Random, scenario: Scenario, trace: Trace) -> None:
+    """Other behaviours, before campaigns are scheduled and where somebody is dialled (P8)."""
+    start = trace.world.scenario.clock.start
+    dials = [row.at for row in rows(trace) if row.change.cause == "dialled"]
+    for organization in scenario["organizations"]:
+        for at in (start, *rng.sample(dials, min(len(dials), 2))):
+            change = {
+                "at": iso(at),
+                "action": "setBehaviour",
+                "agent": rng.choice(organization["agents"])["name"],
+                "behaviour": rng.choice(sorted(scenario["behaviours"])),
+            }
+            organization["timeline"].append(change)
 
 
 def campaigns(scenario: Scenario) -> list[Scenario]:
