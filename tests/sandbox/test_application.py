@@ -15,7 +15,7 @@ from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 import dialsim
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.application import application
-from dialsim.sandbox.http.service import Service
+from dialsim.sandbox.http.service import InterfaceOperations
 from dialsim.sandbox.organization import KeyRing, derived_key
 
 SCHEDULE = "/api/campaign/cccccccc-0000-4000-8000-000000000001/schedule"
@@ -29,10 +29,10 @@ def client() -> Client:
 def test_a_fault_of_ours_is_500_in_the_envelope_and_tells_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_service: Service, caller: int) -> None:
+    def broken(_service: InterfaceOperations, caller: int) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr(Service, "list_agents", broken)
+    monkeypatch.setattr(InterfaceOperations, "list_agents", broken)
     response = client.ask("GET", "/api/agent/list", {"X-API-Key": key("Acme")})
     assert response.status_code == 500
     assert response.json() == {

@@ -21,7 +21,7 @@ from tests.sandbox.serving import Served, served
 
 import dialsim
 from dialsim.sandbox.http.server import Connection, Patience
-from dialsim.sandbox.http.service import Service
+from dialsim.sandbox.http.service import InterfaceOperations
 
 CAMPAIGN = "/api/campaign/cccccccc-0000-4000-8000-000000000001"
 KEY = f"X-API-Key: {key('Acme')}\r\n"
@@ -225,11 +225,11 @@ def test_a_connection_that_is_not_used_is_closed(sandbox: Served) -> None:
 
 
 def test_an_answer_that_takes_us_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def slow(_service: Service) -> Response:
+    async def slow(_service: InterfaceOperations) -> Response:
         await asyncio.sleep(1.5)
         return Response(b"at last")
 
-    monkeypatch.setattr(Service, "list_voices", slow)
+    monkeypatch.setattr(InterfaceOperations, "list_voices", slow)
     core = exchange_of_the_corpus()
     with served(core, connection=Hasty) as sandbox, sandbox.connect() as client:
         client.sendall(CATALOG)
@@ -407,7 +407,7 @@ def test_a_fault_of_ours_is_told_to_the_log_alone(
     def broken(*_given: object, **_named: object) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr("dialsim.sandbox.http.service.Service.list_agents", broken)
+    monkeypatch.setattr("dialsim.sandbox.http.service.InterfaceOperations.list_agents", broken)
     headers = {"X-API-Key": key("Acme")}
     with served(exchange_of_the_corpus()) as sandbox, caplog.at_level(logging.DEBUG):
         answer = httpx.get(f"{sandbox.url}/api/agent/list", headers=headers)

@@ -16,7 +16,7 @@ from dialsim.sandbox import clock as virtual_clock
 from dialsim.sandbox import core as sandbox_exchange
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.operation import PageQuery
-from dialsim.sandbox.http.service import Service
+from dialsim.sandbox.http.service import InterfaceOperations
 
 HOME = {"Host": "127.0.0.1:8400"}
 START, END = "2026-01-05T02:00:00.000Z", "2026-03-01T00:00:00.000Z"
@@ -123,7 +123,7 @@ def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
             await clock.advance_by(1)
         assert (refused.value.status, refused.value.code) == (409, "CLOCK_BUSY")
         while not moving.done():
-            Service(core).list_recipients(0, RUNNING, PageQuery())
+            InterfaceOperations(core).list_recipients(0, RUNNING, PageQuery())
             seen.append(core.simulation.at)
             await asyncio.sleep(0)
         await moving

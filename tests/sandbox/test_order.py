@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import dialsim
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.operation import PageQuery
-from dialsim.sandbox.http.service import Service
+from dialsim.sandbox.http.service import InterfaceOperations
 
 SCENARIO = """
 organizations:
@@ -24,11 +22,9 @@ organizations:
 
 
 def test_f4_agents_and_recipients_made_together_are_listed_last_first() -> None:
-    service = Service(SandboxCore(dialsim.loads(SCENARIO)))
-    agents = json.loads(service.list_agents(0))
+    service = InterfaceOperations(SandboxCore(dialsim.loads(SCENARIO)))
+    agents = service.list_agents(0)
     assert [agent["name"] for agent in agents] == ["Third", "Second", "First"]
-    page = json.loads(
-        service.list_recipients(0, "0b0b0b0b-0000-4000-8000-000000000001", PageQuery())
-    )
+    page = service.list_recipients(0, "0b0b0b0b-0000-4000-8000-000000000001", PageQuery())
     tels = [person["tel"] for person in page["recipients"]]
     assert tels == ["0810000003", "0810000002", "0810000001"]

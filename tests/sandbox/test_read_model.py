@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +16,7 @@ from dialsim.results.result import Result
 from dialsim.sandbox.calls import CallBook
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.operation import PageQuery
-from dialsim.sandbox.http.service import Service
+from dialsim.sandbox.http.service import InterfaceOperations
 
 SCENARIO = """
 seed: {seed}
@@ -74,11 +73,11 @@ SEEDS = (1, 2)
 
 
 @pytest.fixture(params=SEEDS)
-def service(request: pytest.FixtureRequest) -> Service:
-    return Service(SandboxCore(dialsim.loads(SCENARIO.format(seed=request.param))))
+def service(request: pytest.FixtureRequest) -> InterfaceOperations:
+    return InterfaceOperations(SandboxCore(dialsim.loads(SCENARIO.format(seed=request.param))))
 
 
-def stops(service: Service) -> Iterator[Result]:
+def stops(service: InterfaceOperations) -> Iterator[Result]:
     """The tables of the run so far, at every instant."""
     for instant in INSTANTS:
         service.core.simulation.advance(to=instant)
@@ -90,12 +89,12 @@ def wire(value: object) -> str | None:
     return None if pd.isna(value) else format_instant(value.value // 1_000_000)
 
 
-def listed(service: Service, campaign: int) -> list[dict[str, object]]:
+def listed(service: InterfaceOperations, campaign: int) -> list[dict[str, object]]:
     """All recipients of a campaign in upload order, page by page."""
     identifier = service.core.accounts[0].views[campaign].identifier
     people: list[dict[str, object]] = []
     for page in range(1, 1000):
-        data = json.loads(service.list_recipients(0, identifier, PageQuery(page=page)))
+        data = service.list_recipients(0, identifier, PageQuery(page=page))
         if not data["recipients"]:
             assert data["totalRecipients"] == len(people)
             assert data["totalPages"] == page - 1 == -(-len(people) // 100)
@@ -104,11 +103,11 @@ def listed(service: Service, campaign: int) -> list[dict[str, object]]:
     raise AssertionError("the list has no end")
 
 
-def test_calls_are_those_of_the_tables(service: Service) -> None:
+def test_calls_are_those_of_the_tables(service: InterfaceOperations) -> None:
     met = set()
     for result in stops(service):
         for row in result.calls.itertuples():
-            call = json.loads(service.get_call(0, row.call_id))
+            call = service.get_call(0, row.call_id)
             assert call["id"] == row.call_id
             assert call["sessionId"] == row.session_id
             assert call["callStatus"] == row.status
@@ -126,7 +125,7 @@ def test_calls_are_those_of_the_tables(service: Service) -> None:
     assert {"COMPLETED", "NO_ANSWER", "ANALYSIS_FAILED", "SCHEDULED", "QUEUED"} <= met
 
 
-def test_recipients_are_those_of_the_tables(service: Service) -> None:
+def test_recipients_are_those_of_the_tables(service: InterfaceOperations) -> None:
     for result in stops(service):
         for position, name in enumerate(("First", "Second")):
             table = result.recipients[result.recipients.campaign == name]
@@ -140,11 +139,13 @@ def test_recipients_are_those_of_the_tables(service: Service) -> None:
                 assert person["updatedAt"] == wire(row.updated_at)
                 if not person["personalDataMasked"]:
                     assert person["tel"] == row.tel
-                alone = json.loads(service.get_recipient(0, row.recipient_id))
+                alone = service.get_recipient(0, row.recipient_id)
                 assert alone == person
 
 
-def test_ids_are_found_as_soon_as_they_are_there_and_in_either_case(service: Service) -> None:
+def test_ids_are_found_as_soon_as_they_are_there_and_in_either_case(
+    service: InterfaceOperations,
+) -> None:
     account = service.core.accounts[0]
     known: set[str] = set()
     for result in stops(service):
@@ -162,7 +163,7 @@ def test_ids_are_found_as_soon_as_they_are_there_and_in_either_case(service: Ser
     assert account.call("00000000-0000-8000-8000-000000000000") is None
 
 
-def test_a5_the_result_is_that_of_the_newest_webhook(service: Service) -> None:
+def test_a5_the_result_is_that_of_the_newest_webhook(service: InterfaceOperations) -> None:
     repeats = 0
     for result in stops(service):
         newest: dict[str, dict[str, object]] = {}
@@ -171,19 +172,21 @@ def test_a5_the_result_is_that_of_the_newest_webhook(service: Service) -> None:
             newest[payload["call"]["id"]] = payload
             repeats += payload["isReAnalysis"]
         for identifier, payload in newest.items():
-            call = json.loads(service.get_call(0, identifier))
+            call = service.get_call(0, identifier)
             if call["dataExpired"]["output"]:
                 continue
             assert call["result"] == (payload["callResult"] or {})
     assert repeats > 0
 
 
-def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(service: Service) -> None:
+def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(
+    service: InterfaceOperations,
+) -> None:
     spans = {"audio": 1, "personalData": 5, "output": 7}
     for result in stops(service):
         now = pd.Timestamp(service.core.simulation.now)
         for row in result.calls.itertuples():
-            call = json.loads(service.get_call(0, row.call_id))
+            call = service.get_call(0, row.call_id)
             for flag, hours in spans.items():
                 gone = not pd.isna(row.call_ended_at) and (
                     now - row.call_ended_at >= pd.Timedelta(hours=hours)
@@ -194,7 +197,7 @@ def test_d2_flags_turn_true_their_spans_after_the_end_of_the_call(service: Servi
                 assert call["result"]["version"] is None
 
 
-def test_d1_a_removed_result_has_null_under_every_key(service: Service) -> None:
+def test_d1_a_removed_result_has_null_under_every_key(service: InterfaceOperations) -> None:
     empty = {"type": None, "value": None, "required": None}
     full = {
         "version": None,
@@ -206,7 +209,7 @@ def test_d1_a_removed_result_has_null_under_every_key(service: Service) -> None:
     found = []
     for result in stops(service):
         for call_id in result.calls.call_id:
-            call = json.loads(service.get_call(0, call_id))
+            call = service.get_call(0, call_id)
             if call["dataExpired"]["output"] and call["result"]:
                 found.append(call["result"])
     assert found
@@ -214,16 +217,16 @@ def test_d1_a_removed_result_has_null_under_every_key(service: Service) -> None:
     assert all(one in found for one in alike)
 
 
-def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: Service) -> None:
+def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: InterfaceOperations) -> None:
     service.core.simulation.advance(to="2026-01-05T02:30:00Z")
     call_id = Result(service.core.simulation.trace).calls.call_id[0]
     service.core.simulation.delete("First")
-    call = json.loads(service.get_call(0, call_id))
+    call = service.get_call(0, call_id)
     assert call["dataExpired"] == {"audio": True, "personalData": True, "output": True}
     assert call["recipient"]["tel"][2:8] == "xxxxxx"
 
 
-def test_the_book_is_the_same_however_often_it_is_caught_up(service: Service) -> None:
+def test_the_book_is_the_same_however_often_it_is_caught_up(service: InterfaceOperations) -> None:
     log = service.core.simulation.log.calls[0][0]
     people = service.core.simulation.log.world.organizations[0].campaigns[0].people
     often = CallBook(log, people)
@@ -245,19 +248,19 @@ def _who(book: CallBook) -> np.ndarray:
     return book.column("recipient", np.arange(len(book)))
 
 
-def test_a_campaign_that_is_added_is_served_like_any_other(service: Service) -> None:
+def test_a_campaign_that_is_added_is_served_like_any_other(service: InterfaceOperations) -> None:
     simulation = service.core.simulation
     simulation.advance(hours=1)
     person = {"tel": "0844444444", "id": "eeeeeeee-0000-4000-8000-000000000002"}
     identifier = simulation.add_campaign(
         {"name": "Third", "agent": "Reminder", "recipients": [person]}
     )
-    before = json.loads(service.get_recipient(0, person["id"]))
+    before = service.get_recipient(0, person["id"])
     assert (before["campaignId"], before["createdAt"]) == (identifier, "2026-01-05T02:00:00.000Z")
     body = {"startDateTime": "2026-01-05T02:00:00Z"}
     service.schedule_campaign(0, read_schedule(body), body, identifier)
-    paused = json.loads(service.pause_campaign(0, identifier).data)
+    paused = service.pause_campaign(0, identifier).data
     assert paused == {"id": identifier, "status": "PAUSED"}
     table = Result(simulation.trace).calls
-    call = json.loads(service.get_call(0, table[table.campaign == "Third"].call_id.iloc[0]))
+    call = service.get_call(0, table[table.campaign == "Third"].call_id.iloc[0])
     assert call["recipient"]["id"] == person["id"]

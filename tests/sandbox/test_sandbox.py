@@ -20,7 +20,7 @@ from tests.sandbox.asking import NOW, WORLD, key
 import dialsim
 from dialsim.results.folder import read_source
 from dialsim.sandbox import dependencies
-from dialsim.sandbox.http.service import Service
+from dialsim.sandbox.http.service import InterfaceOperations
 from dialsim.sandbox.records import WebhookRecord
 from dialsim.testing import Answer, Receiver, Sketch
 
@@ -476,7 +476,7 @@ def test_a_fault_of_ours_is_answered_with_500_and_raised_in_the_end(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Service, "list_agents", broken)
+    monkeypatch.setattr(InterfaceOperations, "list_agents", broken)
     sandbox = dialsim.Sandbox(BUSY_LINE.scenario()).start()
     path, headers = f"{sandbox.url}/api/agent/list", {"X-API-Key": sandbox.api_key}
     assert httpx.get(path, headers=headers).json()["code"] == "INTERNAL_ERROR"

@@ -101,14 +101,14 @@ def test_a_fault_of_a_sandbox_fails_the_test_and_stops_the_others(
     pytester.makepyfile(
         JANUARY
         + """
-from dialsim.sandbox.http.service import Service
+from dialsim.sandbox.http.service import InterfaceOperations
 served = []
 
 def broken(*_, **__):
     raise ZeroDivisionError
 
 def test_it(dialsim_sandbox, monkeypatch):
-    monkeypatch.setattr(Service, "list_agents", broken)
+    monkeypatch.setattr(InterfaceOperations, "list_agents", broken)
     served.extend([dialsim_sandbox(JANUARY), dialsim_sandbox(JANUARY)])
     headers = {"X-API-Key": served[1].api_key}
     assert httpx.get(served[1].url + "/api/agent/list", headers=headers).status_code == 500

@@ -26,9 +26,9 @@ _NOTHING = (b"", b"{}")
 _MOST_DIGITS = 9
 
 
-def success(message: str, data: bytes) -> bytes:
-    """The success envelope around JSON."""
-    return orjson.dumps({"success": True, "message": message, "data": orjson.Fragment(data)})
+def success(message: str, data: object) -> bytes:
+    """The success envelope around plain values."""
+    return orjson.dumps({"success": True, "message": message, "data": data})
 
 
 def bare(shown: WireModel | Sequence[WireModel], status: int = 200) -> Response:

@@ -30,7 +30,7 @@ from dialsim.sandbox.http.answers import JSON, failure
 from dialsim.sandbox.http.failures import NO_KEY, OUR_FAULT, WRONG_KEY
 from dialsim.sandbox.http.openapi import document
 from dialsim.sandbox.http.operation import Operations
-from dialsim.sandbox.http.service import FileService, Service
+from dialsim.sandbox.http.service import FileOperations, InterfaceOperations
 from dialsim.sandbox.organization import KeyRing
 from dialsim.sandbox.page.routes import PageRoutes
 
@@ -71,7 +71,7 @@ def _is_guarded(path: str) -> bool:
 
 DESCRIPTION = "/openapi.json"
 OPERATIONS: tuple[type[Operations], ...] = (
-    Service,
+    InterfaceOperations,
     ClockOperations,
     CampaignOperations,
     CallOperations,
@@ -80,7 +80,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
     FaultOperations,
     WebhookOperations,
     ExportOperations,
-    FileService,
+    FileOperations,
 )
 """All that a sandbox offers to programs, in the order of the description."""
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
+import orjson
 from pydantic import BeforeValidator, Field
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import WithJsonSchema
@@ -77,7 +78,7 @@ class Success(NamedTuple):
     """What an operation of the interface answers where it has more than one message."""
 
     message: str
-    data: bytes
+    data: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,8 @@ class Operation:
             result = success(
                 *(result if isinstance(result, Success) else (self.messages[0], result))
             )
+        elif isinstance(result, dict):
+            result = orjson.dumps(result)
         if isinstance(result, bytes):
             return Response(result, media_type=self.media)
         return bare(result, self.status)

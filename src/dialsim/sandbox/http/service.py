@@ -28,11 +28,13 @@ from dialsim.sandbox.http.operation import (
 )
 from dialsim.sandbox.tables import count_pages
 
+JsonObject = dict[str, Any]
+
 _PAUSED = "Campaign status updated to PAUSED successfully"
 _PAUSED_BEFORE = "Campaign is already PAUSED"
 
 
-class Service(Operations):
+class InterfaceOperations(Operations):
     """The interface (sections 4.1 to 4.7): what is answered to one organization, the `caller`.
 
     Another organization's resources are missing.
@@ -44,12 +46,12 @@ class Service(Operations):
         answer=list[models.AgentJson],
         messages=("Get Agent list successfully",),
     )
-    def list_agents(self, caller: int) -> bytes:
+    def list_agents(self, caller: int) -> list[JsonObject]:
         """List the agents.
 
         All agents of the organization, the newest first.
         """
-        return orjson.dumps(self.core.accounts[caller].agents)
+        return self.core.accounts[caller].agents
 
     @operation(
         "POST",
@@ -79,7 +81,7 @@ class Service(Operations):
         messages=("Get Campaign recipients successfully",),
         links={"newestRecipient": link("getRecipient", "recipientId", "data/recipients/0/id")},
     )
-    def list_recipients(self, caller: int, id: CampaignId, query: PageQuery) -> bytes:
+    def list_recipients(self, caller: int, id: CampaignId, query: PageQuery) -> JsonObject:
         """List a campaign's recipients.
 
         Pages of 100, the newest recipient first.
@@ -87,16 +89,13 @@ class Service(Operations):
         view = self._campaign(caller, id)
         view.catch_up()
         total, rows = view.total_recipients, query.page.rows
-        return orjson.dumps(
-            {
-                "totalRecipients": total,
-                "totalPages": count_pages(total),
-                "page": orjson.Fragment(query.page.digits),  # may be beyond orjson's integers
-                "recipients": view.recipients(
-                    view.newest_first(rows.start, rows.stop), self.core.simulation.at
-                ),
-            }
-        )
+        who = view.newest_first(rows.start, rows.stop)
+        return {
+            "totalRecipients": total,
+            "totalPages": count_pages(total),
+            "page": orjson.Fragment(query.page.digits),  # may be beyond orjson's integers
+            "recipients": view.recipients(who, self.core.simulation.at),
+        }
 
     @operation(
         "GET",
@@ -109,7 +108,7 @@ class Service(Operations):
         self,
         caller: int,
         recipient_id: Annotated[str, identifier("recipient", "recipientId", fail.NO_RECIPIENT)],
-    ) -> bytes:
+    ) -> JsonObject:
         """Get a recipient.
 
         One recipient, as in the list of its campaign.
@@ -119,7 +118,7 @@ class Service(Operations):
             raise fail.NO_RECIPIENT.refused()
         view, recipient = found
         view.catch_up()
-        return orjson.dumps(view.recipient(recipient, self.core.simulation.at))
+        return view.recipient(recipient, self.core.simulation.at)
 
     @operation(
         "GET",
@@ -130,7 +129,7 @@ class Service(Operations):
     )
     def get_call(
         self, caller: int, call_id: Annotated[str, identifier("call", "callId", fail.NO_CALL)]
-    ) -> bytes:
+    ) -> JsonObject:
         """Get a call.
 
         One call with its result. The webhook gives its id as payload.call.id.
@@ -140,7 +139,7 @@ class Service(Operations):
             raise fail.NO_CALL.refused()
         view, call = found
         view.catch_up()
-        return orjson.dumps(view.call(call, self.core.simulation.at))
+        return view.call(call, self.core.simulation.at)
 
     @operation(
         "POST",
@@ -153,7 +152,7 @@ class Service(Operations):
     )
     def schedule_campaign(
         self, caller: int, body: ScheduleRequest, sent: dict[str, Any], id: CampaignId
-    ) -> bytes:
+    ) -> JsonObject:
         """Start a campaign.
 
         Gives a DRAFT campaign its schedule and prepares a call for each recipient; it can be
@@ -171,18 +170,16 @@ class Service(Operations):
         return _state(view, CampaignStatus.SCHEDULED, **removed)
 
     @operation("GET", "/voice-demo/catalog", answer=models.CatalogJson)
-    def list_voices(self) -> bytes:
+    def list_voices(self) -> JsonObject:
         """List the voices.
 
         Needs no key and has no envelope. To be asked by servers: pages of other sites are kept
         out by the browser.
         """
-        return orjson.dumps(
-            {
-                "voices": [voice.model_dump(by_alias=True) for voice in self.core.scenario.voices],
-                "categories": [part.model_dump(by_alias=True) for part in SAMPLE_CATEGORIES],
-            }
-        )
+        return {
+            "voices": [voice.model_dump(by_alias=True) for voice in self.core.scenario.voices],
+            "categories": [part.model_dump(by_alias=True) for part in SAMPLE_CATEGORIES],
+        }
 
     def _campaign(self, caller: int, identifier: str) -> CampaignView:
         view = self.core.accounts[caller].campaign(identifier)
@@ -191,8 +188,8 @@ class Service(Operations):
         return view
 
 
-def _state(view: CampaignView, status: CampaignStatus, **more: object) -> bytes:
-    return orjson.dumps({"id": view.identifier, "status": status, **more})
+def _state(view: CampaignView, status: CampaignStatus, **more: object) -> JsonObject:
+    return {"id": view.identifier, "status": status, **more}
 
 
 _LINK: tuple[dict[str, Any], ...] = (
@@ -219,7 +216,7 @@ _FileId = Annotated[
 ]
 
 
-class FileService(Operations):
+class FileOperations(Operations):
     """Recordings and transcripts, which whoever has the link may read."""
 
     def __init__(self, core: SandboxCore) -> None:
