@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import fields, replace
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from dialsim.engine.trace import Refusal
+from dialsim.results.people import PeopleCount
 from dialsim.results.result import Result
-from dialsim.results.summary import Figures
 from dialsim.results.summary_text import print_summary, tables
 from results.test_real_runs import nasty
 from results.test_summary import COSTS, JANUARY
@@ -108,10 +109,16 @@ def test_what_stands_beside_all_adds_up_to_it(seed: int) -> None:
 def test_large_figures_are_never_cut_and_names_give_way_to_them() -> None:
     summary = Result(hand_trace([JANUARY])).summary
     (owner,) = summary.organizations
-    names = [field.name for field in fields(Figures)]
-    counts = [name for name in names if re.match("people|calls_|calls$|queue_timeouts", name)]
-    large = dict.fromkeys(counts, 1_234_567)
-    campaign = replace(owner.campaigns[0], name="A campaign with quite a long name", **large)
+    (campaign,) = owner.campaigns
+    many = 1_234_567
+    ends = "COMPLETED", "NO_ANSWER", "BUSY", "FAILED"
+    counts = replace(
+        campaign.part.counts,
+        people=PeopleCount(7 * many, *[many] * 8),
+        by_end=Counter({("ended", end): many for end in ends} | {("expired", "EXPIRED"): many}),
+    )
+    part = replace(campaign.part, counts=counts)
+    campaign = replace(campaign, name="A campaign with quite a long name", part=part)
     owner = replace(owner, campaigns=(campaign,))
     stream = io.StringIO()
     print_summary(replace(summary, organizations=(owner,)), "simpy", stream)

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from dialsim.experiments.goal import Statistic
-from dialsim.experiments.run_figures import INSTANTS, is_share
 from dialsim.experiments.statistics import Interval, quantile_interval
+from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
 from dialsim.results.summary_page import table_html
 from dialsim.results.summary_text import WIDTH, FigureTable, rich_table
 from dialsim.results.thai_time import duration_text, minute_text, thai
@@ -32,19 +32,6 @@ if TYPE_CHECKING:
 
 
 _CONFIDENCE = 0.95
-
-_SHOWN = {
-    "people_reached": "people reached",
-    "people_lost": "people lost",
-    "reach_share": "share reached",
-    "attempts": "attempts",
-    "talk_minutes": "talk minutes",
-    "cost": "cost",
-    "slots_in_use_mean": "slots in use",
-    "queue_wait_mean_seconds": "mean wait, seconds",
-    "webhooks_lost": "webhooks lost",
-}
-"""The figures that are printed, with their names there; all others are in the tables."""
 
 
 def replications_headline(runs: Replications) -> str:
@@ -120,7 +107,7 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
             tables.append(_finish_table(name, found["finish_seconds"], runs))
         rows = [
             (label, *_estimate_cells(found[figure]))
-            for figure, label in _SHOWN.items()
+            for figure, label in MAIN.items()
             if figure in found and found[figure]["runs"] and found[figure]["p95"]
         ]
         columns = ("mean", "95 % interval", "5 %", "half", "95 %")
@@ -207,7 +194,7 @@ def amount_text(figure: str, value: float) -> str:
     """A figure's value, short."""
     if not isfinite(value):
         return "–"
-    if is_share(figure):
+    if unit_of(figure) is Unit.SHARE:
         return f"{100 * value:.1f} %"
     size = abs(value)
     return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
@@ -237,7 +224,7 @@ def sweep_tables(
         cells = [when_text(finish[part], found) for part in ("p50", "p95")]
         cells += [amount_text(figure, whole[variant.name, figure]["mean"]) for figure in shown]
         rows.append((variant.name, *cells))
-    labels = tuple(_SHOWN[figure] for figure in shown)
+    labels = tuple(MAIN[figure] for figure in shown)
     tables = [FigureTable("Variant", ("half done", "95 % done", *labels), tuple(rows))]
     if differences is not None and len(differences):
         names = [variant.name for variant in found.variants if variant.name != baseline]
@@ -251,7 +238,7 @@ def _difference_table(
     whole = by_variant(differences[differences["scope"] == "run"])
     figures = ("finish_seconds", *shown)
     rows = [(name, *(difference_text(whole[name, figure]) for figure in figures)) for name in names]
-    labels = ("finish", *(_SHOWN[figure] for figure in shown))
+    labels = ("finish", *(MAIN[figure] for figure in shown))
     return FigureTable(f"Minus {baseline}", labels, tuple(rows))
 
 
@@ -278,13 +265,9 @@ def difference_text(row: Mapping[str, Any]) -> str:
         return f"{size}, {verdict}" if size else "–"
     if not rose and not fell:
         return f"none in {pairs} pairs"
-    more, less = ("later", "earlier") if _is_instant(row["figure"]) else ("more", "less")
+    more, less = ("later", "earlier") if is_instant(row["figure"]) else ("more", "less")
     way = f"{more if rose >= fell else less} in {max(rose, fell)} of {pairs} pairs"
     return ", ".join([*([size] if size else []), way, verdict])
-
-
-def _is_instant(column: str) -> bool:
-    return column.removesuffix("_seconds") in INSTANTS
 
 
 def _signed(figure: str, difference: float) -> str:
@@ -293,7 +276,7 @@ def _signed(figure: str, difference: float) -> str:
 
 
 def _size(figure: str, amount: float) -> str:
-    if _is_instant(figure):
+    if is_instant(figure):
         return duration_text(1000 * round(amount))
     return amount_text(figure, amount)
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import store
-from dialsim.experiments.run_figures import INSTANTS
 from dialsim.interface.instants import format_instant
+from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
     LIBRARIES,
     MANIFEST,
@@ -95,8 +95,8 @@ def sweep_document(
 def _estimates(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, object]]:
     rows = _records(table)
     for row in rows:
-        instant = row["figure"].removesuffix("_seconds")
-        if instant in INSTANTS and origin is not None:
+        if is_instant(row["figure"]) and origin is not None:
+            instant = row["figure"].removesuffix("_seconds")
             row |= {f"{instant}_{name}": _after(origin, row[name]) for name in _ESTIMATES}
     return rows
 

@@ -32,6 +32,7 @@ from dialsim.experiments.statistics import (
 )
 from dialsim.experiments.value_range import Amount, Kind, read_amount
 from dialsim.interface.instants import format_instant
+from dialsim.results.figures import Unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -201,7 +202,7 @@ def _share(text: str) -> float | None:
 def _bound(figure: FigureName, sign: str, text: str, clause: str) -> Bound:
     """The bound of a figure, in its unit."""
     text = text.strip()
-    if figure.name.endswith("_share") and text.endswith("%"):
+    if figure.unit is Unit.SHARE and text.endswith("%"):
         share = _share(text)
         if share is not None:
             return Bound(sign, share)
@@ -222,9 +223,9 @@ def _in_unit(figure: FigureName, amount: Amount, clause: str) -> float:
                             "2026-01-09T12:00:00Z, or a time after the earliest start, "
                             "such as 5d")  # fmt: skip
         return value
-    if amount.kind is Kind.DURATION and figure.name.endswith("_seconds"):
+    if amount.kind is Kind.DURATION and figure.unit is Unit.SECONDS:
         return value / 1000
-    if amount.kind is Kind.DURATION and figure.name.endswith("_minutes"):
+    if amount.kind is Kind.DURATION and figure.unit is Unit.MINUTES:
         return value / 60_000
     if not number:
         _refuse(clause, f"{figure.text} is compared with a number, not with {amount.text}")

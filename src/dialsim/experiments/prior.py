@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.engine.windows import DAY, WEEK, Windows
+from dialsim.results.figures import follows_calls
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Constant, Empirical, Triangular, Uniform
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from dialsim.scenario.distribution import Distribution
     from dialsim.scenario.organization import Organization
     from dialsim.scenario.scenario import Scenario
-
-_AFTER_CALLS = ("analyses_", "funnel_", "webhooks_")
-"""How figures begin that analyses and webhooks decide, which never influence calls (rules A, W)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Prior:
 
     def certain(self, figure: str) -> bool:
         """Whether a figure is the same in all runs, so that one run tells all."""
-        return self.results if figure.startswith(_AFTER_CALLS) else self.calls
+        return self.results if follows_calls(figure) else self.calls
 
 
 UNKNOWN = Prior()

@@ -1,16 +1,15 @@
 """The figures of one run as plain numbers, and what held it back: all that many runs keep.
 
-The name of a figure: `finish`, `January.finish`, `Acme/January.people_reached`, `cost`.
-
-Figures of many replications as tables: a row per replication and scope, a column per figure.
+A figure is named as in `finish`, `January.finish`, `Acme/January.people_reached`, `cost`. Many runs
+make tables: a row per replication and scope, a column per figure.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from difflib import get_close_matches
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,19 @@ import numpy as np
 
 from dialsim.experiments.errors import ExperimentError
 from dialsim.results.bottleneck import Bottleneck, Reason
-from dialsim.results.figures import AnalysisFigures, WebhookFigures
-from dialsim.results.summary import CampaignSummary, Figures, Progress, Summary, figure_rows
+from dialsim.results.figures import (
+    BLOCKS,
+    FUNNEL,
+    INSTANTS,
+    NUMBERS,
+    REACH,
+    Unit,
+    attempt_of,
+    is_instant,
+    number_values,
+    unit_of,
+)
+from dialsim.results.progress import ProgressCurve
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,18 +46,6 @@ Number = int | float
 
 MARKS = 50
 """Into so many parts is the way to all people divided."""
-
-INSTANTS = ("finish", "final_at")
-"""The figures that are instants: in ms since 1970; tables have them in seconds as well."""
-
-_NOT_NUMBERS = (
-    "scope",
-    "organization",
-    "campaign",
-    "currency",
-    "held_back",
-    "held_back_sentence",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,40 +110,23 @@ def figures_of(result: Result) -> RunFigures:
     summary = result.summary
     starts = [_ms(part.start) for part in summary.campaigns if part.start is not None]
     scopes = []
-    for row, (figures, campaigns) in zip(figure_rows(summary), _parts(summary), strict=True):
-        place = (row["scope"], row["organization"], row["campaign"])
-        missing = inf if any(part.start is not None for part in campaigns) else nan
-        values = {
-            name: _instant(value, missing) if name in INSTANTS else nan if value is None else value
-            for name, value in row.items()
-            if name not in _NOT_NUMBERS
-        }
-        scopes.append(ScopeFigures(*place, values, figures.held_back))
-    progress = Progress.of(result.reading, result.reading.lives.values())
+    for place, part in summary.parts():
+        scheduled = any(life.start is not None for life in part.part.lives)
+        values = number_values(part)
+        for name, value in values.items():
+            if value is None:
+                values[name] = inf if scheduled and name in INSTANTS else nan
+            elif name in INSTANTS:
+                values[name] = _ms(value)
+        scopes.append(ScopeFigures(*place, values, part.held_back))
+    progress = ProgressCurve.of(result.reading, result.reading.lives.values())
     return RunFigures(
         summary.replication, min(starts, default=None), tuple(scopes), progress.marks(MARKS)
     )
 
 
-def _parts(summary: Summary) -> Iterator[tuple[Figures, Sequence[CampaignSummary]]]:
-    """The run, each organization and its campaigns, as `figure_rows` has them; their campaigns."""
-    yield summary, summary.campaigns
-    for owner in summary.organizations:
-        yield owner, owner.campaigns
-        for campaign in owner.campaigns:
-            yield campaign, (campaign,)
-
-
-def _instant(instant: datetime | None, missing: float) -> float:
-    return missing if instant is None else _ms(instant)
-
-
 def _ms(instant: datetime) -> int:
     return round(instant.timestamp() * 1000)
-
-
-_NO_NUMBER = ("reach_by_attempt", "currency", "held_back", "analyses", "webhooks")
-_ATTEMPT = re.compile(r"reach_by_attempt_([1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +143,14 @@ class FigureName:
     campaign: str | None
 
     @property
+    def unit(self) -> Unit:
+        """What it is measured in."""
+        return unit_of(self.name)
+
+    @property
     def is_instant(self) -> bool:
         """Whether it is an instant, such as `finish`, and not a number."""
-        return self.name in INSTANTS
+        return is_instant(self.name)
 
     @property
     def column(self) -> str:
@@ -177,18 +163,14 @@ class FigureName:
 
     def _in(self, run: RunFigures) -> float:
         part = next(part for part in run.scopes if self._fits(part))
-        match = _ATTEMPT.fullmatch(self.name)
-        if match:
-            reached = [k for k in range(1, int(match[1]) + 1) if _reach(k) in part.values]
-            return part.values[_reach(reached[-1])] if reached else 0.0
+        last = attempt_of(self.name) or 0
+        for attempt in range(last, 0, -1):  # where nobody needed it, that of the one before
+            if f"{REACH}{attempt}" in part.values:
+                return part.values[f"{REACH}{attempt}"]
         return part.values.get(self.name, 0)
 
     def _fits(self, part: ScopeFigures) -> bool:
         return (part.organization, part.campaign) == (self.organization, self.campaign)
-
-
-def _reach(attempt: int) -> str:
-    return f"reach_by_attempt_{attempt}"
 
 
 def read_figure(text: str, scenario: Scenario) -> FigureName:
@@ -198,10 +180,11 @@ def read_figure(text: str, scenario: Scenario) -> FigureName:
     ExperimentError if there is no such figure, campaign or organization.
     """
     known = _known(scenario)
-    plain = re.sub(r"(^|\.)(webhooks|analyses)\.(?=[a-z_0-9]+$)", r"\1\2_", text.strip())
+    blocks = "|".join(filter(None, BLOCKS))
+    plain = re.sub(rf"(^|\.)({blocks})\.(?=[a-z_0-9]+$)", r"\1\2_", text.strip())
     for start in [0, *(match.end() for match in re.finditer(r"\.", plain))]:
         name = plain[start:]
-        if name in known or _ATTEMPT.fullmatch(name):
+        if name in known or attempt_of(name):
             whose = plain[: max(start - 1, 0)]
             _check_cost(name, scenario)
             return FigureName(text.strip(), name, *_place(whose, text, scenario))
@@ -214,14 +197,11 @@ def read_figure(text: str, scenario: Scenario) -> FigureName:
 
 def _known(scenario: Scenario) -> list[str]:
     """The figures of a summary of this scenario, but for reach_by_attempt."""
-    names = [field.name for field in fields(Figures) if field.name not in _NO_NUMBER]
-    names += [f"webhooks_{field.name}" for field in fields(WebhookFigures)]
-    counts = (field.name for field in fields(AnalysisFigures))
-    names += [f"analyses_{name}" for name in counts if name not in ("funnel", "fields")]
+    names = [*NUMBERS]
     for organization in scenario.organizations:
         for agent in organization.agents:
             steps = (agent.analysis and agent.analysis.funnel) or ()
-            names += [f"funnel_{agent.name}_{step.step}" for step in steps]
+            names += [f"{FUNNEL}{agent.name}_{step.step}" for step in steps]
     return names
 
 
@@ -260,13 +240,6 @@ PLACES = {
     "campaign": ("organization", "campaign"),
 }
 """What names a row of each scope."""
-
-REACH = "reach_by_attempt_"
-
-
-def is_share(figure: str) -> bool:
-    """Whether a figure is a share, by its name."""
-    return figure.endswith("_share") or figure.startswith(REACH)
 
 
 def earliest_start(runs: Sequence[RunFigures]) -> int | None:

@@ -48,13 +48,12 @@ from numpy.typing import NDArray
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import (
-    INSTANTS,
     PLACES,
     FigureName,
     earliest_start,
-    is_share,
     read_figure,
 )
+from dialsim.results.figures import Unit, is_instant, unit_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,12 +128,11 @@ class Nature:
     @classmethod
     def of(cls, column: str, prior: Prior) -> Nature:
         """That of a figure, by its column of the tables; instants are in seconds there."""
-        instant = column.removesuffix("_seconds") in INSTANTS
         return cls(
             certain=prior.certain(column),
-            spill=prior.spill_ms / 1000 if instant else 0.0,
+            spill=prior.spill_ms / 1000 if is_instant(column) else 0.0,
             least=0.0,
-            most=1.0 if is_share(column) else inf,
+            most=1.0 if unit_of(column) is Unit.SHARE else inf,
         )
 
 

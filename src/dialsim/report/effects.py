@@ -17,7 +17,7 @@ import numpy as np
 
 from dialsim.experiments import experiment_text
 from dialsim.experiments.goal import Clause, Evidence, Goal, weigh
-from dialsim.experiments.run_figures import INSTANTS, RunFigures, is_share
+from dialsim.experiments.run_figures import RunFigures
 from dialsim.report.page import Fact
 from dialsim.report.what_if import (
     SHORTER_RETRIES,
@@ -29,6 +29,7 @@ from dialsim.report.what_if import (
     loses,
 )
 from dialsim.results.bottleneck import Bottleneck
+from dialsim.results.figures import Unit, is_instant, unit_of
 from dialsim.results.summary_text import FigureTable
 from dialsim.results.thai_time import duration_text, minute_text
 
@@ -304,9 +305,9 @@ _IN_EVERY_TABLE = ("finish", "people_reached", "cost")
 
 
 def _effect_text(figure: str, effect: Effect) -> str:
-    if figure in INSTANTS:
+    if is_instant(figure):
         return time_effect(effect)
-    return points_effect(effect) if is_share(figure) else number_effect(effect)
+    return points_effect(effect) if unit_of(figure) is Unit.SHARE else number_effect(effect)
 
 
 @dataclass(frozen=True, slots=True)

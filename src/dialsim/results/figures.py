@@ -1,345 +1,194 @@
-"""Tallies: one campaign's countable facts, which add up to those of an organization or a run.
+"""The figures of a campaign, of an organization, or of a run, each declared once.
 
-What analyses came to: counts of a campaign's conversations, or of several campaigns'.
-
-How results were delivered: counts of a campaign's messages, or of several campaigns'.
-
-Figures of the stream: how results were delivered, and what the analyses found.
+A declaration says what a figure is called, its unit, its meaning, and how it is made. Summaries,
+tables, the printed summary, pages, goals, experiments and the tables of figures in
+`docs/results.md` follow from it. The names are public.
 """
+
+# ruff: noqa: RUF009 (a figure is declared by a call, as dataclasses.field is)
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from math import isfinite
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, TIMES_OUT, WITHDRAWS, Calls
-from dialsim.engine.trace import CHANGES, DIALLED
-from dialsim.engine.windows import DAY, THAI_OFFSET
-from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
-from dialsim.interface.status import CallStatus
-from dialsim.results.people import PERSON_STATES, PeopleCount, PersonState, listed
-from dialsim.results.tables import billed
-from dialsim.results.time_use import distinct
-from dialsim.scenario.agent import Agent
+from dialsim.results.bottleneck import Bottleneck, percent
+from dialsim.results.counts import Counts, Fate
+from dialsim.results.people import PeopleCount
+from dialsim.results.thai_time import duration_text
+from dialsim.results.time_use import Occupancy
+from dialsim.results.timeline import CampaignTimeline
 from dialsim.scenario.service import Costs
-from dialsim.webhooks.deliveries import Posts
-from dialsim.webhooks.messages import FOREVER, Messages
-from dialsim.webhooks.stream import VERDICTS, CampaignStream, Verdict, Verdicts
+from dialsim.webhooks.stream import Verdict
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Counts of a campaign or of several.
+class Part:
+    """A campaign, or several together, from which figures are made.
 
-    `by_kind[k]` counts the calls whose last change is `CHANGES[k]`; `reached[k]` the people reached
-    by attempt k + 1 and no earlier, histories included; `waits_ms` has each wait from a release to
-    the dial or queue timeout that ended it; `days` are the Thai dates, as days since 1970, with a
-    dial.
+    `finish` and `final_at` (ms) are infinite where a scheduled campaign has none, and -infinite
+    where nothing was scheduled.
     """
 
-    people: PeopleCount
-    by_kind: NDArray[np.int64]
-    dials: int
-    withdrawn: int
-    reached: NDArray[np.int64]
-    waits_ms: NDArray[np.int64]
-    days: NDArray[np.int64]
-    talk_ms: int
-    charged_dials: int
-    charged_increments: int
+    lives: tuple[CampaignTimeline, ...]
+    finish: float
+    final_at: float
+    counts: Counts
+    occupancy: Occupancy
+    held_back: Bottleneck | None
+    costs: Costs | None
 
-    def ended(self, status: str | None = None) -> int:
-        """How many calls were dialled and ended, in that status or in any (P2)."""
-        return self._count(
-            change.cause == "ended" and status in (None, change.to_status) for change in CHANGES
-        )
-
-    def dropped(self, *causes: str) -> int:
-        """How many calls one of these causes ended."""
-        return self._count(change.cause in causes for change in CHANGES)
-
-    def _count(self, chosen: Iterable[bool]) -> int:
-        return int(self.by_kind[[*chosen]].sum())
+    @property
+    def people(self) -> PeopleCount:
+        """The people by state."""
+        return self.counts.people
 
 
-def take_tally(ledger: Calls, states: NDArray[np.int8], costs: Costs | None) -> Tally:
-    """Count one campaign; `states` are those of its recipients."""
-    kinds = ledger.rows.kind
-    dialled = kinds == DIALLED
-    charged, increments = billed(ledger, costs.billing_increment if costs else 1)
-    return Tally(
-        people=PeopleCount.of(states),
-        by_kind=np.bincount(ledger.last_kind, minlength=len(CHANGES)),
-        dials=int(np.count_nonzero(dialled)),
-        withdrawn=int(np.count_nonzero(WITHDRAWS[kinds])),
-        reached=reached_by_attempt(ledger, states),
-        waits_ms=queue_waits(ledger)[1],
-        days=distinct((ledger.rows.at[dialled] + THAI_OFFSET) // DAY),
-        talk_ms=int(ledger.talk_ms.sum()),
-        charged_dials=int(np.count_nonzero(charged)),
-        charged_increments=int(increments.sum()),
-    )
+class Unit(StrEnum):
+    """What a figure is measured in, as the documentation says it."""
+
+    INSTANT = "instant"
+    DAYS = "days"
+    PEOPLE = "people"
+    CALLS = "calls"
+    DIALS = "dials"
+    ATTEMPTS = "attempts"
+    SLOTS = "slots"
+    CONVERSATIONS = "conversations"
+    RESULTS = "results"
+    SHARE = "share"
+    SECONDS = "s"
+    MINUTES = "min"
+    CURRENCY = "currency"
+    NO_NUMBER = ""
 
 
-def reached_by_attempt(ledger: Calls, states: NDArray[np.int8]) -> NDArray[np.int64]:
-    """How many people were reached by attempt 1, by attempt 2, …, up to the last one made."""
-    on_list = listed(states)
-    here = ledger.attempt[ledger.started_at != NEVER]
-    before = ledger.past_attempts[ledger.past_reached & on_list]
-    made = max(
-        int(ledger.attempt.max(initial=0)), int(ledger.past_attempts[on_list].max(initial=0))
-    )
-    return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
+class Table(StrEnum):
+    """The small tables of the printed summary, in their order."""
+
+    PEOPLE = "People"
+    PEOPLE_LEFT = "People left"
+    DUPLICATES = "Duplicates"
+    CALLS = "Calls"
+    OTHER_CALLS = "Other calls"
+    ATTEMPTS = "Attempts and cost"
+    SLOTS = "Slots and queue"
+    ANALYSES = "Analyses"
+    WEBHOOKS = "Webhooks"
+    KEPT = "Kept, not sent"
+    RECEIVER = "At the receiver"
 
 
-def attempts_of_exhausted(ledger: Calls, states: NDArray[np.int8]) -> dict[CallStatus, int]:
-    """The attempts, in this run, of the people who ran out of them, by how they ended."""
-    exhausted = states[ledger.recipient] == PERSON_STATES.index(PersonState.EXHAUSTED)
-    count = np.bincount(ledger.last_kind[exhausted & ledger.counted], minlength=len(CHANGES))
-    return {CHANGES[kind].to_status: int(count[kind]) for kind in np.flatnonzero(count)}
+class Column(NamedTuple):
+    """A column of a printed table (none without a head), and how its cells are written."""
+
+    table: Table
+    head: str = ""
+    cell: Callable[[Any], str] = lambda value: f"{value:,}" if value else ""
 
 
-def add_up(tallies: Sequence[Tally]) -> Tally:
-    """The tally of several campaigns together."""
-    none = np.empty(0, dtype=np.int64)
-    reached = np.zeros(max((len(tally.reached) for tally in tallies), default=0), dtype=np.int64)
-    for tally in tallies:
-        reached[: len(tally.reached)] += tally.reached
-    return Tally(
-        people=PeopleCount.total(tally.people for tally in tallies),
-        by_kind=np.sum(
-            [tally.by_kind for tally in tallies] or [np.zeros(len(CHANGES), int)], axis=0
-        ),
-        dials=sum(tally.dials for tally in tallies),
-        withdrawn=sum(tally.withdrawn for tally in tallies),
-        reached=reached,
-        waits_ms=np.concatenate([none, *(tally.waits_ms for tally in tallies)]),
-        days=distinct(np.sort(np.concatenate([none, *(tally.days for tally in tallies)]))),
-        talk_ms=sum(tally.talk_ms for tally in tallies),
-        charged_dials=sum(tally.charged_dials for tally in tallies),
-        charged_increments=sum(tally.charged_increments for tally in tallies),
-    )
+def _decimals(count: int) -> Callable[[float | None], str]:
+    return lambda value: f"{value or 0:,.{count}f}"
 
 
-def queue_waits(ledger: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
-    order = ledger.rows_by_call()
-    kinds, at = ledger.rows.kind[order], ledger.rows.at[order]
-    left = np.flatnonzero((kinds == DIALLED) | TIMES_OUT[kinds])
-    return at[left], at[left] - at[left - 1]  # a queued call's row before is its release
+def _wait(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return duration_text(1000 * round(seconds, 1 if seconds < 10 else 0))
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisTally:
-    """Counts of conversations that have ended.
-
-    `by_verdict` follows `VERDICTS`; `reanalyses` counts results of re-analyses. `steps` has, by
-    agent and funnel step, how many analyzed conversations reached it, and `values` by agent, field
-    and value how many have that value; both in the order of the scenario.
-    """
-
-    by_verdict: tuple[int, ...]
-    reanalyses: int
-    steps: Counter[tuple[str, str]]
-    values: Counter[tuple[str, str, str]]
-
-    def count(self, verdict: Verdict) -> int:
-        """How many conversations have this verdict."""
-        return self.by_verdict[VERDICTS.index(verdict)]
+def _delay(seconds: float | None) -> str:
+    return "" if seconds is None else duration_text(1000 * round(seconds, 1))
 
 
-def tally_analyses(stream: CampaignStream, verdicts: Verdicts, agent: Agent) -> AnalysisTally:
-    """Count the conversations of one campaign by what their newest analyses say."""
-    had = verdicts.code[verdicts.code >= 0]
-    found = verdicts.found[verdicts.code == VERDICTS.index(Verdict.ANALYZED)]
-    steps, values = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
-    analysis = agent.analysis
-    for number, step in enumerate((analysis and analysis.funnel) or (), start=1):
-        steps[agent.name, step.step] = int(np.count_nonzero(found[:, 0] >= number))
-    for column, (name, field) in enumerate(analysis.fields.items() if analysis else (), start=1):
-        counts = np.bincount(found[:, column], minlength=len(field.values))
-        for value, count in zip(field.values, counts.tolist(), strict=True):
-            values[agent.name, name, value] = count
-    return AnalysisTally(
-        by_verdict=tuple(np.bincount(had, minlength=len(VERDICTS)).tolist()),
-        reanalyses=int(np.count_nonzero(stream.owed.result)),
-        steps=steps,
-        values=values,
-    )
+class _Declaration(NamedTuple):
+    make: Callable[[Part], object]
+    unit: Unit
+    meaning: str
+    column: Column | None
+    label: str
 
 
-def add_up_analyses(tallies: Sequence[AnalysisTally]) -> AnalysisTally:
-    """The tally of several campaigns together."""
-    steps, values = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
-    for tally in tallies:
-        steps.update(tally.steps)
-        values.update(tally.values)
-    none = (0,) * len(VERDICTS)
-    columns = zip(none, *(tally.by_verdict for tally in tallies), strict=True)
-    return AnalysisTally(
-        by_verdict=tuple(map(sum, columns)),
-        reanalyses=sum(tally.reanalyses for tally in tallies),
-        steps=steps,
-        values=values,
-    )
-
-
-_MOST_POSTS = 1 + len(WAITS_MS)
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryTally:
-    """Counts of results.
-
-    `sent` had a URL to go to: each was delivered `at_first_try` or `after_retries`, is `lost`
-    after three failures (W2), or `pending` when the run ended. `received_though_lost` counts lost
-    ones that the receiver took in all the same, `duplicated` those it took in more than once, and
-    `out_of_order` those that it took in after a newer result of the same person.
-    `without_url` had none (W6). `delays_ms` has, of each result that the receiver took in, the time
-    from the result to its first arrival.
-    """
-
-    sent: int
-    at_first_try: int
-    after_retries: int
-    lost: int
-    pending: int
-    received_though_lost: int
-    duplicated: int
-    out_of_order: int
-    without_url: int
-    delays_ms: NDArray[np.int64]
-
-
-class Fate(IntEnum):
-    """What became of a result by the end, as in `DeliveryTally`."""
-
-    AT_FIRST_TRY = 0
-    AFTER_RETRIES = 1
-    LOST = 2
-    PENDING = 3
-    WITHOUT_URL = 4
-
-
-def fates(stream: CampaignStream) -> NDArray[np.int8]:
-    """The fate of each message of a campaign."""
-    posts, count = stream.posts, len(stream.messages)
-    tries = np.bincount(posts.message[posts.number > 0], minlength=count)
-    kept = np.bincount(posts.message[posts.response == NOT_SENT], minlength=count)
-    taken_at = np.zeros(count, dtype=np.int16)
-    good = np.flatnonzero(accepted(posts.response))[::-1]  # the first of several is assigned last
-    taken_at[posts.message[good]] = posts.number[good]
-    rules = {
-        Fate.AT_FIRST_TRY: taken_at == 1,
-        Fate.AFTER_RETRIES: taken_at > 1,
-        Fate.WITHOUT_URL: kept > 0,
-        Fate.LOST: tries >= _MOST_POSTS,
-    }
-    codes = [np.int8(fate) for fate in rules]
-    return np.select([*rules.values()], codes, default=np.int8(Fate.PENDING))
-
-
-def tally_deliveries(stream: CampaignStream) -> DeliveryTally:
-    """Count the deliveries of one campaign."""
-    messages, posts = stream.messages, stream.posts
-    of_notice = fates(stream)
-    count = np.bincount(of_notice, minlength=len(Fate))
-    taken = np.bincount(posts.message[posts.received], minlength=len(messages))
-    arrived = _first_arrivals(messages, posts)
-    received = np.flatnonzero(arrived != FOREVER)
-    return DeliveryTally(
-        sent=len(messages) - int(count[Fate.WITHOUT_URL]),
-        at_first_try=int(count[Fate.AT_FIRST_TRY]),
-        after_retries=int(count[Fate.AFTER_RETRIES]),
-        lost=int(count[Fate.LOST]),
-        pending=int(count[Fate.PENDING]),
-        received_though_lost=int(np.count_nonzero((of_notice == Fate.LOST) & (taken > 0))),
-        duplicated=int(np.count_nonzero(taken > 1)),
-        out_of_order=_overtaken(stream.calls, messages[received], arrived[received]),
-        without_url=int(count[Fate.WITHOUT_URL]),
-        delays_ms=arrived[received] - messages.ready_at[received],
-    )
-
-
-def add_up_deliveries(tallies: Sequence[DeliveryTally]) -> DeliveryTally:
-    """The tally of several campaigns together."""
-    names = [name for name in DeliveryTally.__slots__ if name != "delays_ms"]
-    counts = {name: sum(getattr(tally, name) for tally in tallies) for name in names}
-    delays = np.concatenate([np.empty(0, np.int64), *(tally.delays_ms for tally in tallies)])
-    return DeliveryTally(**counts, delays_ms=delays)
-
-
-def _first_arrivals(messages: Messages, posts: Posts) -> NDArray[np.int64]:
-    """When the receiver first took in each message (ms); FOREVER if it never did."""
-    arrived = np.full(len(messages), FOREVER, dtype=np.int64)
-    taken = posts.received
-    np.minimum.at(arrived, posts.message[taken], posts.arrived_at[taken])
-    return arrived
-
-
-def _overtaken(ledger: Calls, messages: Messages, arrived: NDArray[np.int64]) -> int:
-    """How many messages arrived after one of the same person that was ready later."""
-    if not len(messages):
-        return 0
-    person = ledger.recipient[messages.call]
-    order = np.lexsort((messages.result, messages.call, messages.ready_at, person))
-    rank = np.cumsum(np.diff(person[order], prepend=-1) != 0)
-    since = arrived[order] - arrived.min()
-    # with a step up from person to person, the least from the end on is each person's own
-    lifted = rank * (since.max() + 1) + since
-    least_later = np.minimum.accumulate(lifted[::-1])[::-1]
-    return int(np.count_nonzero(lifted > least_later))
+def figure(
+    make: Callable[[Part], T],
+    unit: Unit,
+    meaning: str,
+    column: Column | None = None,
+    label: str = "",
+) -> T:
+    """Declare a figure; the tables of experiments show those with a `label`, under that name."""
+    declaration = _Declaration(make, unit, meaning, column, label)
+    return cast("T", field(init=False, metadata={"figure": declaration}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookFigures:
-    """Results sent to the webhook, re-analyses included.
+class _Made:
+    """Figures made of a part."""
 
-    - results: those that had a URL to go to, the sum of the next four. at_first_try and
-      after_retries were delivered; lost failed three times (W2); pending were under way when the
-      run ended.
-    - received_though_lost: lost ones that the receiver took in all the same, too slowly.
-      duplicated: taken in more than once. out_of_order: taken in after a newer result of the same
-      person.
-    - without_url: made and kept, not sent (W6).
-    - delay_mean_seconds and delay_p95_seconds: from the result to its first arrival at the
-      receiver, latency included; None where nothing arrived.
-    """
+    part: Part = field(repr=False, compare=False)
 
-    results: int
-    at_first_try: int
-    after_retries: int
-    lost: int
-    pending: int
-    received_though_lost: int
-    duplicated: int
-    out_of_order: int
-    without_url: int
-    delay_mean_seconds: float | None
-    delay_p95_seconds: float | None
+    def __post_init__(self) -> None:
+        for name, declaration in _declarations(type(self)):
+            object.__setattr__(self, name, declaration.make(self.part))
 
-    @classmethod
-    def of(cls, tally: DeliveryTally) -> WebhookFigures:
-        """The figures of a tally."""
-        delays = tally.delays_ms
-        return cls(
-            results=tally.sent,
-            at_first_try=tally.at_first_try,
-            after_retries=tally.after_retries,
-            lost=tally.lost,
-            pending=tally.pending,
-            received_though_lost=tally.received_though_lost,
-            duplicated=tally.duplicated,
-            out_of_order=tally.out_of_order,
-            without_url=tally.without_url,
-            delay_mean_seconds=int(delays.sum()) / len(delays) / 1000 if len(delays) else None,
-            delay_p95_seconds=float(np.quantile(delays, 0.95)) / 1000 if len(delays) else None,
-        )
+
+def _declarations(declared: type[_Made]) -> list[tuple[str, _Declaration]]:
+    return [(part.name, part.metadata["figure"]) for part in fields(declared)
+            if "figure" in part.metadata]  # fmt: skip
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def exact_instant(at: int) -> datetime:
+    """An instant in ms as a datetime."""
+    return _EPOCH + timedelta(milliseconds=at)
+
+
+def _instant(at: float) -> datetime | None:
+    """An instant; None for one that is infinite."""
+    return exact_instant(int(at)) if isfinite(at) else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _mean(ms: Any) -> float | None:
+    return int(ms.sum()) / len(ms) / 1000 if len(ms) else None
+
+
+def _p95(ms: Any) -> float | None:
+    """The 95 % quantile in seconds, linearly interpolated."""
+    return float(np.quantile(ms, 0.95)) / 1000 if len(ms) else None
+
+
+def _cost(part: Part) -> float | None:
+    if part.costs is None:
+        return None
+    per_increment = part.costs.per_minute * part.costs.billing_increment / 60_000
+    counts = part.counts
+    return counts.charged_dials * part.costs.per_dial + counts.charged_increments * per_increment
+
+
+def _unfinished(part: Part) -> int:
+    counts = part.counts
+    over = counts.ended() + counts.dropped("queue_timeout", "cancelled", "deleted", "expired")
+    return counts.by_end.total() - over
+
+
+def _reach_by_attempt(part: Part) -> tuple[float, ...]:
+    reached = [part.counts.reached[k] for k in sorted(part.counts.reached)]
+    return tuple(int(count) / part.people.people for count in np.cumsum(reached))
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,37 +210,276 @@ class ValueCount:
     count: int
 
 
+def _verdict(verdict: Verdict) -> Callable[[Part], int]:
+    return lambda part: part.counts.verdicts[verdict]
+
+
+def _fate(fate: Fate) -> Callable[[Part], int]:
+    return lambda part: part.counts.fates[fate]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisFigures:
+class AnalysisFigures(_Made):
     """What the analyses of the conversations have come to by the end.
 
-    - conversations: calls that were answered and have ended, the sum of the next six (`Verdict`).
-    - reanalyses: results of re-analyses (A5). `funnel` and `fields` count the newest results.
+    Those from `analyzed` to `pending` add up to `conversations`.
     """
 
-    conversations: int
-    analyzed: int
-    no_conversation: int
-    unavailable: int
-    not_analyzed: int
-    failed: int
-    pending: int
-    reanalyses: int
-    funnel: tuple[StepCount, ...]
-    fields: tuple[ValueCount, ...]
+    # fmt: off
+    conversations: int = figure(lambda p: p.counts.verdicts.total(), Unit.CONVERSATIONS,
+        "calls that were answered and have ended")
+    analyzed: int = figure(_verdict(Verdict.ANALYZED), Unit.CONVERSATIONS, "have an analysis",
+        Column(Table.ANALYSES, "analyzed"))
+    no_conversation: int = figure(_verdict(Verdict.NO_CONVERSATION), Unit.CONVERSATIONS,
+        "nobody spoke", Column(Table.ANALYSES, "nobody spoke"))
+    unavailable: int = figure(_verdict(Verdict.UNAVAILABLE), Unit.CONVERSATIONS,
+        "no analysis could be made", Column(Table.ANALYSES, "unavailable"))
+    not_analyzed: int = figure(_verdict(Verdict.NOT_ANALYZED), Unit.CONVERSATIONS,
+        "the agent has no analysis", Column(Table.ANALYSES, "not analyzed"))
+    failed: int = figure(_verdict(Verdict.FAILED), Unit.CONVERSATIONS, "the analysis failed",
+        Column(Table.ANALYSES, "failed"))
+    pending: int = figure(_verdict(Verdict.PENDING), Unit.CONVERSATIONS,
+        "the analysis was not there when the run ended", Column(Table.ANALYSES, "pending"))
+    reanalyses: int = figure(lambda p: p.counts.reanalyses, Unit.RESULTS,
+        "results of re-analyses (A5)", Column(Table.ANALYSES, "again"))
+    funnel: tuple[StepCount, ...] = figure(
+        lambda p: tuple(StepCount(*key, count) for key, count in p.counts.steps.items()),
+        Unit.NO_NUMBER, "`agent`, `step`, and how many analyzed conversations `reached` it")
+    fields: tuple[ValueCount, ...] = figure(
+        lambda p: tuple(ValueCount(*key, count) for key, count in p.counts.values.items()),
+        Unit.NO_NUMBER, "`agent`, `field`, `value`, and its `count`")
+    # fmt: on
 
-    @classmethod
-    def of(cls, tally: AnalysisTally) -> AnalysisFigures:
-        """The figures of a tally."""
-        return cls(
-            conversations=sum(tally.by_verdict),
-            analyzed=tally.count(Verdict.ANALYZED),
-            no_conversation=tally.count(Verdict.NO_CONVERSATION),
-            unavailable=tally.count(Verdict.UNAVAILABLE),
-            not_analyzed=tally.count(Verdict.NOT_ANALYZED),
-            failed=tally.count(Verdict.FAILED),
-            pending=tally.count(Verdict.PENDING),
-            reanalyses=tally.reanalyses,
-            funnel=tuple(StepCount(*key, count) for key, count in tally.steps.items()),
-            fields=tuple(ValueCount(*key, count) for key, count in tally.values.items()),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookFigures(_Made):
+    """Results sent to the webhook, re-analyses included.
+
+    Those from `at_first_try` to `pending` add up to `results`.
+    """
+
+    # fmt: off
+    results: int = figure(lambda p: p.counts.fates.total() - p.counts.fates[Fate.WITHOUT_URL],
+        Unit.RESULTS, "sent at least once", Column(Table.WEBHOOKS, "all"))
+    at_first_try: int = figure(_fate(Fate.AT_FIRST_TRY), Unit.RESULTS,
+        "answered by a 2xx within 10 s at the first POST", Column(Table.WEBHOOKS, "first try"))
+    after_retries: int = figure(_fate(Fate.AFTER_RETRIES), Unit.RESULTS,
+        "answered by a 2xx within 10 s at a later POST", Column(Table.WEBHOOKS, "retried"))
+    lost: int = figure(_fate(Fate.LOST), Unit.RESULTS, "failed three times (W2)",
+        Column(Table.WEBHOOKS, "lost"), label="webhooks lost")
+    pending: int = figure(_fate(Fate.PENDING), Unit.RESULTS,
+        "still to be tried again when the run ended", Column(Table.WEBHOOKS, "pending"))
+    received_though_lost: int = figure(lambda p: p.counts.lost_but_received, Unit.RESULTS,
+        "of the lost ones, those that the receiver accepted, but answered too late (W5)")
+    duplicated: int = figure(lambda p: p.counts.duplicated, Unit.RESULTS, "accepted more than once",
+        Column(Table.RECEIVER, "duplicated"))
+    out_of_order: int = figure(lambda p: p.counts.out_of_order, Unit.RESULTS,
+        "accepted after a newer result of the same person", Column(Table.RECEIVER, "out of order"))
+    without_url: int = figure(_fate(Fate.WITHOUT_URL), Unit.RESULTS, "made and kept, not sent (W6)",
+        Column(Table.KEPT, "results"))
+    delay_mean_seconds: float | None = figure(lambda p: _mean(p.counts.delays_ms), Unit.SECONDS,
+        "mean time from the result to its first arrival at the receiver, latency included; null "
+        "where nothing arrived", Column(Table.RECEIVER, "mean delay", _delay))
+    delay_p95_seconds: float | None = figure(lambda p: _p95(p.counts.delays_ms), Unit.SECONDS,
+        "its 95 % quantile", Column(Table.RECEIVER, "95 % within", _delay))
+    # fmt: on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures(_Made):
+    """The figures of a campaign, of an organization, or of the whole run."""
+
+    # fmt: off
+    finish: datetime | None = figure(lambda p: _instant(p.finish), Unit.INSTANT,
+        "when calling had settled everybody, see [below](#when-has-a-campaign-finished); of an "
+        "organization or the run, the last of its campaigns; null where one that was scheduled has "
+        "not finished")
+    final_at: datetime | None = figure(lambda p: _instant(p.final_at), Unit.INSTANT,
+        "of a campaign, its final status, whether people were lost or not; of an organization or "
+        "the run, the last of them; null while one that was scheduled is not final")
+    calling_days: int = figure(lambda p: len(np.unique(p.counts.days)), Unit.DAYS,
+        "Thai dates on which at least one call was dialled")
+    people: int = figure(lambda p: p.people.people, Unit.PEOPLE,
+        "recipients, each in exactly one [state](#recipients)", Column(Table.PEOPLE, "all"))
+    people_reached: int = figure(lambda p: p.people.reached, Unit.PEOPLE, "a call was answered",
+        Column(Table.PEOPLE, "reached"), label="people reached")
+    people_exhausted: int = figure(lambda p: p.people.exhausted, Unit.PEOPLE,
+        "all attempts were made, none was answered", Column(Table.PEOPLE, "exhausted"))
+    people_expired: int = figure(lambda p: p.people.expired, Unit.PEOPLE,
+        "`endDateTime` came first (C7)", Column(Table.PEOPLE, "expired"))
+    people_cancelled: int = figure(lambda p: p.people.cancelled, Unit.PEOPLE,
+        "the campaign was cancelled or deleted first (C6, C8)", Column(Table.PEOPLE, "cancelled"))
+    people_lost: int = figure(lambda p: p.people.expired + p.people.cancelled, Unit.PEOPLE,
+        "expired or cancelled: the campaign ended before they were reached or out of attempts",
+        Column(Table.PEOPLE), label="people lost")
+    people_stalled: int = figure(lambda p: p.people.stalled, Unit.PEOPLE,
+        "still to be called, but nothing could ever happen again (T5)",
+        Column(Table.PEOPLE_LEFT, "stalled"))
+    people_pending: int = figure(lambda p: p.people.pending, Unit.PEOPLE,
+        "still to be called, or in a call, when the run ended",
+        Column(Table.PEOPLE_LEFT, "pending"))
+    people_unscheduled: int = figure(lambda p: p.people.unscheduled, Unit.PEOPLE,
+        "the campaign was never scheduled", Column(Table.PEOPLE_LEFT, "unscheduled"))
+    people_removed: int = figure(lambda p: p.people.removed, Unit.PEOPLE,
+        "dropped as duplicates (D3); not among `people`, and without a row in `recipients`",
+        Column(Table.DUPLICATES, "removed"))
+    reach_share: float | None = figure(lambda p: _share(p.people.reached, p.people.people),
+        Unit.SHARE, "reached ÷ people", Column(Table.PEOPLE), label="share reached")
+    reach_by_attempt: tuple[float, ...] = figure(_reach_by_attempt, Unit.NO_NUMBER,
+        "the shares reached by attempt 1, by attempt 2, … ÷ people, up to the last attempt that "
+        "anybody made; histories count")
+    calls: int = figure(lambda p: p.counts.by_end.total(), Unit.CALLS,
+        "all calls created; what a history tells is not among them", Column(Table.CALLS, "all"))
+    calls_completed: int = figure(lambda p: p.counts.ended("COMPLETED"), Unit.CALLS,
+        "ended `COMPLETED`", Column(Table.CALLS, "completed"))
+    calls_no_answer: int = figure(lambda p: p.counts.ended("NO_ANSWER"), Unit.CALLS,
+        "ended `NO_ANSWER`", Column(Table.CALLS, "no answer"))
+    calls_busy: int = figure(lambda p: p.counts.ended("BUSY"), Unit.CALLS, "ended `BUSY`",
+        Column(Table.CALLS, "busy"))
+    calls_failed: int = figure(lambda p: p.counts.ended("FAILED"), Unit.CALLS, "ended `FAILED`",
+        Column(Table.CALLS, "failed"))
+    queue_timeouts: int = figure(lambda p: p.counts.dropped("queue_timeout"), Unit.CALLS,
+        "cancelled by Q5", Column(Table.OTHER_CALLS, "queue timeout"))
+    calls_cancelled: int = figure(lambda p: p.counts.dropped("cancelled", "deleted"), Unit.CALLS,
+        "dropped while waiting (C6, C8)", Column(Table.OTHER_CALLS, "cancelled"))
+    calls_expired: int = figure(lambda p: p.counts.dropped("expired"), Unit.CALLS,
+        "dropped while waiting (C7)", Column(Table.OTHER_CALLS, "expired"))
+    calls_unfinished: int = figure(_unfinished, Unit.CALLS,
+        "waiting or under way when the run ended; with the lines above it adds up to `calls`",
+        Column(Table.OTHER_CALLS, "unfinished"))
+    dials: int = figure(lambda p: p.counts.dials, Unit.DIALS, "each time a call became `INITIATED`")
+    dials_withdrawn: int = figure(lambda p: p.counts.withdrawn, Unit.DIALS,
+        "of them, those dropped before they rang (C4, C6, C7)")
+    attempts: int = figure(lambda p: p.counts.ended(), Unit.CALLS, "dialled and ended (P5)",
+        Column(Table.ATTEMPTS, "attempts"), label="attempts")
+    attempts_per_person_mean: float | None = figure(
+        lambda p: _share(p.counts.ended(), p.people.people), Unit.ATTEMPTS,
+        "attempts of this run ÷ people", Column(Table.ATTEMPTS, "per person", _decimals(2)))
+    slots_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.SLOTS,
+        "mean while a window was open, from the start to the final status or the end of the run, "
+        "pauses included; of several campaigns, while any of them was",
+        Column(Table.SLOTS, "mean in use", _decimals(1)), label="slots in use")
+    slots_in_use_peak: int = figure(lambda p: p.occupancy.busy.peak, Unit.SLOTS,
+        "the most at any time", Column(Table.SLOTS, "peak", str))
+    slots_capacity_share: float | None = figure(lambda p: p.occupancy.share, Unit.SHARE,
+        "slot time used in that open time ÷ slot time that `maxConcurrentCalls` allowed in it (for "
+        "a campaign too: of its organization's); can exceed 1 where the limit was lowered during "
+        "calls", Column(Table.SLOTS, "of capacity", lambda share: percent(share or 0)))
+    queue_wait_mean_seconds: float | None = figure(lambda p: _mean(p.counts.waits_ms), Unit.SECONDS,
+        "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing window, a pause "
+        "or the campaign's end are left out; null where nothing waited",
+        Column(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
+    queue_wait_p95_seconds: float | None = figure(lambda p: _p95(p.counts.waits_ms), Unit.SECONDS,
+        "its 95 % quantile", Column(Table.SLOTS, "95 % within", _wait))
+    talk_minutes: float = figure(lambda p: p.counts.talk_ms / 60_000, Unit.MINUTES,
+        "conversations that ended", Column(Table.ATTEMPTS, "talk minutes", _decimals(0)),
+        label="talk minutes")
+    cost: float | None = figure(_cost, Unit.CURRENCY,
+        "dials and ended conversations; null if the scenario names no costs",
+        Column(Table.ATTEMPTS, "cost", lambda cost: "" if cost is None else f"{cost:,.2f}"),
+        label="cost")
+    currency: str | None = figure(lambda p: p.costs.currency if p.costs else None, Unit.NO_NUMBER,
+        "that of `cost`")
+    held_back: Bottleneck | None = figure(lambda p: p.held_back, Unit.NO_NUMBER,
+        "see [below](#what-held-it-back)")
+    analyses: AnalysisFigures = figure(lambda p: AnalysisFigures(part=p), Unit.NO_NUMBER,
+        "a block, see [below](#analyses-and-webhooks)")
+    webhooks: WebhookFigures = figure(lambda p: WebhookFigures(part=p), Unit.NO_NUMBER,
+        "a block, see [below](#analyses-and-webhooks)")
+    # fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A declared figure; `name` is its column in tables, such as `webhooks_lost`.
+
+    In Python and JSON it is called `key`, inside `block` if it is one of the analyses or webhooks.
+    """
+
+    name: str
+    key: str
+    block: str
+    unit: Unit
+    meaning: str
+    column: Column | None
+    label: str
+    is_float: bool
+
+    def of(self, figures: Figures) -> Any:
+        """Its value."""
+        return getattr(getattr(figures, self.block) if self.block else figures, self.key)
+
+
+def _figures(declared: type[_Made], block: str = "") -> list[Figure]:
+    types = {part.name: str(part.type) for part in fields(declared)}
+    return [
+        Figure(
+            name=f"{block}_{key}" if block else key,
+            key=key,
+            block=block,
+            unit=declaration.unit,
+            meaning=declaration.meaning,
+            column=declaration.column,
+            label=declaration.label,
+            is_float=types[key].startswith("float"),
         )
+        for key, declaration in _declarations(declared)
+    ]
+
+
+BLOCKS = {"": Figures, "analyses": AnalysisFigures, "webhooks": WebhookFigures}
+"""The blocks of figures by name; that of the figures of calls has none."""
+FIGURES = tuple(figure for block, made in BLOCKS.items() for figure in _figures(made, block))
+"""All figures, in the order of tables and of JSON."""
+_UNITS = {figure.name: figure.unit for figure in FIGURES if figure.unit is not Unit.NO_NUMBER}
+NUMBERS = tuple(_UNITS)
+"""The names of the figures that are numbers or instants."""
+INSTANTS = tuple(name for name, unit in _UNITS.items() if unit is Unit.INSTANT)
+"""The figures that are instants: in ms since 1970; tables have them in seconds as well."""
+MAIN = {
+    figure.name: figure.label
+    for table in Table
+    for figure in FIGURES
+    if figure.label and figure.column and figure.column.table is table
+}
+"""The figures that the tables of experiments show, with their names there."""
+
+REACH = "reach_by_attempt_"
+"""How the figures of single attempts begin: `reach_by_attempt_2`."""
+FUNNEL = "funnel_"
+"""How those of a funnel's steps begin: `funnel_<agent>_<step>`."""
+_AFTER_CALLS = (FUNNEL, *(f"{block}_" for block in BLOCKS if block))
+
+
+def attempt_of(name: str) -> int | None:
+    """The attempt of `reach_by_attempt_…`; None for any other name."""
+    match = re.fullmatch(rf"{REACH}([1-9][0-9]*)", name)
+    return int(match[1]) if match else None
+
+
+def unit_of(column: str) -> Unit:
+    """The unit of a figure, by its name or its column of a table of experiments."""
+    if column.startswith(REACH):
+        return Unit.SHARE
+    if column.startswith(FUNNEL):
+        return Unit.CONVERSATIONS
+    return _UNITS[column.removesuffix("_seconds") if is_instant(column) else column]
+
+
+def is_instant(column: str) -> bool:
+    """Whether a figure or a column of a table, such as `finish_seconds`, is an instant."""
+    return column.removesuffix("_seconds") in INSTANTS
+
+
+def follows_calls(column: str) -> bool:
+    """Whether analyses or webhooks decide it, which never influence calls (rules A, W)."""
+    return column.startswith(_AFTER_CALLS)
+
+
+def number_values(figures: Figures) -> dict[str, Any]:
+    """All figures that are numbers or instants by name, those of attempts and steps included."""
+    first = {f.name: f.of(figures) for f in FIGURES if not f.block and f.unit is not Unit.NO_NUMBER}
+    attempts = {f"{REACH}{k}": share for k, share in enumerate(figures.reach_by_attempt, 1)}
+    blocks = {f.name: f.of(figures) for f in FIGURES if f.block and f.unit is not Unit.NO_NUMBER}
+    steps = {f"{FUNNEL}{s.agent}_{s.step}": s.reached for s in figures.analyses.funnel}
+    return first | attempts | blocks | steps

@@ -1,126 +1,35 @@
-"""The summary: what a planner wants to know of a run, of each organization, and each campaign.
-
-The names of the figures are public: goals, replications and `summary.json` use them as they stand.
-
-Summing up: from a reading of a trace to the summary.
-
-Progress: when each person of some campaigns was reached, and when done with.
-"""
+"""The summary: what a planner wants to know of a run, of each organization, and each campaign."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
-from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER
-from dialsim.results.bottleneck import Bottleneck, Setting, held_back
+from dialsim.results.bottleneck import Setting, held_back
+from dialsim.results.counts import Counts, attempts_of_exhausted, count_campaign
 from dialsim.results.figures import (
-    AnalysisFigures,
-    AnalysisTally,
-    DeliveryTally,
-    Tally,
-    WebhookFigures,
-    add_up,
-    add_up_analyses,
-    add_up_deliveries,
-    attempts_of_exhausted,
-    take_tally,
-    tally_analyses,
-    tally_deliveries,
+    FIGURES,
+    INSTANTS,
+    REACH,
+    Figures,
+    Part,
+    exact_instant,
+    follows_calls,
+    number_values,
 )
-from dialsim.results.people import LOST, PERSON_STATES, PersonState, listed
 from dialsim.results.run_view import RunView
 from dialsim.results.thai_time import in_thai_time
 from dialsim.results.time_use import Occupancy, TimeUse
 from dialsim.results.timeline import CampaignTimeline, union
-from dialsim.scenario.service import Costs
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The figures of a campaign, of an organization, or of the whole run.
-
-    - finish: the instant at which everybody was settled by calling: that of COMPLETED (C3); of
-      several campaigns, the last of them. None where a scheduled campaign is not final, or lost
-      people. Webhooks and analyses don't count.
-    - final_at: the instant of the campaign's final status, whatever became of its people; of
-      several, the last of them; None while a scheduled campaign is not final.
-    - calling_days: Thai dates on which at least one call was dialled.
-    - people and people_…: recipients, each in exactly one state (`PersonState`); reach_share is
-      reached ÷ people. people_lost are those expired or cancelled: the campaign ended before
-      calling was done with them. people_removed left the list as duplicates (D3) and are not among
-      people.
-    - calls and its parts by end: calls_completed, calls_no_answer, calls_busy, calls_failed;
-      queue_timeouts (Q5); calls_cancelled and calls_expired while waiting; calls_unfinished, still
-      waiting or under way when the run ended. The parts add up to calls.
-    - dials: every time a call became INITIATED; dials_withdrawn of them were dropped before they
-      rang (C4, C6, C7). attempts: calls dialled and ended (P5); attempts_per_person_mean counts
-      all people. What a history tells is not among calls, dials and attempts.
-    - reach_by_attempt: share of people reached by attempt 1, by attempt 2, …, up to the last
-      attempt that anybody made; here histories count.
-    - slots_in_use_mean: mean number of slots in use while a window was open: from startAt to
-      finish (or the end of the run), pauses included; of several campaigns, while any of them was.
-      slots_in_use_peak: the most at any time. slots_capacity_share: slot time used in that open
-      time, of the slot time that maxConcurrentCalls allowed in it (for a campaign too: of its
-      organization's). It can exceed 1 where the limit was lowered during calls.
-    - queue_wait_mean_seconds and queue_wait_p95_seconds: from QUEUED to the dial or the queue
-      timeout; a wait that a closing window, a pause or the campaign's end broke off is not
-      counted. The percentile interpolates linearly. None where nothing waited.
-    - talk_minutes: conversations that ended. cost: all dials and conversations that ended; None
-      (as is currency) where the scenario names no costs.
-    - held_back: what took the time, of the campaign that finished last.
-    - analyses and webhooks: what came of the conversations, and how results were delivered.
-    """
-
-    finish: datetime | None
-    final_at: datetime | None
-    calling_days: int
-    people: int
-    people_reached: int
-    people_exhausted: int
-    people_expired: int
-    people_cancelled: int
-    people_lost: int
-    people_stalled: int
-    people_pending: int
-    people_unscheduled: int
-    people_removed: int
-    reach_share: float | None
-    reach_by_attempt: tuple[float, ...]
-    calls: int
-    calls_completed: int
-    calls_no_answer: int
-    calls_busy: int
-    calls_failed: int
-    queue_timeouts: int
-    calls_cancelled: int
-    calls_expired: int
-    calls_unfinished: int
-    dials: int
-    dials_withdrawn: int
-    attempts: int
-    attempts_per_person_mean: float | None
-    slots_in_use_mean: float | None
-    slots_in_use_peak: int
-    slots_capacity_share: float | None
-    queue_wait_mean_seconds: float | None
-    queue_wait_p95_seconds: float | None
-    talk_minutes: float
-    cost: float | None
-    currency: str | None
-    held_back: Bottleneck | None
-    analyses: AnalysisFigures
-    webhooks: WebhookFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +108,14 @@ class Summary(Figures):
 
         return orjson.dumps(self.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
+    def parts(self) -> Iterator[tuple[Place, Figures]]:
+        """The run, then each organization followed by its campaigns."""
+        yield Place("run"), self
+        for owner in self.organizations:
+            yield Place("organization", owner.name), owner
+            for campaign in owner.campaigns:
+                yield Place("campaign", owner.name, campaign.name), campaign
+
     def to_frame(self) -> pd.DataFrame:
         """A row for the run, for each organization, and for each campaign; a column per figure.
 
@@ -208,11 +125,10 @@ class Summary(Figures):
         """
         import pandas as pd
 
-        frame = pd.DataFrame([*figure_rows(self)])
-        instants = dict.fromkeys(("finish", "final_at"), pd.DatetimeTZDtype("ms", "UTC"))
-        frame = frame.astype(instants)
+        frame = pd.DataFrame([place._asdict() | _row(part) for place, part in self.parts()])
+        frame = frame.astype(dict.fromkeys(INSTANTS, pd.DatetimeTZDtype("ms", "UTC")))
         frame["currency"] = frame["currency"].astype("str")
-        return frame.astype(dict.fromkeys(_MAY_BE_NONE, "float64"))
+        return frame.astype({figure.name: "float64" for figure in FIGURES if figure.is_float})
 
     def _repr_html_(self) -> str:
         from dialsim.results.summary_page import summary_html
@@ -220,45 +136,36 @@ class Summary(Figures):
         return summary_html(self)
 
 
-def figure_rows(summary: Summary) -> Iterator[dict[str, Any]]:
-    """The rows of `Summary.to_frame`: scope, organization and campaign, then the figures."""
-    yield {"scope": "run", "organization": None, "campaign": None} | _flat(summary)
-    for owner in summary.organizations:
-        place = {"scope": "organization", "organization": owner.name, "campaign": None}
-        yield place | _flat(owner)
-        for campaign in owner.campaigns:
-            place = {"scope": "campaign", "organization": owner.name, "campaign": campaign.name}
-            yield place | _flat(campaign)
+class Place(NamedTuple):
+    """Whose figures: those of the run, of an organization, or of a campaign."""
+
+    scope: str
+    organization: str | None = None
+    campaign: str | None = None
 
 
-def _flat(figures: Figures) -> dict[str, Any]:
+def _row(part: Figures) -> dict[str, Any]:
     """The figures as one row of a table."""
-    row = {field.name: getattr(figures, field.name) for field in fields(Figures)}
-    reach = row.pop("reach_by_attempt")
-    held_back = row.pop("held_back")
-    analyses, webhooks = row.pop("analyses"), row.pop("webhooks")
-    row |= {f"reach_by_attempt_{number}": share for number, share in enumerate(reach, 1)}
-    row["held_back"] = held_back.reason.value if held_back else None
-    row["held_back_sentence"] = held_back.sentence if held_back else None
-    parts = {"analyses": analyses, "webhooks": webhooks}
-    row |= {
-        f"{part}_{field.name}": getattr(figures, field.name)
-        for part, figures in parts.items()
-        for field in fields(figures)
-        if field.name not in ("funnel", "fields")
+    numbers, held = number_values(part), part.held_back
+    calls = {name: numbers.pop(name) for name in [*numbers] if not follows_calls(name)}
+    return {
+        **{name: value for name, value in calls.items() if not name.startswith(REACH)},
+        "currency": part.currency,
+        **{name: value for name, value in calls.items() if name.startswith(REACH)},
+        "held_back": held.reason.value if held else None,
+        "held_back_sentence": held.sentence if held else None,
+        **numbers,
     }
-    row |= {f"funnel_{count.agent}_{count.step}": count.reached for count in analyses.funnel}
-    return row
 
 
 def _plain(value: Any) -> Any:
     """A value of the summary as JSON has it."""
     if is_dataclass(value) and not isinstance(value, type):
         plain = {}
-        for name in _ordered(value):
+        for name, is_instant in _ordered(value):
             part = getattr(value, name)
             plain[name] = _plain(part)
-            if name in _INSTANTS:
+            if is_instant:
                 plain[f"{name}_thai"] = _text(in_thai_time(part)) if part else None
         return plain
     if isinstance(value, tuple):
@@ -268,52 +175,22 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, StrEnum) else value
 
 
-_MAY_BE_NONE = (
-    "reach_share",
-    "attempts_per_person_mean",
-    "slots_in_use_mean",
-    "slots_capacity_share",
-    "queue_wait_mean_seconds",
-    "queue_wait_p95_seconds",
-    "cost",
-)
-_INSTANTS = ("finish", "final_at", "start", "end", "at")
-_FIGURES = [field.name for field in fields(Figures)]
-
-
-def _ordered(value: Any) -> list[str]:
-    """The names of the fields: what it is, then its figures, then its parts."""
-    names = [field.name for field in fields(value)]
+def _ordered(value: Any) -> list[tuple[str, bool]]:
+    """The fields with whether they are instants: what it is, then its figures, then its parts."""
+    listed = [(part.name, "datetime" in str(part.type)) for part in fields(value)]
     if not isinstance(value, Figures):
-        return names
-    own = [name for name in names if name not in _FIGURES]
-    parts = [name for name in own if isinstance(getattr(value, name), tuple)]
-    return [*(name for name in own if name not in parts), *_FIGURES, *parts]
+        return [part for part in listed if part[0] != "part"]
+    figures = [part for part in listed if part[0] in _FIGURES]
+    own = [part for part in listed if part[0] not in (*_FIGURES, "part")]
+    parts = [part for part in own if isinstance(getattr(value, part[0]), tuple)]
+    return [*(part for part in own if part not in parts), *figures, *parts]
+
+
+_FIGURES = [figure.name for figure in FIGURES if not figure.block]
 
 
 def _text(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A campaign, or several added up, ready to be put into figures.
-
-    `finish` and `final_at` (ms) are infinite where a scheduled campaign has none, and -infinite
-    where nothing was scheduled.
-    """
-
-    lives: tuple[CampaignTimeline, ...]
-    finish: float
-    final_at: float
-    tally: Tally
-    occupancy: Occupancy
-    held_back: Bottleneck | None
-    analyses: AnalysisTally
-    deliveries: DeliveryTally
 
 
 def sum_up(reading: RunView) -> Summary:
@@ -322,22 +199,25 @@ def sum_up(reading: RunView) -> Summary:
     wholes, organizations = [], []
     for block in reading.world.organizations:
         campaigns, occupancy = _campaigns(reading, block.position)
-        wholes.append(_together(campaigns, occupancy))
+        wholes.append(_together(reading, campaigns, occupancy))
         organizations.append(
             OrganizationSummary(
-                **_figures(wholes[-1], scenario.costs),
+                part=wholes[-1],
                 name=block.name,
-                limits=_limits(reading, block.position),
-                campaigns=tuple(_campaign(part, scenario.costs) for part in campaigns),
+                limits=tuple(
+                    Limit(exact_instant(row.at), row.limit)
+                    for row in trace.limits_of(block.position)
+                ),
+                campaigns=tuple(map(_campaign, campaigns)),
             )
         )
-    run = _together(wholes, Occupancy.total(part.occupancy for part in wholes))
+    occupancy = Occupancy.total(part.occupancy for part in wholes)
     return Summary(
-        **_figures(run, scenario.costs),
+        part=_together(reading, wholes, occupancy),
         scenario=scenario.name,
         seed=trace.world.seed,
         replication=trace.world.replication,
-        end=_instant(trace.end),
+        end=exact_instant(trace.end),
         cut=trace.cut,
         unfinished=tuple(life.full_name for life in reading.unfinished),
         stalled=tuple(life.full_name for life in reading.lives.values() if life.stalled),
@@ -347,32 +227,28 @@ def sum_up(reading: RunView) -> Summary:
     )
 
 
-def _campaigns(reading: RunView, organization: int) -> tuple[list[_Part], Occupancy]:
+def _campaigns(reading: RunView, organization: int) -> tuple[list[Part], Occupancy]:
     """The campaigns of an organization, and its use of slots as a whole."""
     slots, costs = reading.slots[organization], reading.world.scenario.costs
     parts = []
     for position, life in reading.lives.items():
         if position[0] != organization:
             continue
-        ledger, states = reading.ledgers[position], reading.states[position]
-        tally = take_tally(ledger, states, costs)
-        use, exhausted = reading.time_uses[position], attempts_of_exhausted(ledger, states)
+        calls, states = reading.ledgers[position], reading.states[position]
+        stream, verdicts = reading.streams[position], reading.verdicts[position]
+        agent = reading.block(position).agent
+        counts = count_campaign(calls, states, costs, stream, verdicts, agent)
+        use, exhausted = reading.time_uses[position], attempts_of_exhausted(calls, states)
+        bounds = _setting(reading, life, use)
         parts.append(
-            _Part(
+            Part(
                 lives=(life,),
                 finish=_last(life, reading.finishes[position]),
                 final_at=_last(life, life.final_at),
-                tally=tally,
+                counts=counts,
                 occupancy=Occupancy.of(reading.busy[position], slots.allowed, life.open),
-                held_back=held_back(
-                    life, use, tally.people, exhausted, _setting(reading, life, use)
-                ),
-                analyses=tally_analyses(
-                    reading.streams[position],
-                    reading.verdicts[position],
-                    reading.block(position).agent,
-                ),
-                deliveries=tally_deliveries(reading.streams[position]),
+                held_back=held_back(life, use, counts.people, exhausted, bounds),
+                costs=costs,
             )
         )
     opened = union(part.occupancy.open for part in parts)
@@ -395,20 +271,18 @@ def _setting(reading: RunView, life: CampaignTimeline, use: TimeUse) -> Setting:
     )
 
 
-def _together(parts: Sequence[_Part], occupancy: Occupancy) -> _Part:
+def _together(reading: RunView, parts: Sequence[Part], occupancy: Occupancy) -> Part:
     """Several campaigns or organizations as one; held back as the one that finished last."""
-    lives = [life for part in parts for life in part.lives]
     scheduled = [part for part in parts if any(life.request for life in part.lives)]
     last = max(scheduled or parts, key=lambda part: (part.finish, part.final_at), default=None)
-    return _Part(
-        lives=tuple(lives),
+    return Part(
+        lives=tuple(life for part in parts for life in part.lives),
         finish=max((part.finish for part in parts), default=-inf),
         final_at=max((part.final_at for part in parts), default=-inf),
-        tally=add_up([part.tally for part in parts]),
+        counts=Counts.total(part.counts for part in parts),
         occupancy=occupancy,
         held_back=last.held_back if last else None,
-        analyses=add_up_analyses([part.analyses for part in parts]),
-        deliveries=add_up_deliveries([part.deliveries for part in parts]),
+        costs=reading.world.scenario.costs,
     )
 
 
@@ -419,95 +293,14 @@ def _last(life: CampaignTimeline, instant: int | None) -> float:
     return -inf if life.request is None else inf
 
 
-def _campaign(part: _Part, costs: Costs | None) -> CampaignSummary:
+def _campaign(part: Part) -> CampaignSummary:
     (life,) = part.lives
     return CampaignSummary(
-        **_figures(part, costs),
+        part=part,
         organization=life.organization,
         name=life.name,
         status=life.status.value,
-        start=None if life.start is None else _instant(life.start),
-    )
-
-
-def _figures(part: _Part, costs: Costs | None) -> dict[str, Any]:
-    """The fields of `Figures`."""
-    tally, people = part.tally, part.tally.people
-    return {
-        "finish": _instant(int(part.finish)) if isfinite(part.finish) else None,
-        "final_at": _instant(int(part.final_at)) if isfinite(part.final_at) else None,
-        "calling_days": len(tally.days),
-        "people": people.people,
-        "people_reached": people.reached,
-        "people_exhausted": people.exhausted,
-        "people_expired": people.expired,
-        "people_cancelled": people.cancelled,
-        "people_lost": people.expired + people.cancelled,
-        "people_stalled": people.stalled,
-        "people_pending": people.pending,
-        "people_unscheduled": people.unscheduled,
-        "people_removed": people.removed,
-        "reach_share": _share(people.reached, people.people),
-        "reach_by_attempt": tuple(
-            int(reached) / people.people for reached in np.cumsum(tally.reached)
-        ),
-        **_calls(tally),
-        "slots_in_use_mean": part.occupancy.mean,
-        "slots_in_use_peak": part.occupancy.busy.peak,
-        "slots_capacity_share": part.occupancy.share,
-        **_waits(tally),
-        "talk_minutes": tally.talk_ms / 60_000,
-        "cost": _cost(tally, costs),
-        "currency": costs.currency if costs else None,
-        "held_back": part.held_back,
-        "analyses": AnalysisFigures.of(part.analyses),
-        "webhooks": WebhookFigures.of(part.deliveries),
-    }
-
-
-def _calls(tally: Tally) -> dict[str, Any]:
-    attempts = tally.ended()
-    calls = int(tally.by_kind.sum())
-    over = {
-        "calls_completed": tally.ended("COMPLETED"),
-        "calls_no_answer": tally.ended("NO_ANSWER"),
-        "calls_busy": tally.ended("BUSY"),
-        "calls_failed": tally.ended("FAILED"),
-        "queue_timeouts": tally.dropped("queue_timeout"),
-        "calls_cancelled": tally.dropped("cancelled", "deleted"),
-        "calls_expired": tally.dropped("expired"),
-    }
-    return {
-        "calls": calls,
-        **over,
-        "calls_unfinished": calls - sum(over.values()),
-        "dials": tally.dials,
-        "dials_withdrawn": tally.withdrawn,
-        "attempts": attempts,
-        "attempts_per_person_mean": _share(attempts, tally.people.people),
-    }
-
-
-def _waits(tally: Tally) -> dict[str, float | None]:
-    waits = tally.waits_ms
-    if not len(waits):
-        return {"queue_wait_mean_seconds": None, "queue_wait_p95_seconds": None}
-    return {
-        "queue_wait_mean_seconds": int(waits.sum()) / len(waits) / 1000,
-        "queue_wait_p95_seconds": float(np.quantile(waits, 0.95)) / 1000,
-    }
-
-
-def _cost(tally: Tally, costs: Costs | None) -> float | None:
-    if costs is None:
-        return None
-    per_increment = costs.per_minute * costs.billing_increment / 60_000
-    return tally.charged_dials * costs.per_dial + tally.charged_increments * per_increment
-
-
-def _limits(reading: RunView, organization: int) -> tuple[Limit, ...]:
-    return tuple(
-        Limit(_instant(row.at), row.limit) for row in reading.trace.limits_of(organization)
+        start=None if life.start is None else exact_instant(life.start),
     )
 
 
@@ -515,7 +308,7 @@ def _refused(reading: RunView) -> tuple[RefusedAction, ...]:
     organizations = reading.world.organizations
     return tuple(
         RefusedAction(
-            at=_instant(row.at),
+            at=exact_instant(row.at),
             organization=organizations[row.organization].name,
             campaign=None
             if row.campaign is None
@@ -526,66 +319,3 @@ def _refused(reading: RunView) -> tuple[RefusedAction, ...]:
         )
         for row in reading.trace.refused
     )
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
-def _instant(at: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=at)
-
-
-_DONE_BY_CALL = [PERSON_STATES.index(s) for s in (PersonState.REACHED, PersonState.EXHAUSTED)]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Sorted instants (ms) at which people were reached, and were done with.
-
-    Someone reached is done with when the conversation ends, someone not reached when the last
-    attempt ends or the campaign does. Who was reached before the scenario begins counts from the
-    campaign's start. `people` are all on the lists.
-    """
-
-    people: int
-    reached: NDArray[np.int64]
-    done: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, reading: RunView, lives: Iterable[CampaignTimeline]) -> Progress:
-        """That of some campaigns together."""
-        parts = [_instants(reading, life) for life in lives]
-        return cls(
-            people=sum(people for people, _, _ in parts),
-            reached=_sorted([reached for _, reached, _ in parts]),
-            done=_sorted([done for _, _, done in parts]),
-        )
-
-    def marks(self, count: int) -> tuple[int, ...]:
-        """When 1/count, 2/count, … of the people had been reached; shares never reached are not."""
-        ranks = [-(-share * self.people // count) for share in range(1, count + 1)]
-        return tuple(int(self.reached[rank - 1]) for rank in ranks if 0 < rank <= len(self.reached))
-
-
-def _instants(
-    reading: RunView, life: CampaignTimeline
-) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """How many people a campaign has, when each was reached, and done with, if they were."""
-    ledger, states = reading.ledgers[life.position], reading.states[life.position]
-    start = life.end if life.start is None else life.start
-    before = (states == _DONE_BY_CALL[0]) & ledger.past_reached
-    answered = ledger.started_at[ledger.started_at != NEVER]
-    by_call = np.isin(states, _DONE_BY_CALL)
-    # of a person without a call here, the history alone has settled it
-    ended = ledger.of_newest(ledger.ended_at, start)[by_call]
-    over = np.count_nonzero(np.isin(states, LOST))
-    return (
-        int(np.count_nonzero(listed(states))),
-        np.concatenate([np.full(np.count_nonzero(before), start), answered]),
-        np.concatenate([ended[ended != NEVER], np.full(over, life.end)]),
-    )
-
-
-def _sorted(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))

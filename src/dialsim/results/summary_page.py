@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
-from dialsim.results.summary import Summary
 from dialsim.results.summary_text import FigureTable, answers, headline, tables
+
+if TYPE_CHECKING:
+    from dialsim.results.summary import Summary
 
 
 def summary_html(summary: Summary) -> str:

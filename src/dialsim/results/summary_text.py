@@ -5,22 +5,23 @@ The printed summary: the answer first, then the figures, in 80 columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from textwrap import fill
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from dialsim.results.bottleneck import percent
-from dialsim.results.summary import CampaignSummary, Figures, RefusedAction, Summary
-from dialsim.results.thai_time import duration_text, minute_text
+from dialsim.results.figures import FIGURES, Figure, Figures, Table, Unit
+from dialsim.results.thai_time import minute_text
 
-Cell = Callable[[Figures], str]
+if TYPE_CHECKING:
+    from dialsim.results.summary import CampaignSummary, RefusedAction, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def tables(summary: Summary) -> list[FigureTable]:
     scopes: list[tuple[str, Figures]] = list(short_names(summary))
     if len(scopes) > 1:
         scopes.append(("all", summary))
-    made = [_table(title, columns, scopes) for title, columns in _TABLES.items()]
+    made = [_table(title, scopes) for title in Table]
     return [*(table for table in made if table.columns), *_reach_table(scopes)]
 
 
@@ -127,13 +128,44 @@ def _ms(instant: datetime) -> int:
     return round(instant.timestamp() * 1000)
 
 
-def _table(
-    title: str, columns: dict[str, Cell], scopes: Sequence[tuple[str, Figures]]
-) -> FigureTable:
-    cells = {name: [cell(figures) for _, figures in scopes] for name, cell in columns.items()}
-    kept = {name: column for name, column in cells.items() if any(column)}
+def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:
+    """A table of the figures declared for it, without columns that have nothing in them."""
+    cells: dict[str, list[str]] = {}
+    for figure in _FIGURES[title]:
+        assert figure.column is not None
+        cells[figure.column.head] = [_cell(figure, part) for _, part in scopes]
+    if title in _REST:
+        head, other = _REST[title]
+        sums = (sum(figure.of(part) for figure in _FIGURES[other]) for _, part in scopes)
+        cells[head] = [f"{count:,}" if count else "" for count in sums]
+    kept = {head: column for head, column in cells.items() if any(column)}
     names = [name for name, _ in scopes]
     return FigureTable(title, tuple(kept), tuple(zip(names, *kept.values(), strict=True)))
+
+
+_FIGURES = {
+    title: [f for f in FIGURES if f.column and f.column.head and f.column.table is title]
+    for title in Table
+}
+_REST = {
+    Table.PEOPLE: ("left", Table.PEOPLE_LEFT),
+    Table.CALLS: ("other", Table.OTHER_CALLS),
+}
+"""Tables with a last column that has what another table tells in detail."""
+
+
+def _cell(figure: Figure, part: Figures) -> str:
+    """A figure as text; empty where its block has nothing to tell."""
+    analyses, webhooks = part.analyses, part.webhooks
+    if figure.block == "analyses":
+        plain = analyses.analyzed == analyses.conversations
+        if plain and not analyses.funnel and not analyses.reanalyses:
+            return ""
+    if figure.block == "webhooks" and not webhooks.results:
+        return ""
+    assert figure.column is not None
+    text = figure.column.cell(figure.of(part))
+    return f"{text} {part.currency}" if text and figure.unit is Unit.CURRENCY else text
 
 
 def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
@@ -152,127 +184,6 @@ def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
             tuple((*row, *[""] * (attempts + 1 - len(row))) for row in rows),
         )
     ]
-
-
-def _count(*names: str) -> Cell:
-    """A count, or the sum of several; empty where it is 0."""
-
-    def cell(figures: Figures) -> str:
-        count = sum(getattr(figures, name) for name in names)
-        return f"{count:,}" if count else ""
-
-    return cell
-
-
-def _seconds(name: str) -> Cell:
-    def cell(figures: Figures) -> str:
-        seconds = getattr(figures, name)
-        if seconds is None:
-            return ""
-        return duration_text(1000 * round(seconds, 1 if seconds < 10 else 0))
-
-    return cell
-
-
-def _analyses(name: str) -> Cell:
-    """A count of analyses; empty where all of them went well and have nothing to tell."""
-
-    def cell(figures: Figures) -> str:
-        part = figures.analyses
-        plain = part.analyzed == part.conversations and not part.funnel and not part.reanalyses
-        return "" if plain or not (value := getattr(part, name)) else f"{value:,}"
-
-    return cell
-
-
-def _webhooks(name: str) -> Cell:
-    """A count of results; empty where none had a URL to go to."""
-
-    def cell(figures: Figures) -> str:
-        value = getattr(figures.webhooks, name)
-        return f"{value:,}" if value and figures.webhooks.results else ""
-
-    return cell
-
-
-def _delay(name: str) -> Cell:
-    def cell(figures: Figures) -> str:
-        seconds = getattr(figures.webhooks, name)
-        return "" if seconds is None else duration_text(1000 * round(seconds, 1))
-
-    return cell
-
-
-def _cost(figures: Figures) -> str:
-    return "" if figures.cost is None else f"{figures.cost:,.2f} {figures.currency}"
-
-
-_TABLES: dict[str, dict[str, Cell]] = {
-    "People": {
-        "all": _count("people"),
-        "reached": _count("people_reached"),
-        "exhausted": _count("people_exhausted"),
-        "expired": _count("people_expired"),
-        "cancelled": _count("people_cancelled"),
-        "left": _count("people_stalled", "people_pending", "people_unscheduled"),
-    },
-    "People left": {
-        "stalled": _count("people_stalled"),
-        "pending": _count("people_pending"),
-        "unscheduled": _count("people_unscheduled"),
-    },
-    "Duplicates": {"removed": _count("people_removed")},
-    "Calls": {
-        "all": _count("calls"),
-        "completed": _count("calls_completed"),
-        "no answer": _count("calls_no_answer"),
-        "busy": _count("calls_busy"),
-        "failed": _count("calls_failed"),
-        "other": _count("queue_timeouts", "calls_cancelled", "calls_expired", "calls_unfinished"),
-    },
-    "Other calls": {
-        "queue timeout": _count("queue_timeouts"),
-        "cancelled": _count("calls_cancelled"),
-        "expired": _count("calls_expired"),
-        "unfinished": _count("calls_unfinished"),
-    },
-    "Attempts and cost": {
-        "attempts": _count("attempts"),
-        "per person": lambda figures: f"{figures.attempts_per_person_mean or 0:.2f}",
-        "talk minutes": lambda figures: f"{figures.talk_minutes:,.0f}",
-        "cost": _cost,
-    },
-    "Slots and queue": {
-        "mean in use": lambda figures: f"{figures.slots_in_use_mean or 0:.1f}",
-        "peak": lambda figures: str(figures.slots_in_use_peak),
-        "of capacity": lambda figures: percent(figures.slots_capacity_share or 0),
-        "mean wait": _seconds("queue_wait_mean_seconds"),
-        "95 % within": _seconds("queue_wait_p95_seconds"),
-    },
-    "Analyses": {
-        "analyzed": _analyses("analyzed"),
-        "nobody spoke": _analyses("no_conversation"),
-        "unavailable": _analyses("unavailable"),
-        "not analyzed": _analyses("not_analyzed"),
-        "failed": _analyses("failed"),
-        "pending": _analyses("pending"),
-        "again": _analyses("reanalyses"),
-    },
-    "Webhooks": {
-        "all": _webhooks("results"),
-        "first try": _webhooks("at_first_try"),
-        "retried": _webhooks("after_retries"),
-        "lost": _webhooks("lost"),
-        "pending": _webhooks("pending"),
-    },
-    "Kept, not sent": {"results": _webhooks("without_url")},
-    "At the receiver": {
-        "duplicated": _webhooks("duplicated"),
-        "out of order": _webhooks("out_of_order"),
-        "mean delay": _delay("delay_mean_seconds"),
-        "95 % within": _delay("delay_p95_seconds"),
-    },
-}
 
 
 WIDTH = 80
@@ -317,7 +228,7 @@ _NAMES, _FEWEST, _WIDEST = 22, 8, 200
 def _print_table(table: FigureTable, console: Console) -> None:
     """A table in 80 columns, or in more where its figures alone take them."""
 
-    def width(made: Table) -> int:
+    def width(made: RichTable) -> int:
         return console.measure(made, options=console.options.update(max_width=_WIDEST)).maximum
 
     over = max(0, width(rich_table(table, _NAMES)) - WIDTH)
@@ -327,9 +238,9 @@ def _print_table(table: FigureTable, console: Console) -> None:
     console.width = WIDTH
 
 
-def rich_table(table: FigureTable, names: int) -> Table:
+def rich_table(table: FigureTable, names: int) -> RichTable:
     """A table as rich prints it; only the first column is cut, where it exceeds `names` signs."""
-    made = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    made = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     made.add_column(
         Text(table.title, style="bold"), max_width=names, overflow="ellipsis", no_wrap=True
     )

@@ -25,6 +25,7 @@ from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.run_figures import MARKS, FigureName, RunFigures, read_figure
 from dialsim.experiments.statistics import rank
 from dialsim.experiments.value_range import Kind, read_amount
+from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
     BLACK,
     BLUE,
@@ -74,13 +75,12 @@ def amount_axis(axis: Axis, figure: FigureName) -> str:
         instant_axis(axis)
         return f"{name}, Thai time"
     axis.set_major_locator(MaxNLocator(nbins=6))
-    if figure.name.endswith("_share") or figure.name.startswith("reach_by_attempt"):
+    if figure.unit is Unit.SHARE:
         axis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
         return name
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.5g}"))
-    for ending, unit in (("_seconds", "s"), ("_minutes", "min")):
-        if figure.name.endswith(ending):
-            return f"{name.removesuffix(ending.replace('_', ' '))} ({unit})"
+    if figure.unit in (Unit.SECONDS, Unit.MINUTES):
+        return f"{name.rpartition(' ')[0]} ({figure.unit})"
     return name
 
 

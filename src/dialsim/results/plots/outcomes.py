@@ -23,7 +23,7 @@ from dialsim.engine.trace import ENDED
 from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET
 from dialsim.interface.status import CallStatus
 from dialsim.results.bottleneck import percent
-from dialsim.results.figures import reached_by_attempt
+from dialsim.results.counts import reached_by_attempt
 from dialsim.results.people import listed
 from dialsim.results.plots.drawing import (
     BLUE,

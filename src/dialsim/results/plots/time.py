@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dialsim.results.figures import Fate, fates, queue_waits
+from dialsim.results.counts import Fate, fates, queue_waits
 from dialsim.results.plots.drawing import (
     BLACK,
     BLUE,
@@ -41,7 +41,7 @@ from dialsim.results.plots.drawing import (
     thinned,
     time_axis,
 )
-from dialsim.results.summary import Progress
+from dialsim.results.progress import ProgressCurve
 from dialsim.results.thai_time import duration_text, minute_text
 from dialsim.results.timeline import Spans
 
@@ -69,7 +69,7 @@ def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
 
 def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
     """People reached and done with over time, of all that are on the lists."""
-    progress = Progress.of(scope.reading, scope.lives)
+    progress = ProgressCurve.of(scope.reading, scope.lives)
     ax = canvas(ax)
     shade(ax, scope.open)
     ax.axhline(progress.people, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="all people")
@@ -92,7 +92,7 @@ def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str
     ax.plot(days(x), y, drawstyle="steps-post", color=color, linewidth=2, label=label)
 
 
-def _finish(ax: Axes, scope: Scope, progress: Progress) -> None:
+def _finish(ax: Axes, scope: Scope, progress: ProgressCurve) -> None:
     """Mark the finish of the last campaign, if all of them have one."""
     finishes = [
         scope.reading.finishes[life.position] for life in scope.lives if life.request is not None

@@ -1,0 +1,253 @@
+"""Counts of what happened in a campaign: calls, conversations analyzed, results delivered.
+
+Counts of several campaigns add up to those of an organization or of the run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import NEVER, TIMES_OUT, WITHDRAWS, Calls
+from dialsim.engine.trace import CHANGES, DIALLED
+from dialsim.engine.windows import DAY, THAI_OFFSET
+from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
+from dialsim.interface.status import CallStatus
+from dialsim.results.people import PERSON_STATES, PeopleCount, PersonState, listed
+from dialsim.results.tables import billed
+from dialsim.webhooks.messages import FOREVER
+from dialsim.webhooks.stream import VERDICTS, CampaignStream, Verdict, Verdicts
+
+if TYPE_CHECKING:
+    from dialsim.scenario.agent import Agent
+    from dialsim.scenario.service import Costs
+
+Integers = NDArray[np.int64]
+
+
+def _nobody() -> PeopleCount:
+    return PeopleCount.of(np.empty(0, np.int8))
+
+
+def _none() -> Integers:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Counts of a campaign, or of several.
+
+    - by_end: calls by their last change, as (its cause, the status it leads to); reached: people by
+      the attempt that reached them, histories included;
+    - waits_ms: each wait from a release to the dial or queue timeout that ended it; days: the Thai
+      dates with a dial, as days since 1970;
+    - verdicts: conversations that have ended, by what has come of their analyses; steps: analyzed
+      conversations by (agent, funnel step) that they reached; values: by (agent, field, value);
+    - fates: results by what became of them; lost_but_received: lost ones that the receiver took in
+      all the same; duplicated: taken in more than once; out_of_order: taken in after a newer one of
+      the same person; delays_ms: of each result that was taken in, the time to its first arrival.
+    """
+
+    people: PeopleCount = field(default_factory=_nobody)
+    by_end: Counter[tuple[str, str]] = field(default_factory=Counter)
+    dials: int = 0
+    withdrawn: int = 0
+    reached: Counter[int] = field(default_factory=Counter)
+    waits_ms: Integers = field(default_factory=_none)
+    days: Integers = field(default_factory=_none)
+    talk_ms: int = 0
+    charged_dials: int = 0
+    charged_increments: int = 0
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    reanalyses: int = 0
+    steps: Counter[tuple[str, str]] = field(default_factory=Counter)
+    values: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    fates: Counter[Fate] = field(default_factory=Counter)
+    lost_but_received: int = 0
+    duplicated: int = 0
+    out_of_order: int = 0
+    delays_ms: Integers = field(default_factory=_none)
+
+    @classmethod
+    def total(cls, parts: Iterable[Counts]) -> Counts:
+        """The counts of several campaigns together; measurements are put behind one another."""
+        every = [cls(), *parts]
+        names = [part.name for part in fields(cls)]
+        return cls(**{name: _sum([getattr(part, name) for part in every]) for name in names})
+
+    def ended(self, status: str | None = None) -> int:
+        """How many calls were dialled and ended, in that status or in any (P2)."""
+        return sum(
+            count
+            for (cause, to), count in self.by_end.items()
+            if cause == "ended" and status in (None, to)
+        )
+
+    def dropped(self, *causes: str) -> int:
+        """How many calls one of these causes ended."""
+        return sum(count for (cause, _), count in self.by_end.items() if cause in causes)
+
+
+def _sum(values: list[Any]) -> Any:
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(values)
+    if isinstance(first, PeopleCount):
+        return PeopleCount.total(values)
+    if isinstance(first, int):
+        return sum(values)
+    total = Counter[Any]()
+    for value in values:
+        total.update(value)  # the sign + would drop what was counted 0 times
+    return total
+
+
+def count_campaign(
+    calls: Calls,
+    states: NDArray[np.int8],
+    costs: Costs | None,
+    stream: CampaignStream,
+    verdicts: Verdicts,
+    agent: Agent,
+) -> Counts:
+    """Count one campaign; `states` are those of its recipients."""
+    kinds = calls.rows.kind
+    dialled = kinds == DIALLED
+    charged, increments = billed(calls, costs.billing_increment if costs else 1)
+    by_end = Counter[tuple[str, str]]()
+    for change, count in zip(
+        CHANGES, np.bincount(calls.last_kind, minlength=len(CHANGES)).tolist(), strict=True
+    ):
+        by_end[change.cause, change.to_status] += count
+    steps, values = _found(verdicts, agent)
+    known = np.bincount(verdicts.code[verdicts.code >= 0], minlength=len(VERDICTS))
+    of_result = fates(stream)
+    taken = np.bincount(stream.posts.message[stream.posts.received], minlength=len(of_result))
+    arrived = _first_arrivals(stream)
+    received = np.flatnonzero(arrived != FOREVER)
+    return Counts(
+        people=PeopleCount.of(states),
+        by_end=by_end,
+        dials=int(np.count_nonzero(dialled)),
+        withdrawn=int(np.count_nonzero(WITHDRAWS[kinds])),
+        reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
+        waits_ms=queue_waits(calls)[1],
+        days=np.unique((calls.rows.at[dialled] + THAI_OFFSET) // DAY),
+        talk_ms=int(calls.talk_ms.sum()),
+        charged_dials=int(np.count_nonzero(charged)),
+        charged_increments=int(increments.sum()),
+        verdicts=Counter(dict(zip(VERDICTS, known.tolist(), strict=True))),
+        reanalyses=int(np.count_nonzero(stream.owed.result)),
+        steps=steps,
+        values=values,
+        fates=Counter(map(Fate, of_result.tolist())),
+        lost_but_received=int(np.count_nonzero((of_result == Fate.LOST) & (taken > 0))),
+        duplicated=int(np.count_nonzero(taken > 1)),
+        out_of_order=_overtaken(stream, received, arrived[received]),
+        delays_ms=arrived[received] - stream.messages.ready_at[received],
+    )
+
+
+def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
+    """How many people were reached by attempt 1, by attempt 2, …, up to the last one made."""
+    on_list = listed(states)
+    here = calls.attempt[calls.started_at != NEVER]
+    before = calls.past_attempts[calls.past_reached & on_list]
+    made = max(int(calls.attempt.max(initial=0)), int(calls.past_attempts[on_list].max(initial=0)))
+    return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]
+
+
+def attempts_of_exhausted(calls: Calls, states: NDArray[np.int8]) -> dict[CallStatus, int]:
+    """The attempts, in this run, of the people who ran out of them, by how they ended."""
+    exhausted = states[calls.recipient] == PERSON_STATES.index(PersonState.EXHAUSTED)
+    count = np.bincount(calls.last_kind[exhausted & calls.counted], minlength=len(CHANGES))
+    return {CHANGES[kind].to_status: int(count[kind]) for kind in np.flatnonzero(count)}
+
+
+def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
+    """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
+    order = calls.rows_by_call()
+    kinds, at = calls.rows.kind[order], calls.rows.at[order]
+    left = np.flatnonzero((kinds == DIALLED) | TIMES_OUT[kinds])
+    return at[left], at[left] - at[left - 1]  # a queued call's row before is its release
+
+
+def _found(
+    verdicts: Verdicts, agent: Agent
+) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str, str]]]:
+    """The conversations of a campaign by what their newest analyses found: steps and values."""
+    steps, values = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
+    found = verdicts.found[verdicts.code == VERDICTS.index(Verdict.ANALYZED)]
+    analysis = agent.analysis
+    for number, step in enumerate((analysis and analysis.funnel) or (), start=1):
+        steps[agent.name, step.step] = int(np.count_nonzero(found[:, 0] >= number))
+    for column, (name, asked) in enumerate(analysis.fields.items() if analysis else (), start=1):
+        counts = np.bincount(found[:, column], minlength=len(asked.values))
+        for value, count in zip(asked.values, counts.tolist(), strict=True):
+            values[agent.name, name, value] = count
+    return steps, values
+
+
+_MOST_POSTS = 1 + len(WAITS_MS)
+
+
+class Fate(IntEnum):
+    """What became of a result by the end of the run.
+
+    It was delivered at first try or after retries, is lost after three failures (W2), pending, or
+    had no URL to go to (W6).
+    """
+
+    AT_FIRST_TRY = 0
+    AFTER_RETRIES = 1
+    LOST = 2
+    PENDING = 3
+    WITHOUT_URL = 4
+
+
+def fates(stream: CampaignStream) -> NDArray[np.int8]:
+    """The fate of each result of a campaign."""
+    posts, count = stream.posts, len(stream.messages)
+    tries = np.bincount(posts.message[posts.number > 0], minlength=count)
+    kept = np.bincount(posts.message[posts.response == NOT_SENT], minlength=count)
+    taken_at = np.zeros(count, dtype=np.int16)
+    good = np.flatnonzero(accepted(posts.response))[::-1]  # the first of several is assigned last
+    taken_at[posts.message[good]] = posts.number[good]
+    rules = {
+        Fate.AT_FIRST_TRY: taken_at == 1,
+        Fate.AFTER_RETRIES: taken_at > 1,
+        Fate.WITHOUT_URL: kept > 0,
+        Fate.LOST: tries >= _MOST_POSTS,
+    }
+    codes = [np.int8(fate) for fate in rules]
+    return np.select([*rules.values()], codes, default=np.int8(Fate.PENDING))
+
+
+def _first_arrivals(stream: CampaignStream) -> Integers:
+    """When the receiver first took in each result (ms); FOREVER if it never did."""
+    posts = stream.posts
+    arrived = np.full(len(stream.messages), FOREVER, dtype=np.int64)
+    taken = posts.received
+    np.minimum.at(arrived, posts.message[taken], posts.arrived_at[taken])
+    return arrived
+
+
+def _overtaken(stream: CampaignStream, received: NDArray[np.intp], arrived: Integers) -> int:
+    """How many of the results received arrived after one of the same person that is newer."""
+    if not len(received):
+        return 0
+    results = stream.messages[received]
+    person = stream.calls.recipient[results.call]
+    order = np.lexsort((results.result, results.call, results.ready_at, person))
+    rank = np.cumsum(np.diff(person[order], prepend=-1) != 0)
+    since = arrived[order] - arrived.min()
+    # with a step up from person to person, the least from the end on is each person's own
+    lifted = rank * (since.max() + 1) + since
+    least_later = np.minimum.accumulate(lifted[::-1])[::-1]
+    return int(np.count_nonzero(lifted > least_later))
