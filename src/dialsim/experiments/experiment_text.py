@@ -8,7 +8,6 @@ Experiments as HTML, for notebooks: the answer in words, then tables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from math import inf, isfinite, isnan
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,8 +17,7 @@ from rich.text import Text
 from dialsim.experiments.goal import Statistic
 from dialsim.experiments.statistics import Interval, quantile_interval
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
-from dialsim.results.summary_page import table_html
-from dialsim.results.summary_text import WIDTH, FigureTable, rich_table
+from dialsim.results.summary_text import WIDTH, FigureTable, fragment, rich_table
 from dialsim.results.thai_time import duration_text, minute_text, thai
 
 if TYPE_CHECKING:
@@ -427,27 +425,21 @@ def print_experiment(
 
 
 def replications_html(runs: Replications) -> str:
-    """A fragment of HTML without scripts or links."""
+    """As notebooks show it."""
     said = [replications_headline(runs), *lost_sentences(runs)]
     said += precision_sentences(runs)
-    return _fragment(runs.scenario.name, said, replications_tables(runs))
+    return fragment(runs.scenario.name, said, replications_tables(runs))
 
 
 def sweep_html(found: Sweep) -> str:
-    """A fragment of HTML without scripts or links."""
+    """As notebooks show it."""
     base = found.variants[0].name
     tables = sweep_tables(found, found.differences(base), base)
-    return _fragment(found.scenario.name, [sweep_headline(found)], tables)
+    return fragment(found.scenario.name, [sweep_headline(found)], tables)
 
 
 def plan_html(answer: Plan) -> str:
-    """A fragment of HTML without scripts or links."""
+    """As notebooks show it."""
     warnings = (f"Warning: {text}." for text in answer.warnings)
     said = [plan_headline(answer), *plan_sentences(answer), *warnings]
-    return _fragment(answer.scenario, said, plan_tables(answer))
-
-
-def _fragment(title: str, said: Sequence[str], tables: Sequence[FigureTable]) -> str:
-    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in said)
-    shown = "".join(table_html(table) for table in tables)
-    return f"<div><h3>{escape(title)}</h3>{paragraphs}{shown}</div>"
+    return fragment(answer.scenario, said, plan_tables(answer))

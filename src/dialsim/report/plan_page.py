@@ -17,19 +17,7 @@ from dialsim.report.effects import (
     holding,
     holding_fact,
 )
-from dialsim.report.page import (
-    Fact,
-    Facts,
-    Notes,
-    Page,
-    Part,
-    Picture,
-    Pictures,
-    Section,
-    Table,
-    Text,
-    picture,
-)
+from dialsim.report.page import Fact, Grid, Notes, Page, Part, Picture, Section, picture
 from dialsim.report.run_page import how_measured, made_from, retry_notes, run_pictures
 from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
 from dialsim.results.result import Result
@@ -52,7 +40,7 @@ def plan_page(answer: Plan, example: Result, helped: Toward | NotMeasured | None
         title=scenario.name,
         lead=f"Which {name} meets the goal {answer.goal}?",
         answer=setting_text(answer) if answer.met else "No value meets the goal",
-        facts=Facts([*_facts(answer, example, helped)]),
+        facts=[*_facts(answer, example, helped)],
         sections=_sections(answer, example, helped),
         made_from=made_from(scenario.name, which),
     )
@@ -105,8 +93,8 @@ def _sections(answer: Plan, example: Result, helped: Toward | NotMeasured | None
     sections = []
     if answer.warnings:
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
-    *clauses, tried = map(Table, experiment_text.plan_tables(answer))
-    sections.append(Section("Evidence", [Pictures([*_pictures(answer)]), *clauses]))
+    *clauses, tried = experiment_text.plan_tables(answer)
+    sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
     if helped is not None:
         parts = _help_parts(helped, answer, example.summary.currency)
         heading = "What else would help" if answer.met else "What would help to meet the goal"
@@ -121,15 +109,15 @@ def _sections(answer: Plan, example: Result, helped: Toward | NotMeasured | None
 def _help_parts(helped: Toward | NotMeasured, answer: Plan, currency: str | None) -> list[Part]:
     """The goal's figures with each lever, then what the levers do to whole runs."""
     if isinstance(helped, NotMeasured):
-        return [Text(helped.said)]
+        return [helped.said]
     what_if, setting = helped.what_if, setting_text(answer)
     tables = [goal_table(helped, setting), goal_effects(helped), effect_table(what_if, currency)]
     said = how_measured(setting, [what_if])
     if what_if.pairs < answer.evidence.replications:
         said += f" The runs of {setting} are the first {what_if.pairs} of those above."
     doubt = f"“Not sure” stands where {what_if.pairs} runs are too few to be 95 % sure."
-    shown = [Table(table) for table in tables if table is not None]
-    return [Text(f"{said} {doubt}"), *shown, *retry_notes([what_if])]
+    shown = [table for table in tables if table is not None]
+    return [f"{said} {doubt}", *shown, *retry_notes([what_if])]
 
 
 def _pictures(answer: Plan) -> Iterator[Picture]:

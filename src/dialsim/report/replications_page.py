@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import experiment_text
 from dialsim.report.effects import holding, holding_fact
-from dialsim.report.page import Fact, Facts, Notes, Page, Pictures, Section, Tables, picture
+from dialsim.report.page import Fact, Grid, Notes, Page, Section, picture
 from dialsim.report.run_page import help_fact, help_parts, made_from, run_pictures
 from dialsim.report.what_if import Help
 from dialsim.results.bottleneck import percent
@@ -34,7 +34,7 @@ def replications_page(runs: Replications, first: Result, helped: Help) -> Page:
         title=runs.scenario.name,
         lead=runs.scenario.description or "",
         answer=_answer(finish, runs),
-        facts=Facts(facts),
+        facts=facts,
         sections=_sections(runs, first, helped),
         made_from=made_from(runs.scenario.name, f"seed {runs.seed}, {len(runs)} replications"),
     )
@@ -115,9 +115,9 @@ def _sections(runs: Replications, first: Result, helped: Help) -> list[Section]:
         sections.append(Section("Remarks", [Notes(remarks)]))
     if helped is not None:
         sections.append(Section("What would help", help_parts(helped, first.summary.currency)))
-    sections.append(Section("All runs", [Pictures(_pictures(runs))]))
+    sections.append(Section("All runs", [Grid(_pictures(runs))]))
     sections.append(
-        Section("Figures of all runs", [Tables(experiment_text.replications_tables(runs))])
+        Section("Figures of all runs", [Grid(experiment_text.replications_tables(runs))])
     )
     shown = run_pictures(first)
     if shown:

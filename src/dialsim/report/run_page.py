@@ -11,19 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
-from dialsim.report.page import (
-    Fact,
-    Facts,
-    Notes,
-    Page,
-    Part,
-    Pictures,
-    Section,
-    Table,
-    Tables,
-    Text,
-    picture,
-)
+from dialsim.report.page import Fact, Grid, Notes, Page, Part, Section, picture
 from dialsim.report.what_if import (
     MOST_PAIRS,
     SHORTER_RETRIES,
@@ -78,7 +66,7 @@ def run_pictures(result: Result) -> list[Part]:
         *_results(result, summary),
     ]
     shown: list[Part] = [
-        Pictures(
+        Grid(
             [
                 picture(f"p{number}-{name}", draw, caption)
                 for number, (name, draw, caption) in enumerate(drawings)
@@ -94,7 +82,7 @@ def run_pictures(result: Result) -> list[Part]:
         _left_out("organizations", owners, _MOST_OWNERS, "occupancy(ORGANIZATION)"),
         _left_out("agents with a funnel", agents, _MOST_OWNERS, "funnel(CAMPAIGN)"),
     ]
-    return [*shown, *(Text(said) for said in left_out if said)]
+    return [*shown, *(said for said in left_out if said)]
 
 
 def _left_out(kind: str, names: Sequence[str], most: int, drawing: str) -> str:
@@ -216,7 +204,7 @@ def run_page(result: Result, helped: Help) -> Page:
         title=summary.scenario,
         lead=_lead(result),
         answer=_answer(summary),
-        facts=Facts(facts),
+        facts=facts,
         sections=[*_sections(result, helped)],
         made_from=_made_from(result),
     )
@@ -348,7 +336,7 @@ def _cost(summary: Summary) -> Iterator[Fact]:
 def _sections(result: Result, helped: Help) -> Iterator[Section]:
     summary = result.summary
     if len(summary.campaigns) > 1:
-        yield Section("Campaign by campaign", [Table(_by_campaign(summary))])
+        yield Section("Campaign by campaign", [_by_campaign(summary)])
     remarks = [*summary.warnings, *(f"{p.action}: {p.message}" for p in summary.refused)]
     if remarks:
         yield Section("Remarks", [Notes(remarks)])
@@ -357,21 +345,21 @@ def _sections(result: Result, helped: Help) -> Iterator[Section]:
     pictures = run_pictures(result)
     if pictures:
         yield Section("How it goes", pictures)
-    yield Section("Figures", [Tables([_upright(table) for table in tables(summary)])])
+    yield Section("Figures", [Grid([_upright(table) for table in tables(summary)])])
 
 
 def help_parts(helped: WhatIf | NotMeasured, currency: str | None) -> list[Part]:
     """How the levers were measured, and what came of each."""
     if isinstance(helped, NotMeasured):
-        return [Text(helped.said)]
+        return [helped.said]
     said = how_measured("the scenario as it is", [helped])
-    return [Text(said), Table(effect_table(helped, currency)), *retry_notes([helped])]
+    return [said, effect_table(helped, currency), *retry_notes([helped])]
 
 
 def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:
     """What is to be said of a table in which less time between attempts helps."""
     levers = [lever for what_if in measured for lever in what_if.levers if lever.helps]
-    return [Text(SHORTER_RETRIES)] if any(lever.shortens_retries for lever in levers) else []
+    return [SHORTER_RETRIES] if any(lever.shortens_retries for lever in levers) else []
 
 
 def how_measured(against: str, measured: Sequence[WhatIf]) -> str:

@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dialsim.experiments import experiment_text
 from dialsim.experiments.plots.pictures import names_of
 from dialsim.report.effects import effect_table, holding, holding_fact
-from dialsim.report.page import (
-    SIZE,
-    Fact,
-    Facts,
-    Page,
-    Part,
-    Picture,
-    Pictures,
-    Section,
-    Table,
-    Text,
-    picture,
-)
+from dialsim.report.page import SIZE, Fact, Grid, Page, Part, Picture, Section, picture
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
 from dialsim.results.summary_text import FigureTable
@@ -53,7 +41,7 @@ def sweep_page(
         title=found.scenario.name,
         lead=found.scenario.description or "",
         answer=_answer(found, compared, best),
-        facts=Facts([*_facts(found, compared, baseline, best), *_closer(found, baseline, helped)]),
+        facts=[*_facts(found, compared, baseline, best), *_closer(found, baseline, helped)],
         sections=[*_sections(found, compared, baseline, helped)],
         made_from=made_from(found.scenario.name, which),
     )
@@ -263,14 +251,14 @@ def _sections(
         "After ± stands half the width of the 95 % interval of the mean difference. Where the runs "
         "are too few, too alike or too skewed for one, the pairs that differ are counted."
     )
-    yield Section("Variants", [Table(tables[0])])
+    yield Section("Variants", [tables[0]])
     for table in tables[1:]:
-        yield Section("Differences", [Text(said), Table(table)])
-    yield Section("What holds each variant back", [Table(_holding_table(found))])
+        yield Section("Differences", [said, table])
+    yield Section("What holds each variant back", [_holding_table(found)])
     parts = [*_help_parts(found, baseline, helped)]
     if parts:
         yield Section("What would help", parts)
-    yield Section("Pictures", [Pictures([*_pictures(found)])])
+    yield Section("Pictures", [Grid([*_pictures(found)])])
 
 
 def _holding_table(found: Sweep) -> FigureTable:
@@ -285,7 +273,7 @@ def _holding_table(found: Sweep) -> FigureTable:
 def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, Help]) -> Iterator[Part]:
     """The levers of each variant that is looked at more closely."""
     yield from (
-        Text(said)
+        said
         for said in dict.fromkeys(
             reason.said for reason in helped.values() if isinstance(reason, NotMeasured)
         )
@@ -293,11 +281,11 @@ def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, Help]) -> Iter
     measured = {name: found for name, found in helped.items() if isinstance(found, WhatIf)}
     if not measured:
         return
-    yield Text(how_measured("the variant as it is", [*measured.values()]))
+    yield how_measured("the variant as it is", [*measured.values()])
     currency = found.scenario.costs.currency if found.scenario.costs else None
     for name, what_if in measured.items():
         which = f"{name} (baseline), changed by" if name == baseline else f"{name}, changed by"
-        yield Table(effect_table(what_if, currency, which))
+        yield effect_table(what_if, currency, which)
     yield from retry_notes(measured.values())
 
 

@@ -366,8 +366,8 @@ class Figures(_Made):
         "a campaign too: of its organization's); can exceed 1 where the limit was lowered during "
         "calls", Column(Table.SLOTS, "of capacity", lambda share: percent(share or 0)))
     queue_wait_mean_seconds: float | None = figure(lambda p: _mean(p.counts.waits_ms), Unit.SECONDS,
-        "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing window, "
-        "a pause or the campaign's end are left out; null where nothing waited",
+        "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing "
+        "window, a pause or the campaign's end are left out; null where nothing waited",
         Column(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
     queue_wait_p95_seconds: float | None = figure(lambda p: _p95(p.counts.waits_ms), Unit.SECONDS,
         "its 95 % quantile", Column(Table.SLOTS, "95 % within", _wait))

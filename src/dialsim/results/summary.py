@@ -131,7 +131,7 @@ class Summary(Figures):
         return frame.astype({figure.name: "float64" for figure in FIGURES if figure.is_float})
 
     def _repr_html_(self) -> str:
-        from dialsim.results.summary_page import summary_html
+        from dialsim.results.summary_text import summary_html
 
         return summary_html(self)
 

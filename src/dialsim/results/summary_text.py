@@ -265,3 +265,28 @@ def _refusal(refused: RefusedAction) -> str:
     when = minute_text(round(refused.at.timestamp() * 1000))
     whom = f" {refused.campaign}" if refused.campaign else f" {refused.organization}"
     return f"Refused: {when} Thai time, {refused.action}{whom}: {refused.message} ({refused.code})"
+
+
+def summary_html(summary: Summary) -> str:
+    """The summary as notebooks show it."""
+    notes = [*summary.warnings, *(f"{part.action}: {part.message}" for part in summary.refused)]
+    said, figures = [headline(summary)], tables(summary)
+    return fragment(summary.scenario, said, figures, answers(summary), notes)
+
+
+def fragment(
+    title: str,
+    sentences: Sequence[str],
+    figures: Sequence[FigureTable],
+    said: Sequence[Answer] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """HTML without scripts or links."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("dialsim.results"), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template("fragment.html").render(
+        title=title, sentences=sentences, tables=figures, answers=said, notes=notes
+    )
