@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.goal import read_goal
+from dialsim.experiments.intervals import Support, mean_interval
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search
-from dialsim.experiments.statistics import Nature, mean_interval
 from dialsim.experiments.value_range import make_axis
 from dialsim.scenario.loading import loads
 
@@ -119,7 +119,7 @@ class Covered:
 def coverage(experiments: int, seed: int = 1) -> Iterator[Covered]:
     prior = prior_of(SCENARIO)
     for number, (name, figure) in enumerate(FIGURES.items()):
-        nature = Nature.of(figure.column, prior)
+        nature = Support.of(figure.column, prior)
         for n in RUNS:
             chance = np.random.default_rng((seed, number, n))
             found = Covered(name, n, experiments)

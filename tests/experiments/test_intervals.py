@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dialsim.experiments.statistics import (
+from dialsim.experiments.estimates import holm
+from dialsim.experiments.intervals import (
     Interval,
-    Nature,
-    holm,
+    Support,
     mean_interval,
     paired_difference,
     quantile_interval,
@@ -124,15 +124,15 @@ def test_pairs_of_which_neither_finished_are_ties_and_leave_no_interval() -> Non
 
 def test_the_same_value_in_every_run_is_known_exactly_only_where_there_is_no_chance() -> None:
     same = np.full(7, 0.1)
-    assert mean_interval(same, 0.95, Nature(certain=True)) == Interval(0.1, 0.1, 0.1)
+    assert mean_interval(same, 0.95, Support(certain=True)) == Interval(0.1, 0.1, 0.1)
     assert quantile_interval(same, 0.95, 0.95, certain=True) == Interval(0.1, 0.1, 0.1)
     assert share_interval(7, 7, 0.95, certain=True) == Interval(1.0, 1.0, 1.0)
     assert mean_interval(same, 0.95) == Interval(0.1, -inf, inf)
     # seven runs may have missed 1 − 0.025^(1/7) = 41 % of all, which may be 0, 1, or an hour later
     unseen = 1 - 0.025 ** (1 / 7)
-    share = mean_interval(same, 0.95, Nature(least=0.0, most=1.0))
+    share = mean_interval(same, 0.95, Support(least=0.0, most=1.0))
     assert (share.low, share.high) == pytest.approx((0.1 - 0.1 * unseen, 0.1 + 0.9 * unseen))
-    spilling = mean_interval(same, 0.95, Nature(spill=3600.0, least=0.0))
+    spilling = mean_interval(same, 0.95, Support(spill=3600.0, least=0.0))
     assert (spilling.low, spilling.high) == pytest.approx((0.0, 0.1 + 3600 * unseen))
 
 

@@ -22,10 +22,10 @@ from dialsim.experiments.experiment_text import (
     replications_tables,
     when_text,
 )
+from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import read_figure
 from dialsim.experiments.runner import Workers
-from dialsim.experiments.statistics import mean_interval
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import Result, result_of
 from dialsim.scenario.loading import with_overrides

@@ -181,9 +181,9 @@ def sweep(
     """
     from dialsim.cli.program import progress_bar
     from dialsim.experiments import experiment_text
+    from dialsim.experiments.estimates import check_baseline
     from dialsim.experiments.experiment_text import print_experiment
     from dialsim.experiments.folder import ExperimentFolder, sweep_document
-    from dialsim.experiments.statistics import check_baseline
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
 

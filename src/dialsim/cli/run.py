@@ -227,8 +227,7 @@ def _many(
     from dialsim.experiments import experiment_text
     from dialsim.experiments.experiment_text import print_experiment
     from dialsim.experiments.folder import ExperimentFolder, replications_document
-    from dialsim.experiments.replications import replicate
-    from dialsim.experiments.statistics import precisions
+    from dialsim.experiments.replications import precisions, replicate
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, overrides)

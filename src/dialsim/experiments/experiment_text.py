@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dialsim.experiments.goal import Statistic
-from dialsim.experiments.statistics import Interval, quantile_interval
+from dialsim.experiments.intervals import Interval, quantile_interval
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
 from dialsim.results.summary_text import WIDTH, FigureTable, fragment, rich_table
 from dialsim.results.thai_time import duration_text, minute_text, thai

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.prior import UNKNOWN, Prior
-from dialsim.experiments.run_figures import FigureName, earliest_start, read_figure
-from dialsim.experiments.statistics import (
+from dialsim.experiments.intervals import (
     Interval,
-    Nature,
+    Support,
     mean_interval,
     quantile_interval,
     rank,
     share_interval,
 )
+from dialsim.experiments.prior import UNKNOWN, Prior
+from dialsim.experiments.run_figures import FigureName, earliest_start, read_figure
 from dialsim.experiments.value_range import Amount, Kind, read_amount
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import Unit
@@ -400,14 +400,14 @@ def _finding(
     clause: Clause, runs: Sequence[RunFigures], confidence: float, prior: Prior
 ) -> Finding:
     values = clause.values(runs)
-    nature = Nature.of(clause.figure.column, prior)
+    support = Support.of(clause.figure.column, prior)
     if clause.statistic is Statistic.MEAN:
         origin = 0.0 if clause.bound.after_start or not clause.is_instant else _start(runs)
-        found = _mean(clause, values, origin, confidence, nature)
+        found = _mean(clause, values, origin, confidence, support)
     elif clause.statistic is Statistic.QUANTILE:
-        found = _quantile(clause, values, confidence, nature.certain)
+        found = _quantile(clause, values, confidence, support.certain)
     else:
-        found = _probability_interval(clause, values, confidence, nature.certain)
+        found = _probability_interval(clause, values, confidence, support.certain)
     met, sure, interval, hits, bound = found
     margin = _margin(interval.estimate, bound, clause, runs)
     ends = interval.estimate, interval.low, interval.high
@@ -422,13 +422,13 @@ def _mean(
     values: NDArray[np.float64],
     origin: float,
     confidence: float,
-    nature: Nature,
+    support: Support,
 ) -> _Found:
     """Of an instant, the interval is that of the time since `origin`."""
     known = values[~np.isnan(values)]
     if clause.is_instant:
-        nature = replace(nature, spill=1000 * nature.spill)
-    interval = mean_interval(known - origin, confidence, nature)
+        support = replace(support, spill=1000 * support.spill)
+    interval = mean_interval(known - origin, confidence, support)
     interval = replace(
         interval,
         estimate=interval.estimate + origin,
@@ -439,7 +439,7 @@ def _mean(
     met = bound.holds(interval.estimate)
     if not isfinite(interval.estimate):
         return met, True, interval, None, bound.value  # more runs can't make it finite
-    enough = nature.certain or len(known) >= LEAST_TO_BE_SURE
+    enough = support.certain or len(known) >= LEAST_TO_BE_SURE
     within = bound.holds(interval.low) == bound.holds(interval.high) and not isnan(interval.low)
     return met, enough and within, interval, None, bound.value
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.estimates import check_confidence
 from dialsim.experiments.goal import Evidence, Finding, read_goal
 from dialsim.experiments.runner import Progress, runner
 from dialsim.experiments.search import (
@@ -27,7 +28,6 @@ from dialsim.experiments.search import (
     smallest,
     tied,
 )
-from dialsim.experiments.statistics import check_confidence
 from dialsim.experiments.value_range import make_axis, read_range, value_text
 from dialsim.experiments.variants import check_variable
 

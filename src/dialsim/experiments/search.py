@@ -10,7 +10,7 @@ import numpy as np
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.goal import Evidence, weigh
-from dialsim.experiments.statistics import paired_difference, share_interval
+from dialsim.experiments.intervals import paired_difference, share_interval
 from dialsim.experiments.variants import Change, Variant
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.estimates import check_baseline, differences, estimates
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import (
     RunFigures,
@@ -23,7 +24,6 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.runner import Progress, runner
-from dialsim.experiments.statistics import estimates
 from dialsim.experiments.variants import Setting, Variant, check_variable, variants_of
 
 if TYPE_CHECKING:
@@ -121,13 +121,11 @@ class Sweep:
         paired: bool = True,
         adjust: Adjustment | None = None,
     ) -> pd.DataFrame:
-        """Every variant's figures minus the baseline's: see `dialsim.experiments.statistics`.
+        """Every variant's figures minus the baseline's: see `dialsim.experiments.estimates`.
 
         `baseline` is the name of a variant, by default the first. `paired=False` takes variants as
         independent, for comparison. Raises ExperimentError if there is no such variant.
         """
-        from dialsim.experiments.statistics import check_baseline, differences
-
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, baseline)
         priors = dict(zip(names, self.priors, strict=True))

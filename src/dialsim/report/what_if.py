@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.experiments.intervals import FEWEST, paired_difference, sign_test
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
-from dialsim.experiments.statistics import FEWEST, paired_difference, sign_test
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import Change, Variant
 from dialsim.interface.errors import DialsimError

@@ -16,9 +16,8 @@ import orjson
 
 from dialsim.engine.engines import Choice
 from dialsim.experiments.plan import plan
-from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
-from dialsim.experiments.statistics import Precision
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import Change, Variant, read_span
 from dialsim.interface.errors import DialsimError

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.goal import Clause, Statistic
+from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import MARKS, FigureName, RunFigures, read_figure
-from dialsim.experiments.statistics import rank
 from dialsim.experiments.value_range import Kind, read_amount
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (

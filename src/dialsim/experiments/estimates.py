@@ -1,0 +1,229 @@
+"""Tables of estimates: mean and quantiles of every figure, and differences between variants."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.intervals import (
+    Support,
+    Values,
+    mean_interval,
+    paired_difference,
+    quantile_interval,
+    unpaired_difference,
+)
+from dialsim.experiments.prior import Prior
+from dialsim.experiments.run_figures import PLACES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUANTILES = (5, 25, 50, 75, 95)
+"""In percent."""
+
+
+def estimates(frames: Mapping[str, pd.DataFrame], confidence: float, prior: Prior) -> pd.DataFrame:
+    """A row per scope and figure, from the frames of `Replications`.
+
+    Columns: scope, organization, campaign, figure, runs (that have the figure), unfinished (that
+    have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25,
+    p50, p75 and p95 the same four. `dialsim.experiments.intervals` says how; `finish_seconds` is
+    infinite where a run did not finish, and then so is its mean. A limit that the runs can't give
+    is infinite, NaN where the mean has neither; `…_enough` then says about how many runs would
+    give it, missing where that is not known.
+    """
+    import pandas as pd
+
+    check_confidence(confidence)
+    rows = [
+        {"scope": scope, "organization": None, "campaign": None} | place | estimate
+        for scope, frame in frames.items()
+        for place, part in _parts(frame, scope)
+        for estimate in _estimates(part, confidence, prior)
+    ]
+    table = pd.DataFrame(rows)
+    return table.astype({name: "Int64" for name in table if str(name).endswith("_enough")})
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise ExperimentError unless a level of confidence is between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ExperimentError(f"confidence must be between 0 and 1, such as 0.95, not {confidence}")
+
+
+def figure_columns(frame: pd.DataFrame) -> list[str]:
+    """The columns of a frame that are numbers to be estimated."""
+    numbers = frame.select_dtypes("number").columns
+    return [str(name) for name in numbers if name != "replication"]
+
+
+def _parts(frame: pd.DataFrame, scope: str) -> Iterator[tuple[dict[str, Hashable], pd.DataFrame]]:
+    keys = list(PLACES[scope])
+    if not keys:
+        yield {}, frame
+        return
+    for names, part in frame.groupby(keys, sort=False):
+        yield dict(zip(keys, names, strict=True)), part
+
+
+def _estimates(part: pd.DataFrame, confidence: float, prior: Prior) -> Iterator[dict[str, Any]]:
+    for name in figure_columns(part):
+        values = part[name].to_numpy(dtype=np.float64)
+        values = values[~np.isnan(values)]
+        support = Support.of(name, prior)
+        mean = mean_interval(values, confidence, support)
+        row: dict[str, Any] = {
+            "figure": name,
+            "runs": len(values),
+            "unfinished": int(np.isinf(values).sum()),
+            "mean": mean.estimate,
+            "mean_low": mean.low,
+            "mean_high": mean.high,
+            "mean_enough": mean.enough,
+        }
+        for percent in QUANTILES:
+            found = quantile_interval(values, percent / 100, confidence, support.certain)
+            row |= {
+                f"p{percent:02}": found.estimate,
+                f"p{percent:02}_low": found.low,
+                f"p{percent:02}_high": found.high,
+                f"p{percent:02}_enough": found.enough,
+            }
+        yield row
+
+
+def differences(
+    frames: Mapping[str, pd.DataFrame],
+    priors: Mapping[str, Prior],
+    baseline: str,
+    confidence: float,
+    paired: bool,
+    adjust: str | None,
+) -> pd.DataFrame:
+    """Each other variant's mean minus the baseline's, a row per variant, scope and figure.
+
+    `priors` are what was known of each variant, the baseline among them, before any run.
+
+    Columns: variant, scope, organization, campaign, figure, mean, baseline_mean, difference, low,
+    high, p_value, real, method, pairs, rose, fell. `real` says that the interval excludes 0. Where
+    runs did not finish, or the differences are alike or too skewed for their number, the sign test
+    says it instead, and there is no interval; of `pairs` it counts those that `rose` and `fell`.
+
+    One in twenty of all differences that are none looks real at 95 %. `adjust` guards the variants
+    of one figure together: `bonferroni` widens the intervals; `holm` (1979) adjusts the p-values,
+    which finds more, and leaves the intervals.
+    """
+    import pandas as pd
+
+    check_confidence(confidence)
+    if adjust not in (None, "bonferroni", "holm"):
+        raise ExperimentError(f"there is no adjustment {adjust}; there are: bonferroni, holm")
+    others = [name for name in priors if name != baseline]
+    level = 1 - (1 - confidence) / max(len(others), 1) if adjust == "bonferroni" else confidence
+    rows = [
+        {"variant": other} | row
+        for other in others
+        for scope, frame in frames.items()
+        for row in _compared(frame, scope, (other, baseline), level, paired, priors)
+    ]
+    table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
+    keys = ["scope", "organization", "campaign", "figure"]
+    if adjust == "holm":
+        by_figure = table.groupby(keys, dropna=False)["p_value"]
+        table["p_value"] = by_figure.transform(lambda p: holm(p.to_numpy(dtype=np.float64)))
+    signs = table["method"] == "sign test"
+    by_p = table["p_value"] < 1 - (confidence if adjust == "holm" else level)
+    by_interval = (table["low"] > 0) | (table["high"] < 0)
+    table["real"] = np.where(signs | (adjust == "holm"), by_p, by_interval)
+    return table
+
+
+def check_baseline(names: Sequence[str], baseline: str | None) -> str:
+    """The variant to compare with, by default the first. Raises ExperimentError if it isn't one."""
+    if baseline is None:
+        return names[0]
+    if baseline not in names:
+        raise ExperimentError(f"there is no variant {baseline}; there are: {'; '.join(names)}")
+    return baseline
+
+
+_COLUMNS = (
+    *("scope", "organization", "campaign", "figure", "mean", "baseline_mean"),
+    *("difference", "low", "high", "p_value", "real", "method", "pairs", "rose", "fell"),
+)
+
+
+def _compared(
+    frame: pd.DataFrame,
+    scope: str,
+    sides: tuple[str, str],
+    level: float,
+    paired: bool,
+    priors: Mapping[str, Prior],
+) -> list[dict[str, Any]]:
+    compare = paired_difference if paired else unpaired_difference
+    varied = [str(name) for name in frame.columns[: list(frame.columns).index("replication")]]
+    keys = list(PLACES[scope])
+    rows = []
+    for place in _named(frame, keys):
+        part = frame
+        for key, name in place.items():
+            part = part[part[key] == name]
+        mine, theirs = (part[part["variant"] == name] for name in sides)
+        if mine.empty or theirs.empty:
+            continue  # a campaign or organization that only one of them has
+        for figure in figure_columns(part):
+            if figure in varied:
+                continue
+            values, base = (_values(side, figure) for side in (mine, theirs))
+            certain = all(priors[name].certain(figure) for name in sides)
+            found = compare(values, base, level, certain)
+            rows.append(
+                {
+                    "scope": scope,
+                    **place,
+                    "figure": figure,
+                    "mean": _mean(values),
+                    "baseline_mean": _mean(base),
+                    "difference": found.estimate,
+                    "low": found.low,
+                    "high": found.high,
+                    "p_value": found.p_value,
+                    "method": found.method,
+                    "pairs": found.pairs,
+                    "rose": found.rose,
+                    "fell": found.fell,
+                }
+            )
+    return rows
+
+
+def _named(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, str]]:
+    """The names of all organizations or campaigns of a frame."""
+    if not keys:
+        return [{}]
+    names = frame[list(keys)].drop_duplicates().itertuples(index=False, name=None)
+    return [dict(zip(keys, row, strict=True)) for row in names]
+
+
+def _values(frame: pd.DataFrame, figure: str) -> Values:
+    return frame[figure].to_numpy(dtype=np.float64)
+
+
+def _mean(values: Values) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def holm(p_values: Values) -> Values:
+    """Holm's step-down adjusted p-values; NaN stays NaN and counts for nothing."""
+    adjusted = np.full(len(p_values), np.nan)
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * factors))
+    return adjusted

@@ -1,0 +1,321 @@
+"""Intervals: how far off an estimate from n replications may be.
+
+A limit that the runs can't support is missing: infinite, or NaN where there is no interval at all.
+`docs/experiments.md` explains the methods; the sources are:
+
+- Means: Student's t interval (Law 2015, "Simulation Modeling and Analysis", section 4.5), of a
+  positive figure upwards on the scale of logarithms. Of one whose logarithms are not skewed to the
+  left, also that of a log-normal mean (Zou, Taleban & Huo 2009, "Confidence interval estimation for
+  lognormal data with application to health economics", Computational Statistics & Data Analysis
+  53); the wider limits count. Of rare counts the exact Poisson interval (Garwood 1936). A limit on
+  the side to which a figure is too skewed for its runs is missing: Cochran's rule asks for n > 25
+  G1² ("Sampling Techniques", 1977, page 42), G1 the coefficient of skewness. What is missing there,
+  or where runs are alike, is completed from what is known of the figure, if anything is
+  (`Support`).
+- Quantiles: order statistics. The interval from the l-th to the u-th smallest value covers the
+  p-quantile of any continuous distribution with P(l ≤ B < u), B binomial(n, p) (David & Nagaraja
+  2003, "Order Statistics", section 7.1). It is infinite where n is too small for a limit.
+- Shares: Clopper and Pearson 1934, which covers at least as often as it says.
+- Differences: t of the differences of pairs; without pairs, Welch 1947.
+- Differences that are infinite, alike or too skewed: the sign test (Dixon & Mood 1946), without an
+  interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, exp, inf, log, nan, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from dialsim.experiments.prior import Prior
+from dialsim.results.figures import Unit, is_instant, unit_of
+
+Values = NDArray[np.float64]
+
+FEWEST = 3
+"""Fewer runs, or pairs of runs, say nothing of their own spread."""
+_COCHRAN = 25
+_SKEWED = 1.645
+"""So many standard errors from 0 a coefficient of skewness is not taken for chance (10 %)."""
+_LEAST_TO_JUDGE = 8
+"""Of fewer values the coefficient of skewness says nothing."""
+_WIDE, _USELESS = 3, 1000
+"""So many times the mean an upper limit calls for more runs, and is none at all."""
+_RARE = 5
+"""The mean below which counts are taken for rare ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and its confidence interval.
+
+    A missing limit is infinite, or NaN where there is no interval. `enough` says how many runs
+    would do, or about so, where these are too few or too skewed; None if they are not, or that is
+    not known.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    enough: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A mean difference, its interval, and the two-sided p-value of there being none.
+
+    Of `pairs` pairs, `rose` have a greater value than the baseline and `fell` a smaller one; all
+    three are 0 where there are no pairs.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+    method: str
+    pairs: int = 0
+    rose: int = 0
+    fell: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The values that a figure can have, as far as they are known before any run.
+
+    `certain` says that it is the same in all runs; `spill` by how much a run may lie beyond all
+    that were seen; `least` and `most` are the smallest and the greatest possible value.
+    """
+
+    certain: bool = False
+    spill: float = 0.0
+    least: float = -inf
+    most: float = inf
+
+    @classmethod
+    def of(cls, column: str, prior: Prior) -> Support:
+        """That of a figure, by its column of the tables; instants are in seconds there."""
+        return cls(
+            certain=prior.certain(column),
+            spill=prior.spill_ms / 1000 if is_instant(column) else 0.0,
+            least=0.0,
+            most=1.0 if unit_of(column) is Unit.SHARE else inf,
+        )
+
+
+ANY = Support()
+
+
+def mean_interval(values: Values, confidence: float, support: Support = ANY) -> Interval:
+    """The mean with its interval. Where a value is infinite so is the mean, without interval.
+
+    Where the spread of the runs doesn't tell a limit, because they are alike or too skewed, the
+    limit is what runs not seen could make of the mean: at most `unseen_share` of all, each of them
+    as far off as the figure can be. A figure without such an end has no limit there.
+    """
+    count = len(values)
+    if not count:
+        return Interval(nan, nan, nan)
+    if not np.isfinite(values).all():
+        return Interval(float(values.sum()), nan, nan)
+    alike = values.min() == values.max()
+    mean = float(values[0] if alike else values.mean())  # a sum may be off in its last digit
+    if alike and support.certain:
+        return Interval(mean, mean, mean)
+    if count < FEWEST:
+        return Interval(mean, nan, nan, FEWEST)
+    if not alike and _rare_count(values):
+        total, tail = float(values.sum()), (1.0 - confidence) / 2.0
+        low = float(stats.gamma.ppf(tail, total)) / count  # Garwood
+        high = float(stats.gamma.isf(tail, total + 1.0)) / count
+        return Interval(mean, low, min(high, support.most))
+    low, high, judged = (mean, mean, values) if alike else _limits(values, confidence)
+    enough = _enough(values, judged, support)
+    skew = skewness(judged) if enough else 0.0
+    if values.min() > 0 and high > _WIDE * mean and enough is None:
+        enough = ceil(count * (log(min(high / mean, 1e9)) / log(2.0)) ** 2)  # for twice the mean
+        high = high if high < _USELESS * mean else inf
+    unseen = unseen_share(count, confidence)
+    if support.spill:
+        low -= unseen * (mean - float(values.min()) + support.spill)
+        high += unseen * (float(values.max()) - mean + support.spill)
+    untold = alike and not support.spill
+    if untold or skew < 0:
+        low -= unseen * (mean - support.least)
+    if untold or skew > 0:
+        high += unseen * (support.most - mean)
+    return Interval(mean, max(low, support.least), min(high, support.most), enough)
+
+
+def unseen_share(count: int, confidence: float) -> float:
+    """The greatest share of runs that may be of a kind that `count` runs have not shown."""
+    return float(1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / count))
+
+
+def _limits(values: Values, confidence: float) -> tuple[float, float, Values]:
+    """The limits of the mean, and the scale on which its skewness is to be judged."""
+    count, mean = len(values), float(values.mean())
+    half = _t(count - 1, confidence) * float(values.std(ddof=1)) / sqrt(count)
+    low, high = mean - half, mean + half
+    if values.min() > 0:
+        high = mean * exp(min(half / mean, 700.0))  # symmetric on the scale of logarithms
+        logs = np.log(values)
+        if skewness(logs) >= 0:  # log-normal figures are not skewed to the left of that
+            lowest, highest = _lognormal_limits(logs, confidence)
+            return min(low, lowest), max(high, highest), logs
+    return low, high, values
+
+
+def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
+    """The mean of a log-normal figure is exp(μ + σ²/2): the intervals of both, put together."""
+    count, tail = len(logs), (1.0 - confidence) / 2.0
+    freedom, half_variance = count - 1, float(logs.var(ddof=1)) / 2.0
+    of_mean = _t(freedom, confidence) * sqrt(2.0 * half_variance / count)
+    below = half_variance * (1.0 - freedom / float(stats.chi2.isf(tail, freedom)))
+    above = half_variance * (freedom / float(stats.chi2.ppf(tail, freedom)) - 1.0)
+    middle = float(logs.mean()) + half_variance
+    upper = middle + sqrt(of_mean**2 + above**2)
+    return exp(middle - sqrt(of_mean**2 + below**2)), exp(upper) if upper < log(1e300) else inf
+
+
+def _t(freedom: float, confidence: float) -> float:
+    """The two-sided t quantile: P(|T| ≤ t) = confidence."""
+    return float(stats.t.ppf((1.0 + confidence) / 2.0, freedom))
+
+
+def _enough(values: Values, judged: Values, support: Support) -> int | None:
+    """About how many runs a skewed figure needs; None if it has them, or spilling explains it."""
+    if np.ptp(values) <= 2 * support.spill or not (skew := skewness(judged)):
+        return None
+    of_values = skew if judged is values else skewness(values)
+    needed = ceil(_COCHRAN * max(abs(of_values), abs(skew)) ** 2)
+    return needed if needed > len(values) else None
+
+
+def skewness(values: Values) -> float:
+    """The coefficient of skewness G1; 0 where a normal figure might show it, or values are few."""
+    count = len(values)
+    if count < _LEAST_TO_JUDGE or np.ptp(values) == 0:
+        return 0.0
+    coefficient = float(stats.skew(values, bias=False))
+    error = sqrt(6 * count * (count - 1) / ((count - 2) * (count + 1) * (count + 3)))
+    return coefficient if abs(coefficient) > _SKEWED * error else 0.0
+
+
+def _rare_count(values: Values) -> bool:
+    """Whether values are counts of what happens seldom, and spread no more than chance does."""
+    mean = float(values.mean())
+    if values.min() != 0 or mean >= _RARE or (values != np.floor(values)).any():
+        return False
+    dispersion = float(((values - mean) ** 2).sum()) / mean
+    return dispersion <= float(stats.chi2.isf(0.01, len(values) - 1))
+
+
+def quantile_interval(
+    values: Values, share: float, confidence: float, certain: bool = False
+) -> Interval:
+    """A quantile with limits that are values themselves; infinite where there are too few."""
+    count = len(values)
+    if not count:
+        return Interval(nan, nan, nan)
+    if certain and values.min() == values.max():
+        return Interval(float(values[0]), float(values[0]), float(values[0]))
+    ordered = np.concatenate([[-inf], np.sort(values), [inf]])
+    below = stats.binom.cdf(np.arange(count + 1), count, share)  # P(B ≤ k), k = 0 … n
+    tail = (1.0 - confidence) / 2.0
+    low = int(np.searchsorted(below, tail, side="right"))
+    high = int(np.searchsorted(below, 1.0 - tail)) + 1
+    missing = low == 0 or high == count + 1
+    middle, lower, upper = (float(ordered[place]) for place in (rank(count, share), low, high))
+    enough = runs_for_quantile(share, confidence) if missing else None
+    return Interval(middle, lower, upper, enough)
+
+
+def runs_for_quantile(share: float, confidence: float) -> int:
+    """The least number of runs that give a quantile both limits."""
+    tail = (1.0 - confidence) / 2.0
+    return ceil(log(tail) / log(max(share, 1.0 - share)) - 1e-9)
+
+
+def rank(count: int, share: float) -> int:
+    """The rank, from 1, of the value that is the quantile: ⌈n·share⌉, safe from rounding."""
+    return max(1, ceil(count * share - 1e-9))
+
+
+def share_interval(hits: int, count: int, confidence: float, certain: bool = False) -> Interval:
+    """A share with its Clopper-Pearson interval."""
+    if certain and hits in (0, count):
+        return Interval(hits / count, hits / count, hits / count)
+    # as stats.binomtest(…).proportion_ci, which searches for them and takes 200 times as long
+    tail = (1.0 - confidence) / 2.0
+    low = float(stats.beta.ppf(tail, hits, count - hits + 1)) if hits else 0.0
+    high = float(stats.beta.isf(tail, hits + 1, count - hits)) if hits < count else 1.0
+    return Interval(hits / count, low, high)
+
+
+def paired_difference(
+    values: Values, baseline: Values, confidence: float, certain: bool = False
+) -> Difference:
+    """Of pairs that met the same chance: values − baseline, pair by pair.
+
+    A pair of which neither finished is a tie. `certain` says that the difference is the same in all
+    pairs because there is no chance in it.
+    """
+    with np.errstate(invalid="ignore"):
+        every = np.where(values == baseline, 0.0, values - baseline)
+    both = ~np.isnan(every)
+    differences, count = every[both], int(both.sum())
+    infinite = bool(np.isinf(values[both]).any() or np.isinf(baseline[both]).any())
+    signs = count, int((differences > 0).sum()), int((differences < 0).sum())
+    if certain and count and not infinite and np.ptp(differences) == 0:
+        same = float(differences[0])
+        return Difference(same, same, same, float(same == 0), "no chance", *signs)
+    estimate = _mean_of_pairs(differences, infinite)
+    if count < FEWEST or infinite or np.ptp(differences) == 0 or _too_skewed(differences):
+        p_value = sign_test(*signs[1:]) if count else nan
+        return Difference(estimate, nan, nan, p_value, "sign test", *signs)
+    found = stats.ttest_rel(differences, np.zeros(count))  # infinite pairs that tie are 0 here
+    low, high = map(float, found.confidence_interval(confidence))
+    return Difference(estimate, low, high, float(found.pvalue), "paired t", *signs)
+
+
+def _mean_of_pairs(differences: Values, infinite: bool) -> float:
+    """The mean difference; infinite or NaN where it is one of runs that did not finish."""
+    if not len(differences):
+        return nan
+    if not infinite:
+        same = differences.min() == differences.max()
+        return float(differences[0] if same else differences.mean())
+    later, earlier = np.isposinf(differences).any(), np.isneginf(differences).any()
+    if later == earlier:  # some of each, or only pairs of which neither finished
+        return nan
+    return inf if later else -inf
+
+
+def _too_skewed(differences: Values) -> bool:
+    return _enough(differences, differences, ANY) is not None
+
+
+def sign_test(rose: int, fell: int) -> float:
+    """The p-value of as many, or more, pairs going one way; ties count for nothing."""
+    return float(stats.binomtest(rose, rose + fell).pvalue) if rose or fell else 1.0
+
+
+def unpaired_difference(
+    values: Values, baseline: Values, confidence: float, certain: bool = False
+) -> Difference:
+    """Of two samples as if independent: what would be known without common random numbers."""
+    sides = values[~np.isnan(values)], baseline[~np.isnan(baseline)]
+    if not all(len(side) and np.isfinite(side).all() for side in sides):
+        return Difference(nan, nan, nan, nan, "Welch t")
+    estimate = float(sides[0].mean() - sides[1].mean())
+    if certain:
+        return Difference(estimate, estimate, estimate, float(estimate == 0), "no chance")
+    alike = all(np.ptp(side) == 0 for side in sides)
+    if alike or any(len(side) < FEWEST or _too_skewed(side) for side in sides):
+        return Difference(estimate, nan, nan, nan, "Welch t")
+    found = stats.ttest_ind(*sides, equal_var=False)
+    low, high = map(float, found.confidence_interval(confidence))
+    return Difference(estimate, low, high, float(found.pvalue), "Welch t")
