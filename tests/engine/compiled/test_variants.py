@@ -1,0 +1,126 @@
+"""A world made like another one, whose people and draws it shares, leaves the trace of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from dialsim.engine.engines import run_world
+from dialsim.engine.world import World
+from dialsim.scenario.loading import loads
+from dialsim.scenario.scenario import Scenario as Model
+from engine.breadth import broad_scenario, campaigns
+from engine.rows import told
+from oracle.scenarios import Scenario
+
+
+def variants(seed: int) -> list[Scenario]:
+    """A scenario of full breadth, and some that differ from the one before in one respect."""
+    rng, made = random.Random(f"variants {seed}"), [broad_scenario(seed)]
+    for change in (limit, retry_interval, attempts, behaviour, people, limit):
+        made.append(json.loads(json.dumps(made[-1])))
+        change(rng, made[-1])
+    return made
+
+
+def limit(rng: random.Random, scenario: Scenario) -> None:
+    for organization in scenario["organizations"]:
+        organization["maxConcurrentCalls"] = rng.choice((1, 2, 5))
+
+
+def requests(scenario: Scenario) -> list[Any]:
+    """The bodies of all schedule requests."""
+    filed = [campaign.get("schedule") for campaign in campaigns(scenario)]
+    later = [entry.get("body") for o in scenario["organizations"] for entry in o["timeline"]]
+    return [body for body in (*filed, *later) if body is not None]
+
+
+def retry_interval(rng: random.Random, scenario: Scenario) -> None:
+    for body in requests(scenario):  # of histories it says when the attempts before were made (P8)
+        body["retryInterval"] = rng.choice((300_000, 7_200_000))
+
+
+def attempts(rng: random.Random, scenario: Scenario) -> None:
+    for body in requests(scenario):
+        body["maxAttempts"] = rng.choice((2, 4))
+        body.setdefault("retryInterval", 300_000)
+
+
+def behaviour(_rng: random.Random, scenario: Scenario) -> None:
+    scenario["behaviours"]["slow"] = {
+        "outcomes": {"answered": 0.5, "noAnswer": 0.5, "busy": 0, "failed": 0},
+        "people": {"reachable": 0.7, "concentration": 2, "deadNumbers": 0},
+    }
+
+
+def people(_rng: random.Random, scenario: Scenario) -> None:
+    listed = campaigns(scenario)[0]["recipients"]
+    if isinstance(listed, list):
+        listed.append({"tel": "0899999999"})
+    else:
+        listed["count"] += 1
+
+
+def alone(model: Model, replication: int) -> dict[str, object]:
+    return told(run_world(World(model, replication=replication), "compiled"))
+
+
+FAST, ALL = 40, 400
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=[pytest.mark.slow] * (n >= FAST)) for n in range(ALL)]
+)
+def test_variants_that_share_people_and_draws_go_as_they_do_alone(seed: int) -> None:
+    latest = None
+    for written in variants(seed):
+        model = loads(json.dumps(written))
+        for replication in (0, 0, 1):
+            latest = World(model, replication=replication, like=latest)
+            assert told(run_world(latest, "compiled")) == alone(model, replication)
+    # and the SimPy engine, from a world whose chance the other one has made use of
+    again = World(model, replication=1, like=latest)
+    assert told(run_world(again, "simpy")) == alone(model, 1)
+
+
+def test_p8_variants_with_other_windows_read_histories_anew() -> None:
+    # Who did not answer when nearly everybody does will hardly answer now; the windows say when
+    # that was
+    past = {
+        "callAttempt": 2,
+        "latestCallStatus": "NO_ANSWER",
+        "lastEndedAt": "2026-01-05T02:30:00Z",
+    }
+    asked = {"startDateTime": "2026-01-06T02:00:00Z", "maxAttempts": 3, "retryInterval": 300_000}
+    models = []
+    for windows in (("09:00", "18:00"), ("09:00", "10:00")):
+        time = [dict(zip(("start", "end"), windows, strict=True))]
+        every_day = [{"dayOfWeek": day, "time": time} for day in range(1, 8)]
+        called = {
+            "name": "A",
+            "agent": "R",
+            "recipients": [{"tel": f"08{n:08d}", "history": past} for n in range(500)],
+            "schedule": asked | {"timeWindows": every_day},
+        }
+        owner = {"name": "O", "maxConcurrentCalls": 500, "agents": [{"name": "R"}]}
+        written = {
+            "version": 1,
+            "clock": {"start": "2026-01-06T02:00:00Z"},
+            "organizations": [owner | {"campaigns": [called]}],
+            "behaviours": {
+                "default": {
+                    "outcomes": {"answered": 0.5, "noAnswer": 0.5, "busy": 0, "failed": 0},
+                    "people": {"deadNumbers": 0, "concentration": 1},
+                    "answeredOdds": {"byHour": {"9": 0.05, "15": 50, "16": 50, "17": 50}},
+                }
+            },
+        }
+        models.append(loads(json.dumps(written)))
+    first = World(models[0])
+    all_day = told(run_world(first, "compiled"))
+    mornings = told(run_world(World(models[1], like=first), "compiled"))
+    assert mornings == alone(models[1], 0)
+    assert mornings["rows"] != all_day["rows"]
