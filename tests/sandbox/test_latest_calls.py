@@ -1,4 +1,4 @@
-"""The calls that changed last, from what is kept at hand, against the whole log."""
+"""The calls that changed last, against the whole log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox import calls
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
@@ -18,11 +17,7 @@ SCENARIO = (
 
 
 @pytest.mark.parametrize("status", [None, *CallStatus])
-@pytest.mark.parametrize("kept", [12, 4_096])
-def test_latest_calls_are_those_of_the_last_rows_of_the_log(
-    monkeypatch: pytest.MonkeyPatch, kept: int, status: CallStatus | None
-) -> None:
-    monkeypatch.setattr(calls, "_MOST_RECENT", kept)
+def test_latest_calls_are_those_of_the_last_rows_of_the_log(status: CallStatus | None) -> None:
     core = SandboxCore(SCENARIO)
     view = core.accounts[0].views[0]
     for _ in range(20):
@@ -39,8 +34,8 @@ def test_latest_calls_are_those_of_the_last_rows_of_the_log(
         found = view.latest_calls(10, status)
         assert [at for at, _ in found] == wanted
         for at, call in found:
-            entry = view.entry(call)
-            assert last[entry.recipient, entry.number] == (at, entry.kind)
+            entry = view.calls[call]
+            assert last[entry.recipient, entry.call] == (at, entry.last_kind)
         assert len({call for _, call in found}) == len(found)
 
 
@@ -50,6 +45,6 @@ def test_a_recipient_s_calls_are_found_in_their_order() -> None:
     view = core.accounts[0].views[0]
     view.catch_up()
     for recipient in range(60):
-        entries = [view.entry(call) for call in view.calls_of(recipient)]
-        assert [entry.number for entry in entries] == [*range(1, len(entries) + 1)]
+        entries = [view.calls[call] for call in view.calls.of(recipient)]
+        assert [entry.call for entry in entries] == [*range(1, len(entries) + 1)]
         assert {entry.recipient for entry in entries} == {recipient}

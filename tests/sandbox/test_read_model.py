@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.engine.calls import read_calls
 from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.results.result import Result
-from dialsim.sandbox.calls import CallBook
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.operation import PageQuery
 from dialsim.sandbox.http.service import InterfaceOperations
@@ -224,28 +222,6 @@ def test_c8_calls_of_a_deleted_campaign_are_masked_whole(service: InterfaceOpera
     call = service.get_call(0, call_id)
     assert call["dataExpired"] == {"audio": True, "personalData": True, "output": True}
     assert call["recipient"]["tel"][2:8] == "xxxxxx"
-
-
-def test_the_book_is_the_same_however_often_it_is_caught_up(service: InterfaceOperations) -> None:
-    log = service.core.simulation.log.calls[0][0]
-    people = service.core.simulation.log.world.organizations[0].campaigns[0].people
-    often = CallBook(log, people)
-    while service.core.simulation.next_event_at is not None:
-        service.core.simulation.advance(minutes=7)
-        often.catch_up()
-        if service.core.simulation.now.day > 7:
-            break
-    once = CallBook(log, people)
-    once.catch_up()
-    ledger = read_calls(service.core.simulation.trace, 0, 0)
-    order = np.lexsort((once.column("number", np.arange(len(once))), _who(once)))
-    assert _who(once)[order].tolist() == ledger.recipient.tolist()
-    assert [often[call] for call in range(len(often))] == [once[call] for call in range(len(once))]
-    assert np.array_equal(often.attempts, ledger.attempts)
-
-
-def _who(book: CallBook) -> np.ndarray:
-    return book.column("recipient", np.arange(len(book)))
 
 
 def test_a_campaign_that_is_added_is_served_like_any_other(service: InterfaceOperations) -> None:

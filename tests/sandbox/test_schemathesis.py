@@ -92,7 +92,7 @@ def settings(core: SandboxCore) -> str:
     for view in views:
         view.catch_up()
     recipients = [who for view in views for who in view.recipient_ids(view.newest_first(0, 9))]
-    calls = [call for view in views for call in view.call_ids(np.arange(view.calls))]
+    calls = [call for view in views for call in view.call_ids(np.arange(len(view.calls)))]
     return SETTINGS.format(
         key=json.dumps(key("Acme")),
         campaigns=json.dumps([view.identifier for view in views]),

@@ -103,11 +103,14 @@ class CallEntry(NamedTuple):
     behaviour: int
 
     @property
-    def talk_ms(self) -> int | None:
-        """The length of the conversation; None where none has ended."""
-        return (
-            None if NEVER in (self.started_at, self.ended_at) else self.ended_at - self.started_at
-        )
+    def has_talked(self) -> bool:
+        """Whether there was a conversation that has ended."""
+        return NEVER not in (self.started_at, self.ended_at)
+
+    @property
+    def talk_ms(self) -> int:
+        """The length of the conversation; 0 where none has ended."""
+        return self.ended_at - self.started_at if self.has_talked else 0
 
 
 class Calls:
@@ -227,6 +230,19 @@ class Calls:
             calls.append(call)
             call = int(self.previous[call])
         return calls[::-1]
+
+    def latest(self, most: int, status: int | None = None) -> NDArray[np.int64]:
+        """The calls that changed last, newest first; `status` is an index into `CALL_STATUSES`.
+
+        Analyses, which the engine knows nothing of, are no changes here.
+        """
+        chosen = np.arange(len(self))
+        if status is not None:
+            chosen = np.flatnonzero(TO_STATUS[self.last_kind] == status)
+        if len(chosen) > most:  # there may be millions: only the last ones are sorted
+            at = self.changed_at[chosen]
+            chosen = chosen[at >= np.partition(at, -most)[-most]]
+        return chosen[np.argsort(self.changed_at[chosen], kind="stable")[::-1]][:most]
 
     # -- what is known of recipients --------------------------------------------------------------
 

@@ -247,7 +247,7 @@ class CallRows:
     def __len__(self) -> int:
         return len(self.at)
 
-    def __getitem__(self, rows: slice | NDArray[np.bool_]) -> CallRows:
+    def __getitem__(self, rows: slice | NDArray[np.bool_] | NDArray[np.integer]) -> CallRows:
         return CallRows(self.at[rows], self.recipient[rows], self.call[rows], self.kind[rows])
 
 

@@ -20,7 +20,7 @@ from dialsim.engine.windows import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
 from dialsim.results.people import PERSON_STATES, PeopleCount, PersonState, listed
-from dialsim.results.tables import billed
+from dialsim.results.tables import billed_increments
 from dialsim.webhooks.messages import FOREVER
 from dialsim.webhooks.stream import VERDICTS, CampaignStream, Verdict, Verdicts
 
@@ -119,7 +119,6 @@ def count_campaign(
     """Count one campaign; `states` are those of its recipients."""
     kinds = calls.rows.kind
     dialled = kinds == DIALLED
-    charged, increments = billed(calls, costs.billing_increment if costs else 1)
     by_end = Counter[tuple[str, str]]()
     for change, count in zip(
         CHANGES, np.bincount(calls.last_kind, minlength=len(CHANGES)).tolist(), strict=True
@@ -140,8 +139,8 @@ def count_campaign(
         waits_ms=queue_waits(calls)[1],
         days=np.unique((calls.rows.at[dialled] + THAI_OFFSET) // DAY),
         talk_ms=int(calls.talk_ms.sum()),
-        charged_dials=int(np.count_nonzero(charged)),
-        charged_increments=int(increments.sum()),
+        charged_dials=int(np.count_nonzero(calls.attempt)),
+        charged_increments=int(billed_increments(costs, calls.talk_ms).sum()) if costs else 0,
         verdicts=Counter(dict(zip(VERDICTS, known.tolist(), strict=True))),
         reanalyses=int(np.count_nonzero(stream.owed.result)),
         steps=steps,

@@ -22,6 +22,7 @@ import numpy as np
 from dialsim.results.bottleneck import Bottleneck, percent
 from dialsim.results.counts import Counts, Fate
 from dialsim.results.people import PeopleCount
+from dialsim.results.tables import cost_of
 from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import Occupancy
 from dialsim.results.timeline import CampaignTimeline
@@ -175,9 +176,8 @@ def _p95(ms: Any) -> float | None:
 def _cost(part: Part) -> float | None:
     if part.costs is None:
         return None
-    per_increment = part.costs.per_minute * part.costs.billing_increment / 60_000
     counts = part.counts
-    return counts.charged_dials * part.costs.per_dial + counts.charged_increments * per_increment
+    return cost_of(part.costs, counts.charged_dials, counts.charged_increments)
 
 
 def _unfinished(part: Part) -> int:

@@ -52,20 +52,20 @@ class Catalog:
             ),
         )
 
-    def campaign_codes(self, world: World) -> list[list[int]]:
-        """By position of organization and of campaign: the code of the campaign's name."""
-        return [
-            [self.campaigns.index(campaign.name) for campaign in block.campaigns]
-            for block in world.organizations
-        ]
+    def campaign_code(self, block: CampaignBlock) -> int:
+        """The code of a campaign's name."""
+        return self.campaigns.index(block.name)
 
-    def segment_codes(self, world: World, ledger: Calls) -> NDArray[np.int16]:
-        """The code of each recipient's segment in a campaign; -1 for none."""
-        people = world.organizations[ledger.organization].campaigns[ledger.campaign].people
+    def segment_codes(
+        self, block: CampaignBlock, recipients: NDArray[np.integer]
+    ) -> NDArray[np.int16]:
+        """The code of the segment of some recipients of a campaign; -1 for none."""
+        people = block.people
         if people.segment is None:
-            return np.full(ledger.people, -1, dtype=np.int16)
+            return np.full(len(recipients), -1, dtype=np.int16)
         codes = [self.segments.index(segment) for segment in people.segments]
-        coded: NDArray[np.int16] = np.array([*codes, -1], dtype=np.int16)[people.segment]
+        own = people.segment[recipients]
+        coded: NDArray[np.int16] = np.array([*codes, -1], dtype=np.int16)[own]
         return coded
 
     def funnel_codes(self, agent: Agent, verdicts: Verdicts) -> NDArray[np.int16]:
@@ -205,6 +205,11 @@ class RunView:
                 dial_gap(self.world.scenario.engine.calls_per_second),
             ),
         )
+
+    @property
+    def blocks(self) -> list[CampaignBlock]:
+        """Every campaign of the world."""
+        return [self.block(position) for position in self.lives]
 
     def block(self, position: Position) -> CampaignBlock:
         """A campaign of the world."""

@@ -43,7 +43,9 @@ def sequences(reading: RunView) -> pd.Series[str]:
     everyone = [np.arange(ledger.people, dtype=np.int32) for ledger in ledgers]
     index = pd.MultiIndex.from_arrays(
         [
-            *campaign_columns(reading, [ledger.people for ledger in ledgers]).values(),
+            *campaign_columns(
+                reading.catalog, reading.blocks, [ledger.people for ledger in ledgers]
+            ).values(),
             np.concatenate([np.empty(0, dtype=np.int32), *everyone]),
         ],
         names=["organization", "campaign", "recipient"],

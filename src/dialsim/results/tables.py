@@ -1,18 +1,7 @@
-"""Columns of the tables: compact arrays in, pandas arrays out that come back from parquet alike.
+"""The tables of a run as pandas data frames: calls, transitions, recipients, campaigns, webhooks.
 
-What calls cost: a price per dial, and one per started billing increment of conversation.
-
-The calls table: one row per call.
-
-The transitions table: one row per change of a call, in the order in which they happened.
-
-The recipients table: one row per person of each campaign.
-
-The campaigns table: one row per change of a campaign's status.
-
-A column of payloads that are made when they are looked at, and take no memory before.
-
-The webhooks table: one row per POST, in the order sent.
+Columns are compact arrays, and come back from Parquet alike. What a row says is declared here once:
+a sandbox pages through the same columns (`call_columns`, `change_columns`) while it goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self, TypeVar, overload
 
 import numpy as np
 import orjson
@@ -33,26 +22,29 @@ from pandas.api.indexers import check_array_indexer
 
 from dialsim.engine.calls import CALL_STATUSES, NEVER, TO_STATUS, Calls
 from dialsim.engine.identity import call_ids, recipient_ids, session_ids
-from dialsim.engine.trace import CHANGES, CallRows
+from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace
+from dialsim.engine.world import CampaignBlock, World
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
 from dialsim.interface.status import AgentStatus, CampaignStatus, Phase
 from dialsim.results.people import PERSON_STATES, listed
-from dialsim.results.run_view import RunView
+from dialsim.results.run_view import Catalog, RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.scenario.service import Costs
-from dialsim.webhooks.analysis import AnalysisOutcome
+from dialsim.webhooks.analysis import Analyses, AnalysisOutcome
 from dialsim.webhooks.bodies import Body
-from dialsim.webhooks.stream import VERDICTS, Stream
+from dialsim.webhooks.stream import VERDICTS, Stream, Verdicts
 
 INSTANT = pd.DatetimeTZDtype("ms", "UTC")
 
+Part = TypeVar("Part")
+
 
 def joined(
-    ledgers: Iterable[Calls], dtype: DTypeLike, column: Callable[[Calls], NDArray[Any]]
+    parts: Iterable[Part], dtype: DTypeLike, column: Callable[[Part], NDArray[Any]]
 ) -> NDArray[Any]:
     """The column of each campaign, one below the other."""
-    return np.concatenate([np.empty(0, dtype), *(column(ledger) for ledger in ledgers)])
+    return np.concatenate([np.empty(0, dtype), *(column(part) for part in parts)])
 
 
 def instants(at: NDArray[np.int64]) -> ExtensionArray:
@@ -80,44 +72,38 @@ def counts(values: NDArray[np.int32] | NDArray[np.int64], missing: NDArray[np.bo
     return pd.arrays.IntegerArray(values, missing)
 
 
-def campaign_columns(reading: RunView, sizes: Sequence[int]) -> dict[str, pd.Categorical]:
-    """The columns organization and campaign: `sizes[i]` rows of the i-th campaign of the run."""
-    codes = reading.catalog.campaign_codes(reading.world)
-    organizations = np.array([position[0] for position in reading.lives], dtype=np.int32)
-    campaigns = np.array([codes[o][c] for o, c in reading.lives], dtype=np.int32)
+def campaign_columns(
+    catalog: Catalog, blocks: Sequence[CampaignBlock], sizes: Sequence[int]
+) -> dict[str, pd.Categorical]:
+    """The columns organization and campaign: `sizes[i]` rows of the i-th campaign."""
+    organizations = np.array([block.organization for block in blocks], dtype=np.int32)
+    campaigns = np.array([catalog.campaign_code(block) for block in blocks], dtype=np.int32)
     return {
-        "organization": names(np.repeat(organizations, sizes), reading.catalog.organizations),
-        "campaign": names(np.repeat(campaigns, sizes), reading.catalog.campaigns),
+        "organization": names(np.repeat(organizations, sizes), catalog.organizations),
+        "campaign": names(np.repeat(campaigns, sizes), catalog.campaigns),
     }
 
 
-def billed(ledger: Calls, increment_ms: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Per call: whether a dial is charged, and how many billing increments.
+def billed_increments(costs: Costs, talk_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many billing increments conversations are charged: each that was started, in full."""
+    return -(-talk_ms // costs.billing_increment)
 
-    A withdrawn dial costs nothing (P5); a conversation is charged when it is over, each started
-    increment in full.
+
+@overload
+def cost_of(costs: Costs, dials: int, increments: int) -> float: ...
+@overload
+def cost_of(
+    costs: Costs, dials: NDArray[np.bool_], increments: NDArray[np.int64]
+) -> NDArray[np.float64]: ...
+def cost_of(
+    costs: Costs, dials: int | NDArray[np.bool_], increments: int | NDArray[np.int64]
+) -> Any:
+    """What dials and started billing increments of conversation cost.
+
+    A dial that was withdrawn costs nothing (P5); a conversation is charged when it is over.
     """
-    return ledger.attempt > 0, -(-ledger.talk_ms // increment_ms)
-
-
-def call_costs(reading: RunView, ledgers: Sequence[Calls]) -> NDArray[np.float64]:
-    """The cost of each call in the scenario's currency; NaN where the scenario names no costs."""
-    costs = reading.world.scenario.costs
-    total = sum(len(ledger.recipient) for ledger in ledgers)
-    if costs is None:
-        return np.full(total, np.nan)
-    parts = [price(costs, ledger.attempt > 0, ledger.talk_ms) for ledger in ledgers]
-    return np.concatenate(parts or [np.empty(0)])
-
-
-def price(
-    costs: Costs, dialled: NDArray[np.bool_], talk_ms: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """What calls cost by whether they were dialled, and the length of their conversations."""
     per_increment = costs.per_minute * costs.billing_increment / 60_000
-    increments = -(-talk_ms // costs.billing_increment)
-    cost: NDArray[np.float64] = dialled * costs.per_dial + increments * per_increment
-    return cost
+    return dials * costs.per_dial + increments * per_increment
 
 
 AGENT_STATUSES = tuple(AgentStatus)
@@ -132,6 +118,27 @@ _INSTANTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenCalls:
+    """Calls of one campaign that make rows of the calls table, and how they stand.
+
+    `chosen` are their positions. `status` are indexes into `CALL_STATUSES`; it, `analyses` and
+    `verdicts` go by the places of the calls among them.
+    """
+
+    part: CampaignTrace
+    calls: Calls
+    chosen: NDArray[np.int64] | slice
+    status: NDArray[np.int8]
+    analyses: Analyses
+    verdicts: Verdicts
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column of `Calls`."""
+        values: NDArray[Any] = getattr(self.calls, name)[self.chosen]
+        return values
+
+
 def calls_table(reading: RunView) -> pd.DataFrame:
     """One row per call, by (organization, campaign, recipient, call); instants in UTC, to the ms.
 
@@ -141,115 +148,99 @@ def calls_table(reading: RunView) -> pd.DataFrame:
     ttsVoiceKeys, else 1 (F3). `analysis` is one of `Verdict`, and `funnel` the funnel's value in
     the newest result, null where there is no conversation. Names and statuses are categorical.
     """
-    ledgers = list(reading.ledgers.values())
-    attempt = joined(ledgers, np.int32, lambda ledger: ledger.attempt)
-    talk_ms = joined(ledgers, np.int64, _conversation_ms)
-    return pd.DataFrame(
-        {
-            **campaign_columns(reading, [len(ledger.recipient) for ledger in ledgers]),
-            **_identity(reading, ledgers),
-            "attempt": counts(attempt, attempt == 0),
-            "status": names(joined(ledgers, np.int8, lambda ledger: ledger.status), CALL_STATUSES),
-            "agent_status": names(
-                joined(ledgers, np.int8, lambda ledger: agent_status(reading, ledger)),
-                AGENT_STATUSES,
-            ),
-            **_dialled_with(reading, ledgers),
-            **{
-                name: instants(joined(ledgers, np.int64, attrgetter(column)))
-                for name, column in _INSTANTS.items()
-            },
-            "call_duration_ms": counts(talk_ms, talk_ms < 0),
-            **_analyzed(reading, ledgers),
-            "cost": call_costs(reading, ledgers),
-            "voice_engine": joined(ledgers, np.int8, lambda ledger: _engine(reading, ledger)),
-        },
-        copy=False,
-    )
+    parts = [
+        ChosenCalls(
+            part=reading.trace.campaign(*position),
+            calls=calls,
+            chosen=slice(None),
+            status=calls.status,
+            analyses=reading.analyses[position],
+            verdicts=reading.verdicts[position],
+        )
+        for position, calls in reading.ledgers.items()
+    ]
+    blocks = [part.part.block for part in parts]
+    campaigns = campaign_columns(reading.catalog, blocks, [len(part.status) for part in parts])
+    columns = call_columns(reading.world, reading.catalog, parts)
+    return pd.DataFrame({**campaigns, **columns}, copy=False)
 
 
-def agent_status(reading: RunView, ledger: Calls) -> NDArray[np.int8]:
+def call_columns(world: World, catalog: Catalog, parts: Sequence[ChosenCalls]) -> dict[str, Any]:
+    """The columns of `calls_table` but organization and campaign, of some calls by campaign."""
+
+    def column(name: str, dtype: DTypeLike) -> NDArray[Any]:
+        return joined(parts, dtype, lambda part: part.column(name))
+
+    def ids(make: Callable[..., NDArray[np.bytes_]]) -> ExtensionArray:
+        def own(part: ChosenCalls) -> NDArray[np.bytes_]:
+            place = part.calls.organization, part.calls.campaign
+            return make(world.seed, *place, part.column("recipient"), part.column("call"))
+
+        return texts(joined(parts, "S36", own))
+
+    def segment(part: ChosenCalls) -> NDArray[np.int16]:
+        return catalog.segment_codes(part.part.block, part.column("recipient"))
+
+    def funnel(part: ChosenCalls) -> NDArray[np.int16]:
+        return catalog.funnel_codes(part.part.block.agent, part.verdicts)
+
+    attempt = column("attempt", np.int32)
+    talked, talk_ms = _talks(column("started_at", np.int64), column("ended_at", np.int64))
+    costs = world.scenario.costs
+    return {
+        "recipient": column("recipient", np.int32),
+        "call_id": ids(call_ids),
+        "session_id": ids(session_ids),
+        "call": column("call", np.int32),
+        "attempt": counts(attempt, attempt == 0),
+        "status": names(joined(parts, np.int8, attrgetter("status")), CALL_STATUSES),
+        "agent_status": names(joined(parts, np.int8, _agent_status), AGENT_STATUSES),
+        "caller_id": names(column("number", np.int32), world.numbers),
+        "voice_key": names(column("voice", np.int32), world.voice_keys),
+        "segment": names(joined(parts, np.int16, segment), catalog.segments),
+        **{name: instants(column(own, np.int64)) for name, own in _INSTANTS.items()},
+        "call_duration_ms": counts(talk_ms, ~talked),
+        "analysis": names(joined(parts, np.int8, attrgetter("verdicts.code")), VERDICTS),
+        "funnel": names(joined(parts, np.int16, funnel), catalog.funnel_steps),
+        "cost": np.full(len(attempt), np.nan)
+        if costs is None
+        else cost_of(costs, attempt > 0, billed_increments(costs, talk_ms)),
+        "voice_engine": joined(parts, np.int8, _voice_engine),
+    }
+
+
+def agent_statuses(started_at: NDArray[np.int64], analyses: Analyses) -> NDArray[np.int8]:
     """How the agent fared in each call (F2), as an index into `AGENT_STATUSES`.
 
-    -1 (null) while a conversation is still going on.
+    -1 (null) while a conversation is still going on. `analyses` go by the places of the calls.
     """
     completed, error, not_started = (
         np.int8(AGENT_STATUSES.index(status))
         for status in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.NOT_STARTED)
     )
-    status = np.where(ledger.started_at != NEVER, np.int8(-1), not_started)
-    analyses = reading.analyses[ledger.organization, ledger.campaign]
+    status = np.where(started_at != NEVER, np.int8(-1), not_started)
     stopped = analyses.outcome == AnalysisOutcome.AGENT_ERROR
     status[analyses.call] = np.where(stopped, error, completed)
     return status
 
 
-def _analyzed(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
-    """The columns analysis and funnel."""
-    known = [reading.verdicts[ledger.organization, ledger.campaign] for ledger in ledgers]
-    codes = np.concatenate([np.empty(0, np.int8), *(verdicts.code for verdicts in known)])
-    return {
-        "analysis": names(codes, VERDICTS),
-        "funnel": names(
-            joined(ledgers, np.int16, lambda ledger: _funnel(reading, ledger)),
-            reading.catalog.funnel_steps,
-        ),
-    }
+def _agent_status(part: ChosenCalls) -> NDArray[np.int8]:
+    return agent_statuses(part.column("started_at"), part.analyses)
 
 
-def _funnel(reading: RunView, ledger: Calls) -> NDArray[np.int16]:
-    """The funnel's value in each call's newest result, as a code of the catalog."""
-    place = ledger.organization, ledger.campaign
-    return reading.catalog.funnel_codes(reading.block(place).agent, reading.verdicts[place])
-
-
-def _identity(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
-    """The columns recipient, call_id, session_id and call."""
-
-    def ids(make: Callable[..., NDArray[np.bytes_]]) -> ExtensionArray:
-        seed = reading.world.seed
-        return texts(
-            joined(
-                ledgers,
-                "S36",
-                lambda of: make(seed, of.organization, of.campaign, of.recipient, of.call),
-            )
-        )
-
-    return {
-        "recipient": joined(ledgers, np.int32, lambda ledger: ledger.recipient),
-        "call_id": ids(call_ids),
-        "session_id": ids(session_ids),
-        "call": joined(ledgers, np.int32, lambda ledger: ledger.call),
-    }
-
-
-def _dialled_with(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
-    """The columns caller_id, voice_key and segment."""
-
-    def segment(ledger: Calls) -> NDArray[np.int16]:
-        return reading.catalog.segment_codes(reading.world, ledger)[ledger.recipient]
-
-    numbers = joined(ledgers, np.int32, lambda ledger: ledger.number)
-    voices = joined(ledgers, np.int32, lambda ledger: ledger.voice)
-    return {
-        "caller_id": names(numbers, reading.world.numbers),
-        "voice_key": names(voices, reading.world.voice_keys),
-        "segment": names(joined(ledgers, np.int16, segment), reading.catalog.segments),
-    }
-
-
-def _engine(reading: RunView, ledger: Calls) -> NDArray[np.int8]:
+def _voice_engine(part: ChosenCalls) -> NDArray[np.int8]:
     """The generation of the voice engine (F3), of each call."""
-    request = reading.lives[ledger.organization, ledger.campaign].request
-    generation = 2 if request is not None and request.tts_voice_keys else 1
-    return np.full(len(ledger.recipient), generation, dtype=np.int8)
+    scheduled = part.part.scheduled
+    generation = 2 if scheduled is not None and scheduled.request.tts_voice_keys else 1
+    return np.full(len(part.status), generation, dtype=np.int8)
 
 
-def _conversation_ms(ledger: Calls) -> NDArray[np.int64]:
-    """The length of each conversation (F1); -1 where none has ended."""
-    talked = (ledger.started_at != NEVER) & (ledger.ended_at != NEVER)
-    return np.where(talked, ledger.ended_at - ledger.started_at, -1)
+def _talks(
+    started_at: NDArray[np.int64], ended_at: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which calls had a conversation that has ended, and its length (F1); else 0."""
+    talked = (started_at != NEVER) & (ended_at != NEVER)
+    return talked, np.where(talked, ended_at - started_at, 0)
 
 
 PHASES = tuple(Phase)
@@ -269,23 +260,33 @@ def transitions_table(reading: RunView) -> pd.DataFrame:
     `from_status` is null for a call's creation.
     """
     parts = [occurrence_order(ledger) for ledger in reading.ledgers.values()]
-    at = _joined(np.int64, [part.at for part in parts])
-    merged = np.argsort(at, kind="stable") if len(parts) > 1 else slice(None)
-    kind = _joined(np.uint8, [part.kind for part in parts])[merged]
-    campaigns = campaign_columns(reading, [len(part.at) for part in parts])
-    return pd.DataFrame(
-        {
-            "at": instants(at[merged]),
-            **{name: column[merged] for name, column in campaigns.items()},
-            "recipient": _joined(np.int32, [part.recipient for part in parts])[merged],
-            "call": _joined(np.int32, [part.call for part in parts])[merged],
-            "from_status": names(_FROM_STATUS[kind], CALL_STATUSES),
-            "to_status": names(TO_STATUS[kind], CALL_STATUSES),
-            "phase": names(_PHASE[kind], PHASES),
-            "cause": names(_CAUSE[kind], CAUSES),
-        },
-        copy=False,
+    changes = CallRows(
+        at=joined(parts, np.int64, attrgetter("at")),
+        recipient=joined(parts, np.int32, attrgetter("recipient")),
+        call=joined(parts, np.int32, attrgetter("call")),
+        kind=joined(parts, np.uint8, attrgetter("kind")),
     )
+    campaigns = campaign_columns(reading.catalog, reading.blocks, [*map(len, parts)])
+    if len(parts) > 1:
+        merged = np.argsort(changes.at, kind="stable")
+        changes = changes[merged]
+        campaigns = {name: column[merged] for name, column in campaigns.items()}
+    columns = change_columns(changes)
+    return pd.DataFrame({"at": columns["at"], **campaigns, **columns}, copy=False)
+
+
+def change_columns(changes: CallRows) -> dict[str, Any]:
+    """The columns of `transitions_table` but organization and campaign."""
+    kind = changes.kind
+    return {
+        "at": instants(changes.at),
+        "recipient": changes.recipient,
+        "call": changes.call,
+        "from_status": names(_FROM_STATUS[kind], CALL_STATUSES),
+        "to_status": names(TO_STATUS[kind], CALL_STATUSES),
+        "phase": names(_PHASE[kind], PHASES),
+        "cause": names(_CAUSE[kind], CAUSES),
+    }
 
 
 def occurrence_order(ledger: Calls) -> CallRows:
@@ -307,10 +308,6 @@ def occurrence_order(ledger: Calls) -> CallRows:
     return CallRows(
         at=rows.at, recipient=rows.recipient[order], call=rows.call[order], kind=rows.kind[order]
     )
-
-
-def _joined(dtype: DTypeLike, parts: list[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype), *parts])
 
 
 def recipients_table(reading: RunView) -> pd.DataFrame:
@@ -344,7 +341,9 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
 
     table = pd.DataFrame(
         {
-            **campaign_columns(reading, [ledger.people for ledger in ledgers]),
+            **campaign_columns(
+                reading.catalog, reading.blocks, [ledger.people for ledger in ledgers]
+            ),
             "recipient": joined(ledgers, np.int32, positions),
             **_person(reading, ledgers),
             "call_attempt": joined(ledgers, np.int32, made),
@@ -379,10 +378,11 @@ def latest_status(ledger: Calls) -> NDArray[np.int8]:
 
 def _person(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
     """The columns recipient_id, customer_name, tel and segment."""
-    blocks = [reading.block(position) for position in reading.lives]
+    blocks = reading.blocks
 
     def segments(ledger: Calls) -> NDArray[np.int16]:
-        return reading.catalog.segment_codes(reading.world, ledger)
+        block = reading.block((ledger.organization, ledger.campaign))
+        return reading.catalog.segment_codes(block, np.arange(ledger.people))
 
     return {
         "recipient_id": texts(joined(ledgers, "S36", lambda ledger: _ids(reading, ledger))),
@@ -430,16 +430,11 @@ def campaigns_table(reading: RunView) -> pd.DataFrame:
     are the same (C8).
     """
     rows = sorted(reading.trace.campaigns, key=lambda row: (row.at, row.organization, row.campaign))
-    codes = reading.catalog.campaign_codes(reading.world)
+    blocks = [reading.block((row.organization, row.campaign)) for row in rows]
     return pd.DataFrame(
         {
             "at": instants(np.array([row.at for row in rows], dtype=np.int64)),
-            "organization": names(
-                [row.organization for row in rows], reading.catalog.organizations
-            ),
-            "campaign": names(
-                [codes[row.organization][row.campaign] for row in rows], reading.catalog.campaigns
-            ),
+            **campaign_columns(reading.catalog, blocks, [1] * len(rows)),
             "from_status": names(
                 [CAMPAIGN_STATUSES.index(row.from_status) for row in rows], CAMPAIGN_STATUSES
             ),
@@ -586,14 +581,11 @@ def webhooks_table(reading: RunView) -> pd.DataFrame:
     """
     stream = reading.stream
     posts = stream.posts
-    catalog, codes = reading.catalog, reading.catalog.campaign_codes(reading.world)
-    organizations = np.array([place[0] for place in reading.lives], dtype=np.int32)
-    campaigns = np.array([codes[o][c] for o, c in reading.lives], dtype=np.int32)
+    of_campaigns = campaign_columns(reading.catalog, reading.blocks, [1] * len(reading.blocks))
     return pd.DataFrame(
         {
             "at": instants(posts.at),
-            "organization": names(organizations[stream.place], catalog.organizations),
-            "campaign": names(campaigns[stream.place], catalog.campaigns),
+            **{name: column[stream.place] for name, column in of_campaigns.items()},
             **_result(stream),
             "attempt": counts(posts.number.astype(np.int32), posts.response == NOT_SENT),
             "response": _responses(posts.response),

@@ -8,19 +8,22 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES
+from dialsim.engine.calls import CALL_STATUSES, NO_CALL, Calls
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.identity import call_ids, recipient_ids, session_ids
 from dialsim.engine.trace import Trace
 from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox.calls import NONE, CallBook, CallEntry, CallResults
+from dialsim.results.tables import AGENT_STATUSES, agent_statuses
+from dialsim.sandbox.analyses import LiveAnalyses
 from dialsim.sandbox.tables import CallTable, TransitionTable
 from dialsim.scenario.people import GeneratedPeople
-from dialsim.webhooks.analysis import AnalysisOutcome
 from dialsim.webhooks.bodies import Body, duration_json, instants_json
 from dialsim.webhooks.retention import ALL_EXPIRED, DATA_EXPIRED, OUTPUT, PERSONAL_DATA, expired
 from dialsim.webhooks.visible_state import visible_people
+
+IN_PROGRESS = "IN_PROGRESS"
+"""`agentStatus` while the conversation goes on; the interface names no value for it: ours."""
 
 
 class Place(TypedDict):
@@ -33,8 +36,8 @@ class Place(TypedDict):
 class CampaignView:
     """What can be read of one campaign; everything is shown as it stands at the instant `at` (ms).
 
-    `identifier` is the campaign's id, `created_at` the instant of the upload (F2). `book` and
-    `results` are what it is read from.
+    `identifier` is the campaign's id, `created_at` the instant of the upload (F2). `calls` and
+    `analyses` are what it is read from.
     """
 
     def __init__(self, trace: Trace, campaign: Campaign) -> None:
@@ -47,10 +50,11 @@ class CampaignView:
         self._retention = trace.world.organizations[block.organization].settings.retention
         self._key = block.organization, block.position
         self._place = trace.world.seed, *self._key
-        self.book = CallBook(campaign.log, block.people)
-        self.results = CallResults(trace, block, self.book)
-        self.call_table = CallTable(self, trace, self.book, self.results)
-        self.transition_table = TransitionTable(campaign.log, self.book, self.results)
+        part = trace.campaign(*self._key)
+        self.calls = Calls(part)
+        self.analyses = LiveAnalyses(part, self.calls)
+        self.call_table = CallTable(self, trace)
+        self.transition_table = TransitionTable(self)
         self._call_positions: dict[bytes, int] = {}
 
     @property
@@ -61,9 +65,9 @@ class CampaignView:
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time; everything below reads what is known."""
-        self.book.catch_up()
-        self.results.catch_up()
-        new = np.arange(len(self._call_positions), self.calls)
+        self.calls.update()
+        self.analyses.update()
+        new = np.arange(len(self._call_positions), len(self.calls))
         if len(new):
             self._call_positions.update(zip(self.call_ids(new).tolist(), new.tolist(), strict=True))
 
@@ -83,17 +87,11 @@ class CampaignView:
         ids = self.recipient_ids(np.arange(self._people.count)).tolist()
         return {identifier.lower(): recipient for recipient, identifier in enumerate(ids)}
 
-    @property
-    def calls(self) -> int:
-        """How many calls there are; they are numbered from 0 in the order of their creation."""
-        return len(self.book)
-
     def call_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
         """The ids of calls (S36)."""
-        book = self.book
-        return call_ids(*self._place, book.column("recipient", calls), book.column("number", calls))
+        return call_ids(*self._place, self.calls.recipient[calls], self.calls.call[calls])
 
-    def recipient_ids(self, who: NDArray[np.int64]) -> NDArray[np.bytes_]:
+    def recipient_ids(self, who: NDArray[np.integer]) -> NDArray[np.bytes_]:
         """The ids of recipients (S36): what the upload fixes, else derived ones."""
         ids = recipient_ids(*self._place, who)
         if not isinstance(self._people, GeneratedPeople):
@@ -104,9 +102,7 @@ class CampaignView:
 
     def session_ids(self, calls: NDArray[np.int64]) -> NDArray[np.bytes_]:
         """The session ids of calls (S36)."""
-        book = self.book
-        who, number = book.column("recipient", calls), book.column("number", calls)
-        return session_ids(*self._place, who, number)
+        return session_ids(*self._place, self.calls.recipient[calls], self.calls.call[calls])
 
     # -- recipients -------------------------------------------------------------------------------
 
@@ -133,20 +129,20 @@ class CampaignView:
 
     def recipients(self, who: NDArray[np.int64], at: int) -> list[Body]:
         """Recipients as JSON (interface, section 2.4)."""
-        calls = self.book.newest[who].astype(np.int64)
-        has = np.flatnonzero(calls != NONE)
-        standing = self.results.standing(calls[has], at)
-        status = self.book.past_status[who]
+        calls = self.calls.newest[who]
+        has = np.flatnonzero(calls != NO_CALL)
+        standing = self.analyses.standing(calls[has], at)
+        status = self.calls.past_status[who]
         changed_at = np.full(len(who), self.created_at, dtype=np.int64)
         status[has], changed_at[has] = standing.status, standing.changed_at
-        ended_at = self.book.past_ended_at[who]
-        ended_at[has] = self.book.column("ended_at", calls[has])
+        ended_at = self.calls.past_ended_at[who]
+        ended_at[has] = self.calls.ended_at[calls[has]]
         masked = (self.flags(ended_at, at) & PERSONAL_DATA) != 0
         created_at = format_instant(self.created_at)
         rows = zip(
             self.recipient_ids(who).tolist(),
             visible_people(self._people, who, masked),
-            self.book.attempts[who].tolist(),
+            self.calls.attempts_of(who).tolist(),
             status.tolist(),
             instants_json(changed_at),
             masked.tolist(),
@@ -158,7 +154,7 @@ class CampaignView:
                 "customerName": person.customer_name,
                 "tel": person.tel,
                 "callAttempt": attempts,
-                "latestCallStatus": None if code == NONE else CALL_STATUSES[code].value,
+                "latestCallStatus": None if code < 0 else CALL_STATUSES[code].value,
                 "agentParams": person.agent_params,
                 "campaignId": self.identifier,
                 "createdAt": created_at,
@@ -176,12 +172,13 @@ class CampaignView:
 
     def call(self, call: int, at: int) -> Body:
         """A call as JSON (interface, section 2.5)."""
-        entry, one = self.book[call], np.array([call])
-        standing = self.results.standing(one, at)
+        entry, one = self.calls[call], np.array([call])
+        standing = self.analyses.standing(one, at)
         flags = self.expired(call, at)
         who = np.array([entry.recipient])
         [person] = visible_people(self._people, who, np.array([bool(flags & PERSONAL_DATA)]))
-        result, ready_at = self.results.result(call, at, bool(flags & OUTPUT))
+        agent = agent_statuses(self.calls.started_at[one], self.analyses.of(one))[0]
+        result, ready_at = self.analyses.result(call, at, bool(flags & OUTPUT))
         changed_at = max(int(standing.changed_at[0]), ready_at)
         instants = (entry.started_at, entry.ended_at, entry.created_at, changed_at)
         started, ended, created, updated = instants_json(np.array(instants))
@@ -189,7 +186,7 @@ class CampaignView:
             "id": self.call_ids(one)[0].decode(),
             "sessionId": self.session_ids(one)[0].decode(),
             "callStatus": CALL_STATUSES[standing.status[0]].value,
-            "agentStatus": self.results.agent_status(call, entry),
+            "agentStatus": IN_PROGRESS if agent == -1 else AGENT_STATUSES[agent].value,
             "callStartedAt": started,
             "callEndedAt": ended,
             "callDuration": duration_json(entry.started_at, entry.ended_at),
@@ -210,36 +207,12 @@ class CampaignView:
         `status` is the engine's: an analysis that failed leaves a call among the COMPLETED.
         """
         code = None if status is None else CALL_STATUSES.index(status)
-        calls = self.book.latest(most, code)
-        at = self.book.column("changed_at", calls)
-        return [*zip(at.tolist(), calls.tolist(), strict=True)]
-
-    def calls_of(self, recipient: int) -> list[int]:
-        """The calls of a recipient, the oldest first."""
-        calls: list[int] = self.book.of_recipient(recipient).tolist()
-        return calls
-
-    def position_of(self, recipient: int, number: int) -> int:
-        """The position of a call that there is, by its recipient and its number from 1."""
-        newest = int(self.book.newest[recipient])
-        is_newest = self.entry(newest).number == number
-        return newest if is_newest else self.calls_of(recipient)[number - 1]
-
-    def mishaps(self, call: int, at: int) -> list[tuple[int, int]]:
-        """What a failed analysis has changed of a call: when (ms), and to what kind (A4)."""
-        return self.results.mishaps(call, at)
-
-    def entry(self, call: int) -> CallEntry:
-        """A call as the engine left it."""
-        return self.book[call]
-
-    def outcome(self, call: int) -> AnalysisOutcome:
-        """What is wrong with a conversation that has ended, or with its analysis."""
-        return self.results.outcome(call)
+        calls = self.calls.latest(most, code)
+        return [*zip(self.calls.changed_at[calls].tolist(), calls.tolist(), strict=True)]
 
     def expired(self, call: int, at: int) -> int:
         """What retention, or a deletion, has removed of a call by an instant, as bits."""
-        return int(self.flags(np.array([self.book[call].ended_at]), at)[0])
+        return int(self.flags(self.calls.ended_at[[call]], at)[0])
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -116,8 +116,8 @@ class ReanalyzeCall(_CampaignCommand):
         """Do it."""
         view = core.accounts[self.organization].views[self.campaign]
         view.catch_up()
-        place = view.call_table.analyzed_again(self.call, core.simulation.at)
-        self.on(core).reanalyze_call(*place)
+        view.analyses.require_delivered(self.call, core.simulation.at)
+        self.on(core).reanalyze_call(view.calls[self.call].recipient, view.calls[self.call].call)
 
 
 class AddCampaign(_Command):

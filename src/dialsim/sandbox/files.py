@@ -15,12 +15,11 @@ from typing import Literal
 import numpy as np
 import orjson
 
-from dialsim.engine.calls import NEVER
+from dialsim.engine.calls import CallEntry
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid
 from dialsim.interface.payload import FileKind, signature
-from dialsim.sandbox.calls import NONE, CallEntry
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.webhooks.analysis import AnalysisOutcome
@@ -128,20 +127,20 @@ class CallFiles:
     def recording(self, identifier: str, expires: str, signed: str) -> bytes:
         """A call's recording as WAV."""
         view, call = self._find("recordings", identifier, expires, signed)
-        entry = view.entry(call)
+        entry = view.calls[call]
         return recording(
-            _name(view, call), _talk_ms(entry), view.outcome(call) is AnalysisOutcome.SILENT
+            _name(view, call), entry.talk_ms, view.analyses.outcome(call) is AnalysisOutcome.SILENT
         )
 
     def transcript(self, identifier: str, expires: str, signed: str) -> bytes:
         """A call's transcript as JSON."""
         view, call = self._find("transcripts", identifier, expires, signed)
-        entry, said = view.entry(call), view.outcome(call) is not AnalysisOutcome.SILENT
+        entry, said = view.calls[call], view.analyses.outcome(call) is not AnalysisOutcome.SILENT
         shown = Transcript(
             call_id=_name(view, call),
             session_id=view.session_ids(np.array([call]))[0].decode(),
-            duration_ms=_talk_ms(entry),
-            turns=turns(_talk_ms(entry), self._is_male(entry)) if said else [],
+            duration_ms=entry.talk_ms,
+            turns=turns(entry.talk_ms, self._is_male(entry)) if said else [],
         )
         return orjson.dumps(shown.model_dump(mode="json", by_alias=True))
 
@@ -173,18 +172,15 @@ class CallFiles:
         except Refused:
             raise missing from None
         view.catch_up()
-        entry = view.entry(call)
-        if (
-            NEVER in (entry.started_at, entry.ended_at)
-            or view.outcome(call) is AnalysisOutcome.NOT_RECORDED
-        ):
+        entry = view.calls[call]
+        if not entry.has_talked or view.analyses.outcome(call) is AnalysisOutcome.NOT_RECORDED:
             raise missing
         return view, call
 
     def _is_male(self, entry: CallEntry) -> bool:
         """Whether the agent spoke with a male voice; one that is not known is female."""
         world = self._core.simulation.log.world
-        key = None if entry.voice == NONE else world.voice_keys[entry.voice]
+        key = None if entry.voice < 0 else world.voice_keys[entry.voice]
         return any(
             voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices
         )
@@ -194,7 +190,3 @@ def _name(view: CampaignView, call: int) -> str:
     """The call's id as links have it."""
     name: str = view.call_ids(np.array([call]))[0].decode()
     return name
-
-
-def _talk_ms(entry: CallEntry) -> int:
-    return entry.ended_at - entry.started_at

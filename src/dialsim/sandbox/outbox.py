@@ -22,7 +22,7 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.faults import WebhookFault
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
-from dialsim.webhooks.bodies import Bodies
+from dialsim.webhooks.bodies import Bodies, CallFacts
 from dialsim.webhooks.deliveries import has_url, next_post_at, unfinished, urls
 from dialsim.webhooks.messages import Messages, sequence
 from dialsim.webhooks.stream import CampaignStream
@@ -39,7 +39,7 @@ class Promises(NamedTuple):
 class CampaignOutbox:
     """What one campaign has to tell its organization's receiver.
 
-    Calls are told apart by their position in the campaign's call book.
+    Calls are told apart by their positions.
     """
 
     def __init__(self, trace: Trace, view: CampaignView, dialler: Dialler) -> None:
@@ -53,27 +53,27 @@ class CampaignOutbox:
 
     def has_news(self) -> bool:
         """Whether any result may have been promised since the last time."""
-        book = self.view.book
+        calls = self.view.calls
         return (
-            book.ends > self._ends_seen
+            calls.ends > self._ends_seen
             or len(self._trace.reanalyses) > self._rows_of_reanalyses
-            or book.has_ends_ahead()
+            or calls.has_ends_ahead()
         )
 
     def news(self) -> Promises:
         """What has been promised since the last time: by calls that ended, and by re-analyses."""
         self.view.catch_up()
-        book, results = self.view.book, self.view.results
-        ended = book.ended(self._ends_seen)
-        first = results.firsts(ended)
+        calls, analyses = self.view.calls, self.view.analyses
+        ended = calls.ended(self._ends_seen)
+        first = analyses.firsts(ended)
         messages = first[first.ready_at != NEVER]
-        changes = [results.failures(ended)]
-        if results.version > self._reanalyses_seen:
-            messages = Messages.joined([messages, results.repeated(self._reanalyses_seen)])
+        changes = [analyses.failures(ended)]
+        if analyses.reanalyses > self._reanalyses_seen:
+            messages = Messages.joined([messages, analyses.repeated(self._reanalyses_seen)])
         if self._trace.world.scenario.engine.webhook_delay:
             changes.append(messages.ready_at)
-        self._ends_seen = book.ends
-        self._reanalyses_seen = results.version
+        self._ends_seen = calls.ends
+        self._reanalyses_seen = analyses.reanalyses
         self._rows_of_reanalyses = len(self._trace.reanalyses)
         return Promises(messages, np.concatenate(changes))
 
@@ -83,36 +83,35 @@ class CampaignOutbox:
         A later re-analysis may have taken one back: a fallback doesn't overwrite a good result.
         """
         self.view.catch_up()
-        results = self.view.results
-        first = results.firsts(np.array([c for c, number in promised if not number], np.int64))
-        repeats = [(results.again(call), number) for call, number in promised if number]
+        analyses = self.view.analyses
+        first = analyses.firsts(np.array([c for c, number in promised if not number], np.int64))
+        repeats = [(analyses.again(call), number) for call, number in promised if number]
         again = (messages[messages.result == number] for messages, number in repeats)
         return Messages.joined([first, *again])
 
     def key(self, call: int, result: int) -> PostKey:
         """The key of a result."""
-        block, entry = self.view.campaign.block, self.view.book[call]
-        return PostKey(block.organization, block.position, entry.recipient, entry.number, result)
+        block, entry = self.view.campaign.block, self.view.calls[call]
+        return PostKey(block.organization, block.position, entry.recipient, entry.call, result)
 
     def call(self, key: PostKey) -> int:
         """The position of the call of a key."""
-        return int(self.view.book.find(np.array([key.recipient]), np.array([key.call]))[0])
+        return self.view.calls.of(key.recipient)[key.call - 1]
 
     def bodies(self, messages: Messages, at: int) -> list[bytes]:
         """The bodies of results whose first POSTs leave now, at the end of an instant (W4)."""
-        facts = self.view.book.facts(messages.call)
+        facts = CallFacts.of(self.view.calls, messages.call)
         return [*map(orjson.dumps, self._bodies.of(messages, facts, self._shown(messages, at)))]
 
     def _shown(self, messages: Messages, at: int) -> VisibleState:
         """What the payloads show of recipients and campaign: the state of now."""
-        view, book = self.view, self.view.book
-        who = book.column("recipient", messages.call)
-        newest = book.newest[who].astype(np.int64)
+        view, calls = self.view, self.view.calls
+        who = calls.recipient[messages.call]
         return VisibleState(
-            call_attempt=book.attempts[who],
-            latest_call_status=view.results.standing(newest, at).status,
+            call_attempt=calls.attempts_of(who),
+            latest_call_status=view.analyses.standing(calls.newest[who], at).status,
             setting=np.zeros(len(messages), dtype=np.int64),
-            expired=view.flags(book.column("ended_at", messages.call), at),
+            expired=view.flags(calls.ended_at[messages.call], at),
             settings=[Setting(at, view.campaign.status, self._dialler.limit)],
         )
 
@@ -122,7 +121,7 @@ _NO_CALL = -1
 
 
 class _Place(NamedTuple):
-    """Where a result belongs: a call by its position in the call book of a campaign."""
+    """Where a result belongs: a call by its position."""
 
     organization: int
     campaign: int

@@ -94,8 +94,8 @@ def command(core: SandboxCore, rng: random.Random) -> Command:
     account = rng.choice([one for one in core.accounts if one.views])
     view = rng.choice(account.views)
     view.catch_up()
-    if view.calls and rng.random() < 0.4:
-        return ReanalyzeCall(**view.place, call=rng.randrange(view.calls))
+    if len(view.calls) and rng.random() < 0.4:
+        return ReanalyzeCall(**view.place, call=rng.randrange(len(view.calls)))
     if rng.random() < 0.3:
         url = rng.choice((None, URL, f"{URL}other"))
         changes = rng.choice(({"webhookUrl": url}, {"maxConcurrentCalls": rng.randrange(4)}))

@@ -113,8 +113,8 @@ class WebhookOperations(Operations):
             place = view.place["organization"], view.place["campaign"]
         if query.call is not None:
             view, position = self.core.call(query.call)
-            entry = view.entry(position)
-            call = entry.recipient, entry.number
+            entry = view.calls[position]
+            call = entry.recipient, entry.call
             own = view.place["organization"], view.place["campaign"]
             if place not in (None, own):
                 raise fail.NO_CALL.refused()

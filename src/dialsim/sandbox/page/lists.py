@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dialsim.engine.calls import NEVER
+from dialsim.engine.calls import ENDS, NEVER
 from dialsim.engine.post_log import PostKey
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import is_uuid
@@ -53,13 +53,13 @@ class CallLine:
     @classmethod
     def of(cls, campaign_view: CampaignView, call: int, at: int) -> CallLine:
         """A call as it stands at the instant `at` (ms)."""
-        entry, block = campaign_view.entry(call), campaign_view.campaign.block
+        entry, block = campaign_view.calls[call], campaign_view.campaign.block
         return cls(
             place=Place(block.organization, block.position, call),
             person=Place(block.organization, block.position, entry.recipient),
             campaign=block.name,
             changed_at=entry.changed_at,
-            attempt=entry.attempt,
+            attempt=entry.attempt if ENDS[entry.last_kind] else 0,
             shown=campaign_view.call(call, at),
         )
 
@@ -196,20 +196,22 @@ def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
         if chosen is not None and chosen[:2] != (block.organization, block.position):
             continue
         campaign_view.catch_up()
-        ended = campaign_view.book.ended(max(campaign_view.book.ends - _ENDS_BACK, 0))
-        messages = campaign_view.results.firsts(ended)
+        calls = campaign_view.calls
+        ended = calls.ended(max(calls.ends - _ENDS_BACK, 0))
+        messages = campaign_view.analyses.firsts(ended)
         sent = sequence(trace, messages.sent_at, messages.turn)
         kept = (messages.ready_at != NEVER) & (messages.sent_at <= now)
         kept &= ~has_url(trace, block.organization, sent)
         for row in np.flatnonzero(kept).tolist():
-            entry = campaign_view.entry(int(messages.call[row]))
-            key = PostKey(block.organization, block.position, entry.recipient, entry.number, 0)
+            entry = calls[int(messages.call[row])]
+            key = PostKey(block.organization, block.position, entry.recipient, entry.call, 0)
             yield (key, campaign_view), int(messages.sent_at[row]), 0, False, NOT_SENT
 
 
 def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> CallLine:
     campaign_view.catch_up()
-    return CallLine.of(campaign_view, campaign_view.position_of(key.recipient, key.call), core.at)
+    call = campaign_view.calls.of(key.recipient)[key.call - 1]
+    return CallLine.of(campaign_view, call, core.at)
 
 
 MOST_FOUND = 20
@@ -252,7 +254,7 @@ class Person:
         if campaign_view is None or place.number >= campaign_view.campaign.block.people.count:
             return None
         who = Who.of(core, campaign_view, place.number)
-        calls = campaign_view.calls_of(place.number)
+        calls = campaign_view.calls.of(place.number)
         return cls(
             who=who,
             calls=[CallLine.of(campaign_view, call, at) for call in reversed(calls)],
@@ -273,9 +275,9 @@ def _events(
     rows = campaign_view.campaign.log
     changes = person_changes(rows, rows.rows(0), recipient)
     for call in calls:
-        number = campaign_view.entry(call).number
-        mishaps = campaign_view.mishaps(call, core.simulation.at)
-        changes += [PersonChange(since, number, kind) for since, kind in mishaps]
+        number = campaign_view.calls[call].call
+        by_analyses = campaign_view.analyses.changes_of(call, core.simulation.at)
+        changes += [PersonChange(since, number, kind) for since, kind in by_analyses]
     changes.sort(key=lambda change: change.at)
     return in_order(
         [
@@ -310,7 +312,7 @@ def _by_id(core: SandboxCore, identifier: str) -> list[Place]:
         if (hit := account.recipient(identifier)) is not None:
             campaign_view, who = hit
         elif (hit := account.call(identifier)) is not None:
-            campaign_view, who = hit[0], hit[0].entry(hit[1]).recipient
+            campaign_view, who = hit[0], hit[0].calls[hit[1]].recipient
         else:
             continue
         return [

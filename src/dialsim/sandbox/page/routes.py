@@ -185,12 +185,12 @@ class PageRoutes:
         view = None if place is None else view_at(self._core, place)
         if view is not None:
             view.catch_up()
-        if place is None or view is None or place.number >= view.calls:
+        if place is None or view is None or place.number >= len(view.calls):
             raise fail.NO_CALL.refused()
         return render(
             "call",
             json=_indented(view.call(place.number, self._core.simulation.at)),
-            person=place._replace(number=view.entry(place.number).recipient),
+            person=place._replace(number=view.calls[place.number].recipient),
             view=View.read(request.query_params),
         )
 
