@@ -44,7 +44,7 @@ _EXPIRED = CALL_STATUSES.index(CallStatus.EXPIRED)
 _CANCELLED = CALL_STATUSES.index(CallStatus.CANCELLED)
 
 
-def person_states(ledger: Calls, life: CampaignTimeline, end: int) -> NDArray[np.int8]:
+def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.int8]:
     """The state of each recipient of a campaign, as an index into `PERSON_STATES`.
 
     `end` is the last instant of the run.
@@ -52,17 +52,17 @@ def person_states(ledger: Calls, life: CampaignTimeline, end: int) -> NDArray[np
     if life.request is None:
         never_to_be = life.status is CampaignStatus.CANCELLED
         state = PersonState.CANCELLED if never_to_be else PersonState.UNSCHEDULED
-        return _coded({PersonState.REACHED: ledger.past_reached}, state)
-    status = ledger.of_newest(ledger.status, -1)
-    timed_out = ledger.of_newest(TIMES_OUT[ledger.last_kind], False)
-    answered = np.zeros(ledger.people, dtype=bool)
-    answered[ledger.recipient[ledger.started_at != NEVER]] = True
+        return _coded({PersonState.REACHED: calls.past_reached}, state)
+    status = calls.of_newest(calls.status, -1)
+    timed_out = calls.of_newest(TIMES_OUT[calls.last_kind], False)
+    answered = np.zeros(calls.people, dtype=bool)
+    answered[calls.recipient[calls.started_at != NEVER]] = True
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
     # whoever is left had a call that ended, perhaps before the run, and was to be called again
     rules = {
-        PersonState.REMOVED: np.isin(np.arange(ledger.people), life.removed),
-        PersonState.REACHED: answered | ledger.past_reached,
-        PersonState.EXHAUSTED: ledger.attempts >= life.request.max_attempts,
+        PersonState.REMOVED: np.isin(np.arange(calls.people), life.removed),
+        PersonState.REACHED: answered | calls.past_reached,
+        PersonState.EXHAUSTED: calls.attempts >= life.request.max_attempts,
         PersonState.EXPIRED: status == _EXPIRED,
         PersonState.CANCELLED: (status == _CANCELLED) & ~timed_out,
         idle: np.isin(status, _NOT_ENDED),
@@ -83,17 +83,17 @@ LOST = [PERSON_STATES.index(state) for state in (PersonState.EXPIRED, PersonStat
 """The states of people who were lost: the campaign ended before calling was done with them."""
 
 
-def finish_of(life: CampaignTimeline, ledger: Calls, states: NDArray[np.int8]) -> int | None:
+def finish_of(life: CampaignTimeline, calls: Calls, states: NDArray[np.int8]) -> int | None:
     """The instant (ms) at which everybody of a campaign was settled by calling, None if not all.
 
     That is the instant of COMPLETED (C3). A campaign that lost people has none, whatever its
     status: by C7 one of them may be lost although the campaign is COMPLETED. One that lost nobody
     may be CANCELLED or EXPIRED before its last call ends (C6, C7); then that end counts.
     """
-    under_way = np.isin(ledger.status, _NOT_ENDED).any()
+    under_way = np.isin(calls.status, _NOT_ENDED).any()
     if life.request is None or life.final_at is None or under_way or np.isin(states, LOST).any():
         return None
-    return max(life.final_at, int(ledger.ended_at.max(initial=NEVER)))
+    return max(life.final_at, int(calls.ended_at.max(initial=NEVER)))
 
 
 def listed(states: NDArray[np.int8]) -> NDArray[np.bool_]:

@@ -49,13 +49,13 @@ def _instants(
     reading: RunView, life: CampaignTimeline
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """How many people a campaign has, when each was reached, and done with, if they were."""
-    ledger, states = reading.ledgers[life.position], reading.states[life.position]
+    calls, states = reading.calls[life.position], reading.states[life.position]
     start = life.end if life.start is None else life.start
-    before = (states == _DONE_BY_CALL[0]) & ledger.past_reached
-    answered = ledger.started_at[ledger.started_at != NEVER]
+    before = (states == _DONE_BY_CALL[0]) & calls.past_reached
+    answered = calls.started_at[calls.started_at != NEVER]
     by_call = np.isin(states, _DONE_BY_CALL)
     # of a person without a call here, the history alone has settled it
-    ended = ledger.of_newest(ledger.ended_at, start)[by_call]
+    ended = calls.of_newest(calls.ended_at, start)[by_call]
     over = np.count_nonzero(np.isin(states, LOST))
     return (
         int(np.count_nonzero(listed(states))),

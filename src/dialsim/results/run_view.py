@@ -1,6 +1,6 @@
-"""The catalogs of a run: the names that the tables' dictionary-encoded columns refer to.
+"""A finished trace, read once: calls, timelines, names and time use, by campaign.
 
-A trace read once: the ledgers, lives and names that tables, figures and stories share.
+Tables, figures, stories and pages share it; whatever is asked for first is read then, and kept.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class RunView:
         return read_lives(self.trace)
 
     @cached_property
-    def ledgers(self) -> dict[Position, Calls]:
+    def calls(self) -> dict[Position, Calls]:
         """The calls of every campaign, with what their analyses changed (A4)."""
         return {
-            position: with_analyses(ledger, self.analyses[position], self._until)
-            for position, ledger in self._dialled.items()
+            position: with_analyses(calls, self.analyses[position], self._until)
+            for position, calls in self._dialled.items()
         }
 
     @cached_property
@@ -114,17 +114,17 @@ class RunView:
         """The first analysis of every conversation of every campaign."""
         return {
             position: Analyst(self.world, self.block(position)).first(
-                conversations(ledger, talked(ledger))
+                conversations(calls, talked(calls))
             )
-            for position, ledger in self._dialled.items()
+            for position, calls in self._dialled.items()
         }
 
     @cached_property
     def streams(self) -> dict[Position, CampaignStream]:
         """What every campaign sends to the webhook."""
         return {
-            position: CampaignStream(self.trace, ledger, self.analyses[position])
-            for position, ledger in self.ledgers.items()
+            position: CampaignStream(self.trace, calls, self.analyses[position])
+            for position, calls in self.calls.items()
         }
 
     @cached_property
@@ -153,7 +153,7 @@ class RunView:
     def states(self) -> dict[Position, NDArray[np.int8]]:
         """The state of every recipient, indexes into `PERSON_STATES`."""
         return {
-            position: person_states(self.ledgers[position], life, self.trace.end)
+            position: person_states(self.calls[position], life, self.trace.end)
             for position, life in self.lives.items()
         }
 
@@ -161,7 +161,7 @@ class RunView:
     def finishes(self) -> dict[Position, int | None]:
         """When everybody of every campaign was settled by calling (`finish_of`)."""
         return {
-            position: finish_of(life, self.ledgers[position], self.states[position])
+            position: finish_of(life, self.calls[position], self.states[position])
             for position, life in self.lives.items()
         }
 
@@ -177,7 +177,7 @@ class RunView:
     @cached_property
     def busy(self) -> dict[Position, StepFunction]:
         """How many calls of every campaign are under way, over time."""
-        return {position: counted([ledger], SLOTS) for position, ledger in self.ledgers.items()}
+        return {position: counted([calls], SLOTS) for position, calls in self.calls.items()}
 
     @cached_property
     def slots(self) -> list[SlotUse]:
@@ -189,7 +189,7 @@ class RunView:
         """Where the time of every campaign went."""
         return {
             position: time_use(
-                self.ledgers[position], life, self.states[position], self.slots[position[0]]
+                self.calls[position], life, self.states[position], self.slots[position[0]]
             )
             for position, life in self.lives.items()
         }
@@ -198,10 +198,10 @@ class RunView:
         own = [position for position in self.lives if position[0] == organization]
         return SlotUse(
             busy=StepFunction.total(self.busy[position] for position in own),
-            queued=counted((self.ledgers[position] for position in own), IN_QUEUE),
+            queued=counted((self.calls[position] for position in own), IN_QUEUE),
             allowed=limit(self.trace, organization),
             paced=paced(
-                [self.ledgers[position].rows for position in own],
+                [self.calls[position].rows for position in own],
                 dial_gap(self.world.scenario.engine.calls_per_second),
             ),
         )

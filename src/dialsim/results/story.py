@@ -39,45 +39,45 @@ def sequences(reading: RunView) -> pd.Series[str]:
     `SCHEDULED QUEUED INITIATED NO_ANSWER | SCHEDULED QUEUED INITIATED COMPLETED`. Empty for a
     recipient without a call. Recipients who were removed as duplicates (D3) have no row.
     """
-    ledgers = list(reading.ledgers.values())
-    everyone = [np.arange(ledger.people, dtype=np.int32) for ledger in ledgers]
+    campaigns = list(reading.calls.values())
+    everyone = [np.arange(calls.people, dtype=np.int32) for calls in campaigns]
     index = pd.MultiIndex.from_arrays(
         [
             *campaign_columns(
-                reading.catalog, reading.blocks, [ledger.people for ledger in ledgers]
+                reading.catalog, reading.blocks, [calls.people for calls in campaigns]
             ).values(),
             np.concatenate([np.empty(0, dtype=np.int32), *everyone]),
         ],
         names=["organization", "campaign", "recipient"],
     )
-    parts = pa.chunked_array([_texts(ledger) for ledger in ledgers], type=pa.large_string())
+    parts = pa.chunked_array([_texts(calls) for calls in campaigns], type=pa.large_string())
     kept = np.concatenate([np.empty(0, bool), *map(listed, reading.states.values())])
     series = pd.Series(pd.array(parts, dtype="str"), index=index, name="sequence")
     return series if kept.all() else series[kept]
 
 
-def _texts(ledger: Calls) -> pa.Array:
+def _texts(calls: Calls) -> pa.Array:
     """The sequences of one campaign; each different one is put into words once."""
-    words, first = _codes(ledger)
+    words, first = _codes(calls)
     buffers = [None, pa.py_buffer(first), pa.py_buffer(words)]
-    coded = pa.Array.from_buffers(pa.large_binary(), ledger.people, buffers).dictionary_encode()
+    coded = pa.Array.from_buffers(pa.large_binary(), calls.people, buffers).dictionary_encode()
     texts = [" ".join(_TEXTS[code] for code in word) for word in coded.dictionary.to_pylist()]
     return pa.array(texts, type=pa.large_string()).take(coded.indices)
 
 
-def _codes(ledger: Calls) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _codes(calls: Calls) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """A byte per status or `|`, person by person, and where each person's bytes begin."""
-    order = ledger.rows_by_call()
-    kinds = ledger.rows.kind[order]
+    order = calls.rows_by_call()
+    kinds = calls.rows.kind[order]
     order, kinds = order[_CHANGES_STATUS[kinds]], kinds[_CHANGES_STATUS[kinds]]
-    people = ledger.rows.recipient[order]
-    parted = CREATES[kinds] & (ledger.rows.call[order] > 1)
+    people = calls.rows.recipient[order]
+    parted = CREATES[kinds] & (calls.rows.call[order] > 1)
     width = 1 + parted.astype(np.int64)
     place = np.cumsum(width) - 1
     codes = np.full(int(width.sum()), _NEXT_CALL, dtype=np.uint8)
     codes[place] = TO_STATUS[kinds]
-    first = np.zeros(ledger.people + 1, dtype=np.int64)
-    np.cumsum(np.bincount(people, weights=width, minlength=ledger.people), out=first[1:])
+    first = np.zeros(calls.people + 1, dtype=np.int64)
+    np.cumsum(np.bincount(people, weights=width, minlength=calls.people), out=first[1:])
     return codes, first
 
 
@@ -194,10 +194,10 @@ def _days(events: list[Event]) -> Iterator[str]:
 
 
 def _calls(reading: RunView, life: CampaignTimeline, recipient: int) -> Iterator[Event]:
-    ledger = reading.ledgers[life.position]
+    calls = reading.calls[life.position]
     log = reading.trace.campaign(*life.position).log
-    changes = person_changes(log, ledger.rows, recipient)
-    return call_events(reading.world, changes, int(ledger.past_attempts[recipient]))
+    changes = person_changes(log, calls.rows, recipient)
+    return call_events(reading.world, changes, int(calls.past_attempts[recipient]))
 
 
 def person_changes(log: CallLog, rows: CallRows, recipient: int) -> list[PersonChange]:
@@ -263,14 +263,14 @@ def campaign_events(trace: Trace, position: Position) -> Iterator[Event]:
 
 def _end(reading: RunView, life: CampaignTimeline, recipient: int) -> str:
     """The last line: what became of the recipient."""
-    ledger = reading.ledgers[life.position]
-    attempts = int(ledger.attempts_of(np.array([recipient]))[0])
+    calls = reading.calls[life.position]
+    attempts = int(calls.attempts_of(np.array([recipient]))[0])
     state = PERSON_STATES[reading.states[life.position][recipient]]
     if state is not PersonState.REACHED:
         return _ENDINGS[state].format(made=_attempts(attempts))
-    if ledger.past_reached[recipient]:
+    if calls.past_reached[recipient]:
         return f"Reached before the scenario began, by attempt {attempts}: not called again."
-    call = ledger[ledger.of(recipient)[-1]]  # R3: whoever has answered is not called again
+    call = calls[calls.of(recipient)[-1]]  # R3: whoever has answered is not called again
     talked = f"talked {duration_text(call.talk_ms)}" if call.talk_ms else "talking still"
     return f"Reached on {minute_text(call.started_at)}, by attempt {call.attempt}; {talked}."
 

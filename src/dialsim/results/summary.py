@@ -234,7 +234,7 @@ def _campaigns(reading: RunView, organization: int) -> tuple[list[Part], Occupan
     for position, life in reading.lives.items():
         if position[0] != organization:
             continue
-        calls, states = reading.ledgers[position], reading.states[position]
+        calls, states = reading.calls[position], reading.states[position]
         stream, verdicts = reading.streams[position], reading.verdicts[position]
         agent = reading.block(position).agent
         counts = count_campaign(calls, states, costs, stream, verdicts, agent)

@@ -157,7 +157,7 @@ def calls_table(reading: RunView) -> pd.DataFrame:
             analyses=reading.analyses[position],
             verdicts=reading.verdicts[position],
         )
-        for position, calls in reading.ledgers.items()
+        for position, calls in reading.calls.items()
     ]
     blocks = [part.part.block for part in parts]
     campaigns = campaign_columns(reading.catalog, blocks, [len(part.status) for part in parts])
@@ -259,7 +259,7 @@ def transitions_table(reading: RunView) -> pd.DataFrame:
     `phase` is the one that the change leads to, null where that ends or precedes the call;
     `from_status` is null for a call's creation.
     """
-    parts = [occurrence_order(ledger) for ledger in reading.ledgers.values()]
+    parts = [occurrence_order(calls) for calls in reading.calls.values()]
     changes = CallRows(
         at=joined(parts, np.int64, attrgetter("at")),
         recipient=joined(parts, np.int32, attrgetter("recipient")),
@@ -289,22 +289,22 @@ def change_columns(changes: CallRows) -> dict[str, Any]:
     }
 
 
-def occurrence_order(ledger: Calls) -> CallRows:
+def occurrence_order(calls: Calls) -> CallRows:
     """The log with the rows of one instant by (recipient, call, occurrence) (T4).
 
     Only instants whose rows are not in that order yet are sorted.
     """
-    rows, calls = ledger.rows, ledger.row_call
+    rows, of_call = calls.rows, calls.row_call
     same = rows.at[1:] == rows.at[:-1]
-    wrong = np.flatnonzero(same & (calls[1:] < calls[:-1]))
+    wrong = np.flatnonzero(same & (of_call[1:] < of_call[:-1]))
     if not len(wrong):
         return rows
     run = np.cumsum(np.append(False, ~same))
     disordered = np.zeros(int(run[-1]) + 1, dtype=bool)
     disordered[run[wrong]] = True
     places = np.flatnonzero(disordered[run])
-    order = np.arange(len(calls))
-    order[places] = places[np.lexsort((calls[places], run[places]))]
+    order = np.arange(len(of_call))
+    order[places] = places[np.lexsort((of_call[places], run[places]))]
     return CallRows(
         at=rows.at, recipient=rows.recipient[order], call=rows.call[order], kind=rows.kind[order]
     )
@@ -319,84 +319,84 @@ def recipients_table(reading: RunView) -> pd.DataFrame:
     (F2). All go on from a history; who was reached by then has the end of that call for
     `reached_at`. Recipients who were removed as duplicates (D3) have no row.
     """
-    ledgers = list(reading.ledgers.values())
+    campaigns = list(reading.calls.values())
 
-    def made(ledger: Calls) -> NDArray[np.int32]:
-        return ledger.attempts.astype(np.int32)
+    def made(calls: Calls) -> NDArray[np.int32]:
+        return calls.attempts.astype(np.int32)
 
-    def positions(ledger: Calls) -> NDArray[np.int32]:
-        return np.arange(ledger.people, dtype=np.int32)
+    def positions(calls: Calls) -> NDArray[np.int32]:
+        return np.arange(calls.people, dtype=np.int32)
 
-    def updated(ledger: Calls) -> NDArray[np.int64]:
-        block = reading.block((ledger.organization, ledger.campaign))
-        changed: NDArray[np.int64] = ledger.of_newest(ledger.changed_at, block.created_at)
+    def updated(calls: Calls) -> NDArray[np.int64]:
+        block = reading.block((calls.organization, calls.campaign))
+        changed: NDArray[np.int64] = calls.of_newest(calls.changed_at, block.created_at)
         return changed
 
-    def created(ledger: Calls) -> NDArray[np.int64]:
-        block = reading.block((ledger.organization, ledger.campaign))
-        return np.full(ledger.people, block.created_at, dtype=np.int64)
+    def created(calls: Calls) -> NDArray[np.int64]:
+        block = reading.block((calls.organization, calls.campaign))
+        return np.full(calls.people, block.created_at, dtype=np.int64)
 
-    def states(ledger: Calls) -> NDArray[np.int8]:
-        return reading.states[ledger.organization, ledger.campaign]
+    def states(calls: Calls) -> NDArray[np.int8]:
+        return reading.states[calls.organization, calls.campaign]
 
     table = pd.DataFrame(
         {
             **campaign_columns(
-                reading.catalog, reading.blocks, [ledger.people for ledger in ledgers]
+                reading.catalog, reading.blocks, [calls.people for calls in campaigns]
             ),
-            "recipient": joined(ledgers, np.int32, positions),
-            **_person(reading, ledgers),
-            "call_attempt": joined(ledgers, np.int32, made),
-            "latest_call_status": names(joined(ledgers, np.int8, latest_status), CALL_STATUSES),
-            "reached_at": instants(joined(ledgers, np.int64, reached_at)),
-            "state": names(joined(ledgers, np.int8, states), PERSON_STATES),
-            "created_at": instants(joined(ledgers, np.int64, created)),
-            "updated_at": instants(joined(ledgers, np.int64, updated)),
+            "recipient": joined(campaigns, np.int32, positions),
+            **_person(reading, campaigns),
+            "call_attempt": joined(campaigns, np.int32, made),
+            "latest_call_status": names(joined(campaigns, np.int8, latest_status), CALL_STATUSES),
+            "reached_at": instants(joined(campaigns, np.int64, reached_at)),
+            "state": names(joined(campaigns, np.int8, states), PERSON_STATES),
+            "created_at": instants(joined(campaigns, np.int64, created)),
+            "updated_at": instants(joined(campaigns, np.int64, updated)),
         },
         copy=False,
     )
-    kept = joined(ledgers, np.bool_, lambda ledger: listed(states(ledger)))
+    kept = joined(campaigns, np.bool_, lambda calls: listed(states(calls)))
     return table if kept.all() else table[kept].reset_index(drop=True)
 
 
-def reached_at(ledger: Calls) -> NDArray[np.int64]:
+def reached_at(calls: Calls) -> NDArray[np.int64]:
     """The instant at which each recipient answered; NEVER for who did not.
 
     For who was reached before the scenario begins it is the end of that call.
     """
-    answered = ledger.started_at != NEVER
-    instants_ms = np.where(ledger.past_reached, ledger.past_ended_at, NEVER)
-    instants_ms[ledger.recipient[answered]] = ledger.started_at[answered]
+    answered = calls.started_at != NEVER
+    instants_ms = np.where(calls.past_reached, calls.past_ended_at, NEVER)
+    instants_ms[calls.recipient[answered]] = calls.started_at[answered]
     return instants_ms
 
 
-def latest_status(ledger: Calls) -> NDArray[np.int8]:
+def latest_status(calls: Calls) -> NDArray[np.int8]:
     """The status of each recipient's newest call, an index into `CALL_STATUSES`; -1 for none."""
-    status: NDArray[np.int8] = ledger.of_newest(ledger.status, ledger.past_status)
+    status: NDArray[np.int8] = calls.of_newest(calls.status, calls.past_status)
     return status
 
 
-def _person(reading: RunView, ledgers: list[Calls]) -> dict[str, Any]:
+def _person(reading: RunView, campaigns: list[Calls]) -> dict[str, Any]:
     """The columns recipient_id, customer_name, tel and segment."""
     blocks = reading.blocks
 
-    def segments(ledger: Calls) -> NDArray[np.int16]:
-        block = reading.block((ledger.organization, ledger.campaign))
-        return reading.catalog.segment_codes(block, np.arange(ledger.people))
+    def segments(calls: Calls) -> NDArray[np.int16]:
+        block = reading.block((calls.organization, calls.campaign))
+        return reading.catalog.segment_codes(block, np.arange(calls.people))
 
     return {
-        "recipient_id": texts(joined(ledgers, "S36", lambda ledger: _ids(reading, ledger))),
+        "recipient_id": texts(joined(campaigns, "S36", lambda calls: _ids(reading, calls))),
         "customer_name": _strings([block.people.customer_names() for block in blocks]),
         "tel": _strings([block.people.tels() for block in blocks]),
-        "segment": names(joined(ledgers, np.int16, segments), reading.catalog.segments),
+        "segment": names(joined(campaigns, np.int16, segments), reading.catalog.segments),
     }
 
 
-def _ids(reading: RunView, ledger: Calls) -> NDArray[np.bytes_]:
+def _ids(reading: RunView, calls: Calls) -> NDArray[np.bytes_]:
     """The ids that the scenario fixes, and derived ones for the rest."""
-    people = reading.block((ledger.organization, ledger.campaign)).people
+    people = reading.block((calls.organization, calls.campaign)).people
     everyone = np.arange(people.count)
-    ids = recipient_ids(reading.world.seed, ledger.organization, ledger.campaign, everyone)
+    ids = recipient_ids(reading.world.seed, calls.organization, calls.campaign, everyone)
     if not isinstance(people, GeneratedPeople):
         for recipient in range(people.count):
             if fixed := people.fixed_id(recipient):
@@ -604,10 +604,10 @@ def _result(stream: Stream) -> dict[str, object]:
     ready_at = np.empty(size, np.int64)
     for place, part in enumerate(stream.parts):
         rows = np.flatnonzero(stream.place == place)
-        messages, ledger = part.messages[stream.posts.message[rows]], part.calls
-        recipient[rows], call[rows] = ledger.recipient[messages.call], ledger.call[messages.call]
+        messages, calls = part.messages[stream.posts.message[rows]], part.calls
+        recipient[rows], call[rows] = calls.recipient[messages.call], calls.call[messages.call]
         result[rows], ready_at[rows] = messages.result, messages.ready_at
-        status[rows] = TO_STATUS[ledger.last_kind[messages.call]]
+        status[rows] = TO_STATUS[calls.last_kind[messages.call]]
     return {
         "recipient": recipient,
         "call": call,

@@ -110,13 +110,13 @@ class StepFunction:
         return StepFunction(self.at[changes], self.value[changes])
 
 
-def counted(ledgers: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
+def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
     """How many calls of these campaigns are in certain statuses, over time.
 
     `gain` says, by kind of change, how many calls enter (`SLOTS`, `WAITING`, `IN_QUEUE`).
     """
     return StepFunction.total(
-        StepFunction.of_changes(ledger.rows.at, gain[ledger.rows.kind]) for ledger in ledgers
+        StepFunction.of_changes(calls.rows.at, gain[calls.rows.kind]) for calls in campaigns
     )
 
 
@@ -254,12 +254,12 @@ class TimeUse:
 
 
 def time_use(
-    ledger: Calls, life: CampaignTimeline, states: NDArray[np.int8], slots: SlotUse
+    calls: Calls, life: CampaignTimeline, states: NDArray[np.int8], slots: SlotUse
 ) -> TimeUse:
     """Divide the time of a scheduled campaign; `states` are those of its recipients."""
     start = life.end if life.start is None else min(life.start, life.end)
-    waits = counted([ledger], WAITING)
-    retrying, timed_out = _retries_ahead(ledger, life, states)
+    waits = counted([calls], WAITING)
+    retrying, timed_out = _retries_ahead(calls, life, states)
     parts = {
         "waiting": waits.positive(),
         "open": StepFunction.of_spans(life.open),
@@ -335,7 +335,7 @@ _SETTLED = [
 
 
 def _retries_ahead(
-    ledger: Calls, life: CampaignTimeline, states: NDArray[np.int8]
+    calls: Calls, life: CampaignTimeline, states: NDArray[np.int8]
 ) -> tuple[StepFunction, StepFunction]:
     """How many people are between a call and the retry that follows it (R2), over time.
 
@@ -346,24 +346,24 @@ def _retries_ahead(
     to_be_called = ~np.isin(states, _SETTLED)
     until_end = life.request.end_date_time if life.request else None
     end = life.end if until_end is None else until_end
-    in_time = ledger.ended_at < end
-    retries = np.flatnonzero(ledger.previous != NO_CALL)
-    dropped = (ledger.ended_at != NEVER) & to_be_called[ledger.recipient] & in_time
-    dropped[ledger.previous[retries]] = False
+    in_time = calls.ended_at < end
+    retries = np.flatnonzero(calls.previous != NO_CALL)
+    dropped = (calls.ended_at != NEVER) & to_be_called[calls.recipient] & in_time
+    dropped[calls.previous[retries]] = False
     start = life.end if life.start is None else life.start
-    resumed = ledger.created_at[(ledger.call == 1) & (ledger.past_status >= 0)[ledger.recipient]]
-    uncalled = (ledger.past_status >= 0) & (ledger.newest == NO_CALL)
+    resumed = calls.created_at[(calls.call == 1) & (calls.past_status >= 0)[calls.recipient]]
+    uncalled = (calls.past_status >= 0) & (calls.newest == NO_CALL)
     waiting = np.full(np.count_nonzero(uncalled & to_be_called & (start < end)), start)
-    timed_out = TIMES_OUT[ledger.last_kind]
+    timed_out = TIMES_OUT[calls.last_kind]
 
     def between(
-        calls: NDArray[np.bool_], since: NDArray[np.int64], until: NDArray[np.int64]
+        chosen: NDArray[np.bool_], since: NDArray[np.int64], until: NDArray[np.int64]
     ) -> StepFunction:
         """Those after some calls, and those who wait `since` or `until` some instants."""
-        after = retries[calls[ledger.previous[retries]]]
-        ended_at = ledger.ended_at
-        since = np.concatenate([ended_at[ledger.previous[after]], ended_at[calls & dropped], since])
-        at = np.concatenate([since, ledger.created_at[after], until])
+        after = retries[chosen[calls.previous[retries]]]
+        ended_at = calls.ended_at
+        since = np.concatenate([ended_at[calls.previous[after]], ended_at[chosen & dropped], since])
+        at = np.concatenate([since, calls.created_at[after], until])
         change = np.ones(len(at), np.int8)
         change[len(since) :] = -1
         order = np.argsort(at, kind="stable")
@@ -371,5 +371,5 @@ def _retries_ahead(
 
     nobody = np.empty(0, np.int64)
     past = np.concatenate([np.minimum(resumed, start), waiting])
-    every = np.ones(len(ledger), dtype=bool)
+    every = np.ones(len(calls), dtype=bool)
     return between(every, past, resumed), between(timed_out, nobody, nobody)

@@ -194,11 +194,11 @@ def _end(trace: Trace, position: Position) -> Iterator[str]:
 
 def _people(reading: RunView, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The lines of each recipient who has a call, in upload order."""
-    ledger = reading.ledgers[position]
-    shown = _shown(reading, position, ledger.rows)
-    rows = ledger.rows
+    calls = reading.calls[position]
+    shown = _shown(reading, position, calls.rows)
+    rows = calls.rows
     current, events = -1, list[tuple[int, str]]()
-    for row in ledger.rows_by_call().tolist():
+    for row in calls.rows_by_call().tolist():
         recipient = int(rows.recipient[row])
         if recipient != current and events:
             yield current, _stamped(events)

@@ -458,9 +458,9 @@ class Scope:
         return tuple(life.position for life in self.lives)
 
     @property
-    def ledgers(self) -> list[Calls]:
+    def calls(self) -> list[Calls]:
         """The calls of each campaign."""
-        return [self.reading.ledgers[position] for position in self.positions]
+        return [self.reading.calls[position] for position in self.positions]
 
     @property
     def start(self) -> int:

@@ -139,7 +139,7 @@ def reach_shares(scope: Scope) -> NDArray[np.float64]:
     """The share of people reached by attempt 1, by attempt 2, …: as `reach_by_attempt`."""
     reading = scope.reading
     parts = [
-        reached_by_attempt(reading.ledgers[position], reading.states[position])
+        reached_by_attempt(reading.calls[position], reading.states[position])
         for position in scope.positions
     ]
     people = sum(int(listed(reading.states[position]).sum()) for position in scope.positions)
@@ -207,8 +207,8 @@ class Outcomes:
         first = (scope.start + THAI_OFFSET) // width
         pieces = (scope.end + THAI_OFFSET) // width - first + 1
         count = np.zeros((len(ENDS), pieces), dtype=np.int64)
-        for ledger in scope.ledgers:
-            instants, ends = _calls(ledger)
+        for calls in scope.calls:
+            instants, ends = _calls(calls)
             piece = (instants + THAI_OFFSET) // width - first
             # a paused campaign's calls may end after it was cancelled, so a piece may be missing
             inside = (piece >= 0) & (piece < pieces)
@@ -226,12 +226,12 @@ def _width(length: int) -> int:
     return int(cut[1] - cut[0])
 
 
-def _calls(ledger: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _calls(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """When each call is counted, and as what; one that was never dialled nor timed out is not."""
-    timed_out = TIMES_OUT[ledger.last_kind]
-    known = [ledger.last_kind == ENDED[status] for status in _STATUSES]
+    timed_out = TIMES_OUT[calls.last_kind]
+    known = [calls.last_kind == ENDED[status] for status in _STATUSES]
     ends = np.select([*known, timed_out], [0, 1, 2, 3, 5], default=4)
-    at = np.where(timed_out, ledger.ended_at, ledger.initiated_at)
+    at = np.where(timed_out, calls.ended_at, calls.initiated_at)
     return at[at != NEVER], ends[at != NEVER]
 
 
@@ -284,12 +284,12 @@ class Answers:
     def of(cls, scope: Scope, attempt: int) -> Answers:
         """Those of the campaigns in a scope; histories count for the attempt's number (P5)."""
         attempts, answered = np.zeros((2, 7, 24), dtype=np.int64)
-        for ledger in scope.ledgers:
-            counted = ledger.counted & (ledger.attempt == attempt)
-            thai = ledger.initiated_at[counted] + THAI_OFFSET
+        for calls in scope.calls:
+            counted = calls.counted & (calls.attempt == attempt)
+            thai = calls.initiated_at[counted] + THAI_OFFSET
             cell = (thai // DAY + _MONDAY) % 7, thai % DAY // HOUR
             np.add.at(attempts, cell, 1)
-            yes = ledger.started_at[counted] != NEVER
+            yes = calls.started_at[counted] != NEVER
             np.add.at(answered, (cell[0][yes], cell[1][yes]), 1)
         return cls(attempts, answered)
 

@@ -62,7 +62,7 @@ def call_stories(reading: RunView, life: CampaignTimeline, recipient: int) -> li
     """The calls of a recipient (position from 0). Raises DialsimError if there is none such."""
     if not 0 <= recipient < life.people:
         raise DialsimError(f"campaign {life.full_name} has no recipient {recipient}")
-    rows = reading.ledgers[life.position].rows
+    rows = reading.calls[life.position].rows
     found = np.flatnonzero(rows.recipient == recipient)
     by_call: dict[int, list[tuple[int, int]]] = {}
     for row in found:

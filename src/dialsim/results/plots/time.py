@@ -130,7 +130,7 @@ class QueueWaits:
     @classmethod
     def of(cls, scope: Scope) -> QueueWaits:
         """Those of the campaigns in a scope; as in the summary, broken-off waits don't count."""
-        parts = [queue_waits(ledger) for ledger in scope.ledgers]
+        parts = [queue_waits(calls) for calls in scope.calls]
         at = np.concatenate([np.empty(0, np.int64), *(left for left, _ in parts)])
         waits = np.concatenate([np.empty(0, np.int64), *(wait for _, wait in parts)])
         cut = edges(scope.start, scope.end, _QUEUE_PIECES)
