@@ -17,9 +17,9 @@ from tests.sandbox.failing_disks import Disk, failing_disk
 from dialsim.sandbox.journal import (
     FORMAT,
     Entry,
+    EntryKind,
     Journal,
     JournalError,
-    Kind,
     Subject,
     copy_journal,
 )
@@ -33,10 +33,10 @@ SUBJECT = Subject(
     files={"people.csv": b"tel\n0811111111\n", "../other.csv": b"\xef\xbb\xbfx"},
 )
 ENTRIES = [
-    Entry(0, Kind.COMMAND, b"{}"),
-    Entry(5, Kind.COMMAND, b'{"kind":"pause"}'),
-    Entry(5, Kind.POSTS, bytes(range(256))),
-    Entry(2**53, Kind.STEP, b"x" * 10_000),
+    Entry(0, EntryKind.COMMAND, b"{}"),
+    Entry(5, EntryKind.COMMAND, b'{"kind":"pause"}'),
+    Entry(5, EntryKind.POSTS, bytes(range(256))),
+    Entry(2**53, EntryKind.STEP, b"x" * 10_000),
 ]
 
 
@@ -52,17 +52,20 @@ def test_a_journal_gives_back_what_it_was_given(tmp_path: Path) -> None:
     journal = Journal.reopen(written(tmp_path / "a.journal"))
     assert journal.subject == SUBJECT
     assert [*journal.entries()] == ENTRIES
-    journal.keep(Entry(7, Kind.STEP, b"more"))
+    journal.keep(Entry(7, EntryKind.STEP, b"more"))
     journal.close()
-    assert [*Journal.reopen(journal.path).entries()] == [*ENTRIES, Entry(7, Kind.STEP, b"more")]
+    assert [*Journal.reopen(journal.path).entries()] == [
+        *ENTRIES,
+        Entry(7, EntryKind.STEP, b"more"),
+    ]
 
 
 def test_a_step_is_kept_until_something_else_tells_that_the_clock_came_so_far(
     tmp_path: Path,
 ) -> None:
     journal = Journal.create(tmp_path / "a.journal", SUBJECT)
-    steps = [Entry(at, Kind.STEP, b"%d" % at) for at in range(5)]
-    command, posts = Entry(4, Kind.COMMAND, b"{}"), Entry(3, Kind.POSTS, b"[]")
+    steps = [Entry(at, EntryKind.STEP, b"%d" % at) for at in range(5)]
+    command, posts = Entry(4, EntryKind.COMMAND, b"{}"), Entry(3, EntryKind.POSTS, b"[]")
     for entry in (*steps, command, *steps[4:], posts):
         journal.keep(entry)
     journal.close()
@@ -183,7 +186,7 @@ def test_the_main_file_of_an_open_journal_is_refused_without_its_log(tmp_path: P
     journal = Journal.create(path, SUBJECT)
     log_sizes, kept = set(), []
     for n in range(3_000):
-        kept.append(Entry(n, Kind.COMMAND, b"{}" + b" " * chance.randrange(2_000)))
+        kept.append(Entry(n, EntryKind.COMMAND, b"{}" + b" " * chance.randrange(2_000)))
         journal.keep(kept[-1])
         if chance.random() < 0.02 or n in (0, 2_999):
             log_sizes.add(_log(path).stat().st_size)
@@ -265,7 +268,7 @@ def test_a_journal_of_format_1_is_read_as_it_is_and_gone_on_with_as_format_2(
     assert path.read_bytes() == before
     journal = Journal.reopen(path)
     assert (journal.subject, [*journal.entries()]) == (SUBJECT, ENTRIES)
-    more = Entry(2**53, Kind.COMMAND, b"{}")
+    more = Entry(2**53, EntryKind.COMMAND, b"{}")
     journal.keep(more)
     assert [mode_of(file) for file in tmp_path.iterdir()] == [0o600] * 4
     journal.close()
@@ -388,14 +391,14 @@ def test_what_can_t_be_written_is_not_in_the_journal_and_what_comes_later_is(dis
 def test_what_has_happened_is_owed_and_comes_before_what_is_kept_next(disk: Disk) -> None:
     path = disk.folder / "a.journal"
     journal = Journal.create(path, SUBJECT)
-    step = Entry(3, Kind.STEP, b"3")
+    step = Entry(3, EntryKind.STEP, b"3")
     journal.keep(step)
-    refused = Entry(4, Kind.COMMAND, b"x" * 5_000)
+    refused = Entry(4, EntryKind.COMMAND, b"x" * 5_000)
     journal.keep(refused)  # takes the place of the step
     disk.fail()
     journal.take_back()
     assert journal.error is not None
-    posts = Entry(3, Kind.POSTS, b"y" * 5_000)
+    posts = Entry(3, EntryKind.POSTS, b"y" * 5_000)
     journal.note(posts)
     assert disk.says in journal.error
     with pytest.raises(JournalError, match="can't be written"):
@@ -412,7 +415,7 @@ def test_what_has_happened_is_owed_and_comes_before_what_is_kept_next(disk: Disk
 
 def test_a_command_that_is_taken_back_leaves_what_was_there_before(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path / "a.journal", SUBJECT)
-    step, command = Entry(3, Kind.STEP, b"3"), Entry(4, Kind.COMMAND, b"{}")
+    step, command = Entry(3, EntryKind.STEP, b"3"), Entry(4, EntryKind.COMMAND, b"{}")
     for before in ([], [step], [command]):
         for entry in before:
             journal.keep(entry)
@@ -428,7 +431,7 @@ def test_what_is_owed_when_it_is_closed_is_told(disk: Disk) -> None:
     journal = Journal.create(disk.folder / "a.journal", SUBJECT)
     journal.keep(ENTRIES[0])
     disk.fail()
-    journal.note(Entry(2**53, Kind.POSTS, b"y" * 5_000))
+    journal.note(Entry(2**53, EntryKind.POSTS, b"y" * 5_000))
     with pytest.raises(JournalError, match="can't be written"):
         journal.close()
     disk.recover()
@@ -449,7 +452,7 @@ def test_a_log_that_can_t_be_moved_to_the_main_file_stays_and_is_all_of_the_jour
         assert entries_of(path) == kept
         if recovers:
             disk.recover()
-            kept.append(Entry(2**53, Kind.COMMAND, b"{}"))
+            kept.append(Entry(2**53, EntryKind.COMMAND, b"{}"))
             journal.keep(kept[-1])
             disk.fail()
         journal.close()
@@ -464,7 +467,7 @@ def test_a_log_that_can_t_be_moved_to_the_main_file_stays_and_is_all_of_the_jour
 
 def keep_on(journal: Journal, kept: list[Entry]) -> None:
     while True:
-        entry = Entry(len(kept), Kind.COMMAND, b"{}")
+        entry = Entry(len(kept), EntryKind.COMMAND, b"{}")
         journal.keep(entry)
         kept.append(entry)
 

@@ -20,8 +20,8 @@ from tests.sandbox.asking import NOW, WORLD, key
 import dialsim
 from dialsim.results.folder import read_source
 from dialsim.sandbox import dependencies
+from dialsim.sandbox.client.records import WebhookRecord
 from dialsim.sandbox.http.service import InterfaceOperations
-from dialsim.sandbox.records import WebhookRecord
 from dialsim.testing import Answer, Receiver, Sketch
 
 START = datetime(2026, 1, 5, 2, tzinfo=UTC)

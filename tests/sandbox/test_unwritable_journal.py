@@ -20,7 +20,7 @@ from tests.sandbox.test_journal import entries_of
 
 import dialsim
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.journal import Entry, JournalError, Kind
+from dialsim.sandbox.journal import Entry, EntryKind, JournalError
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.view import View
 from dialsim.sandbox.restart import begin, resume
@@ -157,7 +157,7 @@ def test_a_command_that_was_refused_just_before_a_kill_is_passed_over(tmp_path: 
     journal = client.core.journal
     assert journal is not None
     for command in ({"kind": "resume", **place}, limit):
-        journal.keep(Entry(client.core.at, Kind.COMMAND, json.dumps(command).encode()))
+        journal.keep(Entry(client.core.at, EntryKind.COMMAND, json.dumps(command).encode()))
         for suffix in ("", "-wal"):
             shutil.copy(f"{journal.path}{suffix}", tmp_path / "killed" / f"a.journal{suffix}")
         if command is not limit:

@@ -12,7 +12,7 @@ import pytest
 import dialsim
 from dialsim.sandbox.commands import ClearFaults, InjectFault
 from dialsim.sandbox.faults import FaultOrder
-from dialsim.sandbox.journal import Kind
+from dialsim.sandbox.journal import EntryKind
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Receiver, Sketch
 
@@ -208,5 +208,5 @@ def test_without_faults_nothing_about_them_is_kept(tmp_path: Path) -> None:
     core.work_on(core.at + 10_000)
     assert [fault for _, fault in stopped.given] == [None]
     assert core.journal is not None
-    assert {entry.kind for entry in core.journal.entries()} == {Kind.STEP}
+    assert {entry.kind for entry in core.journal.entries()} == {EntryKind.STEP}
     core.journal.close()

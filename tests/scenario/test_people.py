@@ -10,7 +10,7 @@ from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.history import Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
-from dialsim.scenario.scripts import Step, parse_script
+from dialsim.scenario.scripts import ScriptStep, parse_script
 
 from .files import FULL, SMALL
 
@@ -113,7 +113,7 @@ def test_listed_people_are_columns_in_the_files_order() -> None:
     assert crowd.segment.tolist() == [0]
     assert crowd.script is not None
     assert crowd.script.tolist() == [0]
-    assert crowd.scripts[0][0] == Step(CallStatus.NO_ANSWER, 25_000)
+    assert crowd.scripts[0][0] == ScriptStep(CallStatus.NO_ANSWER, 25_000)
 
 
 def test_people_without_a_script_have_code_minus_one_beside_those_with_one() -> None:
@@ -130,10 +130,10 @@ def test_people_without_a_script_have_code_minus_one_beside_those_with_one() -> 
 
 def test_a_script_reads_step_by_step() -> None:
     assert parse_script("noAnswer 25s; busy 1s;failed 0 ; answered 5s 1m30s agentError;") == (
-        Step(CallStatus.NO_ANSWER, 25_000),
-        Step(CallStatus.BUSY, 1000),
-        Step(CallStatus.FAILED, 0),
-        Step(CallStatus.COMPLETED, 5000, 90_000, "agentError"),
+        ScriptStep(CallStatus.NO_ANSWER, 25_000),
+        ScriptStep(CallStatus.BUSY, 1000),
+        ScriptStep(CallStatus.FAILED, 0),
+        ScriptStep(CallStatus.COMPLETED, 5000, 90_000, "agentError"),
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.behaviour import Behaviour
     from dialsim.scenario.distribution import Distribution, Weibull
     from dialsim.scenario.people import People
-    from dialsim.scenario.scripts import Step
+    from dialsim.scenario.scripts import ScriptStep
 
 
 Floats = NDArray[np.float64]
@@ -220,7 +220,7 @@ class Reactions:
         talk = columns.talk[recipient] if outcome is _ANSWERED else 0
         return Reaction(outcome, setup, columns.ring[outcome][recipient], talk)
 
-    def follow(self, step: Step, recipient: int, attempt: int) -> Reaction:
+    def follow(self, step: ScriptStep, recipient: int, attempt: int) -> Reaction:
         """What comes of an attempt dialled to a number with a script, of which this is the step."""
         return _following(step, self.columns(attempt).setup[recipient] or 1)  # P1, P6
 
@@ -262,5 +262,5 @@ class Reactions:
         )
 
 
-def _following(step: Step, setup_ms: int) -> Reaction:
+def _following(step: ScriptStep, setup_ms: int) -> Reaction:
     return Reaction(step.outcome, setup_ms, step.ring, step.talk)

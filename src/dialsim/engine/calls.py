@@ -20,7 +20,7 @@ from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, 
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.history import REACHED
 from dialsim.scenario.people import People
-from dialsim.scenario.scripts import Step
+from dialsim.scenario.scripts import ScriptStep
 
 NEVER = int(np.iinfo(np.int64).min)
 """The instant of what did not happen; numpy reads it as NaT."""
@@ -164,7 +164,7 @@ class Calls:
         self.campaign = part.campaign
         self.people = people.count
         self.past_attempts, self.past_status, self.past_ended_at = past_of(people)
-        self.scripted: Mapping[int, Step] = part.log.scripted
+        self.scripted: Mapping[int, ScriptStep] = part.log.scripted
         self.newest = np.full(people.count, NO_CALL, dtype=np.int32)
         self._log = part.log
         self._rows_read = 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.agent import Agent
     from dialsim.scenario.organization import Organization
-    from dialsim.scenario.scripts import Script, Step
+    from dialsim.scenario.scripts import Script, ScriptStep
 
 
 NONE = -1
@@ -117,8 +117,8 @@ class ScriptedNumbers:
     __slots__ = ("taken", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: dict[str, list[tuple[int, Step]]] = {}  # by number, each with its place
-        self.taken: dict[Call, tuple[str, int, Step]] = {}
+        self.waiting: dict[str, list[tuple[int, ScriptStep]]] = {}  # by number, each with its place
+        self.taken: dict[Call, tuple[str, int, ScriptStep]] = {}
 
     def set(self, tel: str, script: Script | None) -> None:
         """Have the next calls to a number follow a script from its first step; None: no script."""
@@ -127,7 +127,7 @@ class ScriptedNumbers:
         if script:
             self.waiting[tel] = [*enumerate(script)]
 
-    def take(self, call: Call, tel: str) -> Step | None:
+    def take(self, call: Call, tel: str) -> ScriptStep | None:
         """The step of a call that is dialled to a number; None if none is left."""
         steps = self.waiting.get(tel)
         if steps is None:
@@ -239,7 +239,7 @@ class DialChoice:
             reaction = self._reaction.follow(step, recipient, attempt)
         call.dial(now, reaction, shown)
 
-    def _step(self, call: Call) -> Step | None:
+    def _step(self, call: Call) -> ScriptStep | None:
         """What the script of the number that is dialled says, kept with the call (P6)."""
         step = self._scripted.take(call, self._block.people.tel(call.recipient))
         if step is not None:

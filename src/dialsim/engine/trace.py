@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dialsim.engine.post_log import PostLog, PostRows
     from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
     from dialsim.interface.schedule import ScheduleRequest
-    from dialsim.scenario.scripts import Step
+    from dialsim.scenario.scripts import ScriptStep
 
 S = CallStatus
 
@@ -164,7 +164,7 @@ class CallLog:
         self.dial_numbers = array("i")
         self.dial_voices = array("i")
         self.dial_behaviours = array("h")
-        self.scripted: dict[int, Step] = {}
+        self.scripted: dict[int, ScriptStep] = {}
 
     @classmethod
     def whole(cls, at: NDArray[np.int64], keys: NDArray[np.int64], dials: Dials) -> CallLog:

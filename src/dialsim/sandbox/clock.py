@@ -1,66 +1,19 @@
-"""Supervision: requests are broken off when the sandbox stops, and faults of ours are noted.
-
-The clock of the sandbox: it stands still until it is moved, or runs at a speed.
-"""
+"""The clock of the sandbox: it stands still until it is moved, or runs at a speed."""
 
 from __future__ import annotations
 
 import asyncio
-from asyncio import CancelledError
-from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.sandbox.commands import SetSpeed
-from dialsim.sandbox.http.answers import failure
 from dialsim.sandbox.journal import NotKept
 
 if TYPE_CHECKING:
     from dialsim.sandbox.core import SandboxCore
-
-
-class Supervision:
-    """The application, watched: `faults` are those of ours, which were answered with 500.
-
-    Once `stopping` is set, requests that are cancelled or still come in are answered with 503, and
-    answers that are under way, such as streams, end where they are.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.stopping = False
-        self.faults: list[Exception] = []
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        begun = False
-
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            if scope["type"] != "http" or not self.stopping:
-                await self._app(scope, receive, noted)
-                return
-        except CancelledError:
-            if not self.stopping:
-                raise
-        except Exception as fault:
-            self.faults.append(fault)
-            raise
-        if begun:
-            with suppress(Exception):  # of an answer that announced its length
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        else:
-            refused = Refused(503, "STOPPED", ["The sandbox was stopped"])
-            await failure(refused)(scope, receive, send)
 
 
 LONGEST_TO_IDLE = 366 * 86_400_000

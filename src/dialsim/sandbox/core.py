@@ -14,7 +14,7 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.clock import VirtualClock
 from dialsim.sandbox.commands import Command, CountFaults
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
-from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, NotKept
+from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, NotKept
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.outbox import Delivery, Outbox
@@ -204,7 +204,7 @@ class SandboxCore:
         self.outbox.came_back(delivery, response)
         post = self.outbox.log.row(delivery.row)
         self.faults.ended(post)
-        self._note(Entry(post.at, Kind.POSTS, POST.dump_json(post)))
+        self._note(Entry(post.at, EntryKind.POSTS, POST.dump_json(post)))
 
     def _stepped(self) -> None:
         """The clock has come to where it stands now, and others may look."""
@@ -217,7 +217,7 @@ class SandboxCore:
 
     def step(self) -> Entry:
         """What tells that the clock has come to where it stands now."""
-        return Entry(self.at, Kind.STEP, b"%d" % self.simulation.log.size())
+        return Entry(self.at, EntryKind.STEP, b"%d" % self.simulation.log.size())
 
     def _note(self, entry: Entry) -> None:
         """Keep what has happened, now or as soon as the journal can be written."""
@@ -300,4 +300,4 @@ class SandboxCore:
 
 
 def _entry_of(command: Command, at: int) -> Entry:
-    return Entry(at, Kind.COMMAND, command.model_dump_json().encode())
+    return Entry(at, EntryKind.COMMAND, command.model_dump_json().encode())

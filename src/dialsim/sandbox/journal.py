@@ -67,7 +67,7 @@ class NotKept(Refused):
         super().__init__(507, "NOT_KEPT", [text])
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry tells."""
 
     COMMAND = "command"
@@ -75,14 +75,14 @@ class Kind(StrEnum):
     POSTS = "posts"
 
 
-_KINDS = {kind.value: kind for kind in Kind}
+_KINDS = {kind.value: kind for kind in EntryKind}
 
 
 class Entry(NamedTuple):
     """What happened at an instant (ms); `body` depends on the kind."""
 
     at: int
-    kind: Kind
+    kind: EntryKind
     body: bytes
 
 
@@ -395,7 +395,7 @@ class Journal:
         row = _Row(n, *entry, _sum(before, *entry))
         self._owed.append((_PUT, row))
         self._before = tail
-        self._tail = _Tail(n, row.sum, row if entry.kind is Kind.STEP else None, before)
+        self._tail = _Tail(n, row.sum, row if entry.kind is EntryKind.STEP else None, before)
         self._pages += 2 + len(entry.body) // _PAGE_BYTES
 
     def _commit(self, *statements: _Statement) -> None:

@@ -1,7 +1,4 @@
-"""Replay: a journal is begun for a new sandbox, and gone on with after a stop or a kill.
-
-A session: one sandbox from start to stop, with all that it holds of this machine.
-"""
+"""Replay: a journal is begun for a new sandbox, and gone on with after a stop or a kill."""
 
 from __future__ import annotations
 
@@ -10,16 +7,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_public_url
-from dialsim.sandbox.client.clock import ControlClient, RemoteClock
-from dialsim.sandbox.client.faults import RemoteFaults
 from dialsim.sandbox.commands import Command
 from dialsim.sandbox.core import POST, SandboxCore
-from dialsim.sandbox.http.server import ServerThread, address, listening
-from dialsim.sandbox.journal import Entry, Journal, JournalError, Kind, Subject
+from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, Subject
 from dialsim.scenario.loading import files_of, loads
 from dialsim.scenario.scenario import Scenario
 
@@ -121,7 +114,7 @@ def _replay(journal: Journal) -> tuple[SandboxCore, bool]:
             if not (isinstance(error, Refused) and journal.has_log):
                 raise _other_state(journal, number) from error
             refused = _other_state(journal, number)  # unless it is the last entry
-        if entry.kind is Kind.STEP and entry.body != b"%d" % core.simulation.log.size():
+        if entry.kind is EntryKind.STEP and entry.body != b"%d" % core.simulation.log.size():
             raise _other_state(journal, number)
     core.simulation.move_to(at)
     return core, refused is not None
@@ -131,13 +124,13 @@ def _carry_out(core: SandboxCore, entry: Entry) -> None:
     simulation = core.simulation
     if entry.at < simulation.at:
         raise DialsimError("an entry lies before the one before it")
-    if entry.kind is Kind.POSTS:  # changes nothing of the calls: they need not be up to date
+    if entry.kind is EntryKind.POSTS:  # changes nothing of the calls: they need not be up to date
         post = POST.validate_json(entry.body)
         core.outbox.recorded(post)
         core.faults.ended(post)
         return
     simulation.move_to(entry.at)
-    if entry.kind is Kind.COMMAND:
+    if entry.kind is EntryKind.COMMAND:
         core.repeat(_COMMAND.validate_json(entry.body))
 
 
@@ -146,56 +139,3 @@ def _other_state(journal: Journal, number: int) -> JournalError:
         f"{journal.path}: entry {number} doesn't lead to the state that the journal tells of; "
         "it was made by another version of dialsim"
     )
-
-
-class Session:
-    """The server's thread, and the client that asks it over HTTP."""
-
-    def __init__(self, scenario: Scenario, seed: int | None, port: int) -> None:
-        """Serve from now on; raises DialsimError where that can't be."""
-        listener = listening("127.0.0.1", port)
-        try:
-            self.url = address(listener)
-            self._core = SandboxCore(with_public_url(scenario, self.url), seed)
-            self._thread = ServerThread(self._core, listener)
-            self._thread.start()
-        except BaseException:
-            listener.close()
-            raise
-        self.client = ControlClient(self.url)
-        self.clock = RemoteClock(self.client)
-        self.faults = RemoteFaults(self.client)
-
-    @property
-    def at(self) -> int:
-        """The virtual instant (ms)."""
-        return self._core.simulation.at
-
-    @property
-    def api_keys(self) -> dict[str, str]:
-        """The API key of every organization, by its name."""
-        return {
-            account.block.name: self._core.api_key(account.block.position)
-            for account in self._core.accounts
-        }
-
-    def snapshot(self) -> Trace:
-        """What has happened so far, for keeps."""
-
-        def take() -> Trace:
-            return self._core.simulation.trace.snapshot()
-
-        return self._thread.ask(take)
-
-    def close(self) -> None:
-        """Stop serving; raises DialsimError if there was a fault of ours."""
-        self._thread.stop()
-        self.client.close()
-        if self._thread.failure is not None:
-            raise DialsimError(
-                f"the sandbox ended by itself: {self._thread.failure!r}"
-            ) from self._thread.failure
-        for fault in self._thread.faults:
-            raise DialsimError(
-                f"the sandbox had a fault of its own, please report it: {fault!r}"
-            ) from fault

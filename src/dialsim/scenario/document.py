@@ -60,7 +60,7 @@ class SequenceNode:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class MappingEntry:
     """A key's place, and the node under it."""
 
     place: Place
@@ -72,7 +72,7 @@ class MappingNode:
     """A block of keys; keys are their texts, so that `9` and `"9"` are one."""
 
     place: Place
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, MappingEntry] = field(default_factory=dict)
 
 
 Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
@@ -97,7 +97,7 @@ def planted(value: object, place: Place, level: int = 0) -> Node:
         raise ScenarioError([told(place, (), says)])
     if isinstance(value, Plain):
         parts = {str(key): planted(part, place, level + 1) for key, part in value.items()}
-        return MappingNode(place, {key: Entry(place, part) for key, part in parts.items()})
+        return MappingNode(place, {key: MappingEntry(place, part) for key, part in parts.items()})
     if isinstance(value, list | tuple):
         return SequenceNode(place, [planted(item, place, level + 1) for item in value])
     leaf = value if isinstance(value, str | int | float | None) else repr(value)
@@ -454,7 +454,7 @@ class _Composer:
             self._key(parent, parent.node, node)
         else:
             key, place = parent.key
-            parent.node.entries.setdefault(key, Entry(place, node))
+            parent.node.entries.setdefault(key, MappingEntry(place, node))
             parent.key, parent.expecting_key = None, True
 
     def _key(self, parent: _Open, block: MappingNode, node: Node) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Items
 
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.document import (
-    Entry,
+    MappingEntry,
     MappingNode,
     Node,
     Place,
@@ -101,8 +101,8 @@ def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -
     entry = node.entries.get(key)
     missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
     if last or entry is None or missing:
-        entry = Entry(origin, value if last else MappingNode(origin))
-    node.entries[key] = Entry(entry.place, entry.node if last else _own(entry.node))
+        entry = MappingEntry(origin, value if last else MappingNode(origin))
+    node.entries[key] = MappingEntry(entry.place, entry.node if last else _own(entry.node))
     return node.entries[key].node, done + 1
 
 

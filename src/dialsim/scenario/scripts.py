@@ -34,7 +34,7 @@ FLAWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptStep:
     """One attempt: how it ends, after `ring` ms of ringing and, if answered, `talk` ms of talk."""
 
     outcome: CallStatus
@@ -43,7 +43,7 @@ class Step:
     flaw: str | None = None
 
 
-Script: TypeAlias = tuple[Step, ...]
+Script: TypeAlias = tuple[ScriptStep, ...]
 """Steps by attempt, from the first; the last one repeats."""
 
 
@@ -95,13 +95,13 @@ def format_script(script: Script) -> str:
     return "; ".join(map(_step_text, script))
 
 
-def _step_text(step: Step) -> str:
+def _step_text(step: ScriptStep) -> str:
     word = next(word for word, outcome in OUTCOMES.items() if outcome is step.outcome)
     times = [step.ring, step.talk] if step.outcome is CallStatus.COMPLETED else [step.ring]
     return " ".join([word, *map(format_duration, times), *([step.flaw] if step.flaw else [])])
 
 
-def _step(words: list[str], number: int) -> Step:
+def _step(words: list[str], number: int) -> ScriptStep:
     if not words:
         raise ValueError(f"has an empty step {number}: steps are separated by single semicolons")
     outcome, *rest = words
@@ -113,7 +113,7 @@ def _step(words: list[str], number: int) -> Step:
     if outcome != "answered":
         if len(rest) != 1:
             raise ValueError(f"needs one duration in step {number}: {outcome} 25s (ring time)")
-        return Step(OUTCOMES[outcome], _duration(rest[0], number))
+        return ScriptStep(OUTCOMES[outcome], _duration(rest[0], number))
     if len(rest) not in {2, 3}:
         raise ValueError(
             f"needs two durations in step {number}: answered 5s 90s (ring time, talk time)"
@@ -123,7 +123,9 @@ def _step(words: list[str], number: int) -> Step:
         raise ValueError(
             f'has "{flaw}" in step {number}, but an answered step may end with {", ".join(FLAWS)}'
         )
-    return Step(CallStatus.COMPLETED, _duration(rest[0], number), _duration(rest[1], number), flaw)
+    return ScriptStep(
+        CallStatus.COMPLETED, _duration(rest[0], number), _duration(rest[1], number), flaw
+    )
 
 
 def _duration(text: str, number: int) -> int:

@@ -22,7 +22,7 @@ from dialsim.scenario.agent import Analysis
 from dialsim.scenario.behaviour import Behaviour, Rates
 from dialsim.scenario.distribution import Distribution
 from dialsim.scenario.people import People
-from dialsim.scenario.scripts import Step
+from dialsim.scenario.scripts import ScriptStep
 
 
 class AnalysisOutcome(IntEnum):
@@ -92,7 +92,7 @@ class Conversations:
 
 
 def said(
-    scripted: Mapping[int, Step], recipients: NDArray[np.int32], calls: NDArray[np.int32]
+    scripted: Mapping[int, ScriptStep], recipients: NDArray[np.int32], calls: NDArray[np.int32]
 ) -> NDArray[np.int8]:
     """What scripts of numbers, by `call_key`, say of analyses; NOT_SAID where none does."""
     codes = np.full(len(calls), NOT_SAID, dtype=np.int8)

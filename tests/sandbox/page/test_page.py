@@ -20,7 +20,7 @@ from dialsim.sandbox.page.board import Board
 from dialsim.sandbox.page.lists import find_people, latest_webhooks
 from dialsim.sandbox.page.routes import KINDS, SHARES
 from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections
-from dialsim.sandbox.page.view import Place, View
+from dialsim.sandbox.page.view import PagePlace, View
 from dialsim.testing import Sketch
 
 HOME = {"Host": "127.0.0.1:8400"}
@@ -285,7 +285,7 @@ def test_d1_who_is_masked_is_shown_masked_everywhere_and_not_found_by_number() -
         assert "0810000004" not in shown
         assert "สมชาย" not in shown
     assert "personal data removed" in ask(client, "/_dialsim/?person=0.2.0").text
-    assert Place(0, 2, 0) not in find_people(client.core, "0810000004")
+    assert PagePlace(0, 2, 0) not in find_people(client.core, "0810000004")
 
 
 # -- live ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dialsim.results.time_use import StepFunction
-from dialsim.sandbox.page.board import KEPT, MINUTE, SlotChart, SlotUse
+from dialsim.sandbox.page.board import KEPT, MINUTE, LiveSlotUse, SlotChart
 from dialsim.sandbox.page.view import Span
 
 START = 1_767_578_400_000
@@ -23,7 +23,7 @@ def test_columns_are_the_means_and_peaks_of_the_step_function(pieces: int) -> No
     at = np.concatenate([begins, ends])
     order = np.argsort(at, kind="stable")
     at, gain = at[order], np.repeat(np.array([1, -1], np.int8), 400)[order]
-    use, end = SlotUse(START), START + HOUR + 30_000
+    use, end = LiveSlotUse(START), START + HOUR + 30_000
     for now in np.linspace(START, end, pieces + 1).astype(np.int64)[1:].tolist():
         chosen = (at <= now) & (at > use._upto)
         use.take_in(at[chosen], gain[chosen], now)
@@ -41,7 +41,7 @@ def test_columns_are_the_means_and_peaks_of_the_step_function(pieces: int) -> No
 
 
 def test_a_leap_of_thousands_of_years_costs_no_more_than_what_is_kept() -> None:
-    use = SlotUse(START)
+    use = LiveSlotUse(START)
     use.take_in(np.array([START + 5]), np.array([1], np.int8), START + HOUR)
     use.take_in(np.empty(0, np.int64), np.empty(0, np.int8), START + 7_000 * 365 * 24 * HOUR)
     assert len(use._used) < 5 * KEPT
@@ -49,7 +49,7 @@ def test_a_leap_of_thousands_of_years_costs_no_more_than_what_is_kept() -> None:
 
 
 def test_weeks_by_the_hour_stay_small_and_right() -> None:
-    use = SlotUse(START)
+    use = LiveSlotUse(START)
     for hour in range(1, 24 * 40):
         now = START + hour * HOUR
         use.take_in(np.array([now - 30 * MINUTE]), np.array([(-1) ** (hour + 1)], np.int8), now)
@@ -58,7 +58,7 @@ def test_weeks_by_the_hour_stay_small_and_right() -> None:
 
 
 def test_the_chart_goes_up_to_the_limit_and_its_words_say_what_it_shows() -> None:
-    use = SlotUse(START)
+    use = LiveSlotUse(START)
     use.take_in(np.array([START, START]), np.array([1, 1], np.int8), START + HOUR)
     limit = StepFunction.of_changes(np.array([START]), np.array([4]))
     chart = SlotChart.of(use, limit, Span("an hour", 30, 4))

@@ -15,15 +15,14 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_webhook_url
+from dialsim.sandbox.client.records import CampaignRecord, WebhookRecord, find
 from dialsim.sandbox.dependencies import require_extra
-from dialsim.sandbox.records import CampaignRecord, WebhookRecord, find
 from dialsim.scenario.loading import is_text, load, loads, with_overrides
 from dialsim.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from dialsim.sandbox.client.clock import RemoteClock
-    from dialsim.sandbox.client.faults import RemoteFaults
-    from dialsim.sandbox.restart import Session
+    from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
+    from dialsim.sandbox.client.session import Session
 
 
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
@@ -81,7 +80,7 @@ class Sandbox:
 
         Raises DialsimError if the port can't be had, or the sandbox has been started before.
         """
-        from dialsim.sandbox.restart import Session
+        from dialsim.sandbox.client.session import Session
 
         if self._session is not None or self._over:
             raise DialsimError("a sandbox is started once: make another one")

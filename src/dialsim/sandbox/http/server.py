@@ -1,8 +1,8 @@
-"""Connections: how long a client may take, how much it may say, and how many there may be.
+"""The server: the application on a port of this machine, from this thread or one of its own.
 
-The server: the application on a port of this machine.
-
-The server in a thread of this process, with its own event loop.
+uvicorn's own limits are not used where ours are stricter: `limit_concurrency` would answer without
+the error envelope and shut out the control plane too, and `timeout_keep_alive` alone drops no
+client that sends its request, or takes its answer, byte by byte.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ipaddress
 import signal
 import socket
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
@@ -27,7 +28,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.sandbox.clock import Supervision
 from dialsim.sandbox.control.guard import ControlToken, is_control
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
@@ -217,6 +217,45 @@ def _date() -> tuple[bytes, bytes]:
 def _too_long(headers: int, size: int) -> Refused:
     text = f"A request's head must not have more than {headers} headers or {size} bytes"
     return Refused(431, "HEADERS_TOO_LARGE", [text])
+
+
+class Supervision:
+    """The application, watched: `faults` are those of ours, which were answered with 500.
+
+    Once `stopping` is set, requests that are cancelled or still come in are answered with 503, and
+    answers that are under way, such as streams, end where they are.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.stopping = False
+        self.faults: list[Exception] = []
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            if scope["type"] != "http" or not self.stopping:
+                await self._app(scope, receive, noted)
+                return
+        except CancelledError:
+            if not self.stopping:
+                raise
+        except Exception as fault:
+            self.faults.append(fault)
+            raise
+        if begun:
+            with suppress(Exception):  # of an answer that announced its length
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        else:
+            refused = Refused(503, "STOPPED", ["The sandbox was stopped"])
+            await failure(refused)(scope, receive, send)
 
 
 BACKLOG = 2_048

@@ -27,7 +27,7 @@ KEPT = 8 * 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CampaignProgress:
     """How many people of a campaign stand where; the last four add up to `people`.
 
     `under_way` are in a call (Q1), `queued` those of the waiting whose call is in the queue.
@@ -51,7 +51,7 @@ class Board:
         self._kinds: dict[Position, NDArray[np.int64]] = {}  # rows of the log by kind
         self._reached_before: dict[Position, int] = {}
         start = core.scenario.clock.start
-        self._uses = [SlotUse(start) for _ in core.accounts]
+        self._uses = [LiveSlotUse(start) for _ in core.accounts]
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time."""
@@ -71,7 +71,7 @@ class Board:
                 gains.append(gain[gain != 0])
             use.take_in(np.concatenate(changed_at), np.concatenate(gains), self._core.simulation.at)
 
-    def progress(self, view: CampaignView) -> Progress:
+    def progress(self, view: CampaignView) -> CampaignProgress:
         """What a campaign has come to."""
         kinds, people = self._kinds[_position(view)], view.total_recipients
         done = view.campaign.people_done - (view.campaign.block.people.count - people)
@@ -79,7 +79,7 @@ class Board:
         if kinds.any() or view.campaign.people_done:
             reached += self._before(view)
         under_way = int(kinds @ SLOTS)
-        return Progress(
+        return CampaignProgress(
             people=people,
             queued=int(kinds @ IN_QUEUE),
             reached=reached,
@@ -88,7 +88,7 @@ class Board:
             waiting=people - done - under_way,
         )
 
-    def slot_use(self, organization: int) -> SlotUse:
+    def slot_use(self, organization: int) -> LiveSlotUse:
         """The slots of an organization."""
         return self._uses[organization]
 
@@ -109,7 +109,7 @@ def _position(view: CampaignView) -> Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SlotColumns:
     """Slots in use in columns of equal width: `at` is the beginning of each (ms, int64).
 
     `peak` is the most at once (int64), `mean` the average (float64), up to now in the last one.
@@ -120,7 +120,7 @@ class Columns:
     mean: NDArray[np.float64]
 
 
-class SlotUse:
+class LiveSlotUse:
     """Keeps up with one organization's calls; `take_in` is handed each of their changes once."""
 
     def __init__(self, start: int) -> None:
@@ -149,7 +149,7 @@ class SlotUse:
         np.maximum.at(self._peak, row[lasted > 0], value[lasted > 0])
         self.in_use, self._upto = int(value[-1]), now
 
-    def columns(self, minutes: int, count: int) -> Columns:
+    def columns(self, minutes: int, count: int) -> SlotColumns:
         """The last `count` columns of so many minutes each; the last one is of now."""
         last = self._upto // MINUTE // minutes
         first = (last - count + 1) * minutes
@@ -161,7 +161,7 @@ class SlotUse:
         mean = used.sum(axis=1) / np.maximum(lasted, 1)
         if not lasted[-1]:
             mean[-1] = self.in_use
-        return Columns(at, peak, mean)
+        return SlotColumns(at, peak, mean)
 
     def _stretch(self, kept: NDArray[np.int64], first: int, count: int) -> NDArray[np.int64]:
         """The rows of `count` minutes from a minute on; 0 for what is not kept."""
@@ -207,7 +207,7 @@ class SlotChart:
     mean: float
 
     @classmethod
-    def of(cls, use: SlotUse, limit: StepFunction, span: Span) -> SlotChart:
+    def of(cls, use: LiveSlotUse, limit: StepFunction, span: Span) -> SlotChart:
         """Draw the last stretch of virtual time."""
         columns = use.columns(span.minutes, span.columns)
         width = span.minutes * MINUTE

@@ -27,7 +27,7 @@ from dialsim.results.thai_time import date_text
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import is_number
-from dialsim.sandbox.page.view import Place, View
+from dialsim.sandbox.page.view import PagePlace, View
 from dialsim.sandbox.webhooks import WebhookRow
 from dialsim.webhooks.deliveries import has_url
 from dialsim.webhooks.messages import sequence
@@ -43,8 +43,8 @@ class CallLine:
     `changed_at` (ms) is its last change by the engine, `attempt` 0 until it has ended as one (P5).
     """
 
-    place: Place
-    person: Place
+    place: PagePlace
+    person: PagePlace
     campaign: str
     changed_at: int
     attempt: int
@@ -55,8 +55,8 @@ class CallLine:
         """A call as it stands at the instant `at` (ms)."""
         entry, block = campaign_view.calls[call], campaign_view.campaign.block
         return cls(
-            place=Place(block.organization, block.position, call),
-            person=Place(block.organization, block.position, entry.recipient),
+            place=PagePlace(block.organization, block.position, call),
+            person=PagePlace(block.organization, block.position, entry.recipient),
             campaign=block.name,
             changed_at=entry.changed_at,
             attempt=entry.attempt if ENDS[entry.last_kind] else 0,
@@ -71,7 +71,7 @@ class CallLine:
 
 def latest_calls(core: SandboxCore, view: View) -> list[CallLine]:
     """The calls that changed last, newest first, of the campaign and status that are chosen."""
-    chosen = Place.read(view.campaign, 2)
+    chosen = PagePlace.read(view.campaign, 2)
     status = CallStatus(view.status) if view.status else None
     found = []
     for account in core.accounts:
@@ -86,7 +86,7 @@ def latest_calls(core: SandboxCore, view: View) -> list[CallLine]:
     return [CallLine.of(campaign_view, call, now) for _, campaign_view, call in found[:MOST_CALLS]]
 
 
-def view_at(core: SandboxCore, place: Place) -> CampaignView | None:
+def view_at(core: SandboxCore, place: PagePlace) -> CampaignView | None:
     """The campaign_view of a campaign by its place; None if there is none."""
     if place.organization < len(core.accounts):
         campaign_views = core.accounts[place.organization].views
@@ -150,7 +150,7 @@ def find_webhook(core: SandboxCore, text: str) -> WebhookRow:
     Reads the whole list. Raises Refused, 404, if there is none.
     """
     numbers = [int(part) for part in text.split(".") if is_number(part)]
-    if len(numbers) == _PARTS and view_at(core, Place(*numbers[:2])) is not None:
+    if len(numbers) == _PARTS and view_at(core, PagePlace(*numbers[:2])) is not None:
         organization, campaign, recipient, call, result, number = numbers
         table = core.webhooks
         rows = table.find(place=(organization, campaign), call=(recipient, call))
@@ -175,18 +175,18 @@ _Found = tuple[tuple[PostKey, CampaignView], int, int, bool, int]
 
 def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
     """POSTs, newest first."""
-    log, chosen = core.outbox.log, Place.read(view.campaign, 2)
+    log, chosen = core.outbox.log, PagePlace.read(view.campaign, 2)
     for row in range(len(log) - 1, max(len(log) - _MOST_LOOKED_AT, 0) - 1, -1):
         key, number, at, _, resent, response = log.row(row)
         if chosen is None or chosen[:2] == key[:2]:
-            campaign_view = view_at(core, Place(*key[:2]))
+            campaign_view = view_at(core, PagePlace(*key[:2]))
             assert campaign_view is not None  # what is in the log is of a campaign
             yield (key, campaign_view), at, number, resent, response
 
 
 def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
     """First results that had no URL to go to (W6), of the calls that ended last."""
-    trace, now, chosen = core.simulation.log, core.at, Place.read(view.campaign, 2)
+    trace, now, chosen = core.simulation.log, core.at, PagePlace.read(view.campaign, 2)
     without = {change.organization for change in trace.urls if change.url is None}
     campaign_views = (
         campaign_view for position in without for campaign_view in core.accounts[position].views
@@ -221,7 +221,7 @@ MOST_FOUND = 20
 class Who:
     """A recipient as the interface shows them (section 2.4), and where they are listed."""
 
-    place: Place
+    place: PagePlace
     organization: str
     campaign: str
     shown: dict[str, Any]
@@ -232,7 +232,7 @@ class Who:
         campaign_view.catch_up()
         block, at = campaign_view.campaign.block, core.simulation.at
         return cls(
-            place=Place(block.organization, block.position, recipient),
+            place=PagePlace(block.organization, block.position, recipient),
             organization=core.accounts[block.organization].block.name,
             campaign=block.name,
             shown=campaign_view.recipient(recipient, at),
@@ -248,7 +248,7 @@ class Person:
     days: list[tuple[str, list[Event]]]
 
     @classmethod
-    def of(cls, core: SandboxCore, place: Place) -> Person | None:
+    def of(cls, core: SandboxCore, place: PagePlace) -> Person | None:
         """A recipient as things stand now; None if there is no such person."""
         campaign_view, at = view_at(core, place), core.simulation.at
         if campaign_view is None or place.number >= campaign_view.campaign.block.people.count:
@@ -287,7 +287,7 @@ def _events(
     )
 
 
-def find_people(core: SandboxCore, text: str) -> list[Place]:
+def find_people(core: SandboxCore, text: str) -> list[PagePlace]:
     """The recipients with a phone number or an id, or the one whom the call of an id is to.
 
     Looks at every recipient, and gives at most MOST_FOUND. A number whose owner's personal data has
@@ -307,7 +307,7 @@ def find_people(core: SandboxCore, text: str) -> list[Place]:
     return [*islice(visible, MOST_FOUND)]
 
 
-def _by_id(core: SandboxCore, identifier: str) -> list[Place]:
+def _by_id(core: SandboxCore, identifier: str) -> list[PagePlace]:
     for account in core.accounts:
         if (hit := account.recipient(identifier)) is not None:
             campaign_view, who = hit
@@ -316,7 +316,7 @@ def _by_id(core: SandboxCore, identifier: str) -> list[Place]:
         else:
             continue
         return [
-            Place(
+            PagePlace(
                 campaign_view.campaign.block.organization,
                 campaign_view.campaign.block.position,
                 who,

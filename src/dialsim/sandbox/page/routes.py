@@ -31,7 +31,7 @@ from dialsim.sandbox.http.answers import read_bytes
 from dialsim.sandbox.http.operation import number_in
 from dialsim.sandbox.page.lists import find_webhook, view_at
 from dialsim.sandbox.page.sections import OWN, Sections, render
-from dialsim.sandbox.page.view import PATH, Place, View
+from dialsim.sandbox.page.view import PATH, PagePlace, View
 
 _ASSETS = {
     "htmx.min.js": "text/javascript",
@@ -181,7 +181,7 @@ class PageRoutes:
         return ""
 
     async def _call(self, request: Request) -> str:
-        place = Place.read(request.path_params["place"], 3)
+        place = PagePlace.read(request.path_params["place"], 3)
         view = None if place is None else view_at(self._core, place)
         if view is not None:
             view.catch_up()

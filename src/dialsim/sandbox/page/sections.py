@@ -28,7 +28,7 @@ from dialsim.sandbox.page.lists import (
     latest_webhooks,
     view_at,
 )
-from dialsim.sandbox.page.view import SPANS, Place, View, fitting_span
+from dialsim.sandbox.page.view import SPANS, PagePlace, View, fitting_span
 from dialsim.scenario.units import format_duration
 
 OWN = f"{PREFIX}/page"
@@ -126,7 +126,7 @@ class Sections:
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
         self._board = Board(core)
-        self._found: dict[str, list[Place]] = {}
+        self._found: dict[str, list[PagePlace]] = {}
 
     async def events(self, view: View) -> AsyncIterator[bytes]:
         """The sections of a view as server-sent events: all of them, then each that changes.
@@ -169,7 +169,7 @@ class Sections:
             ),
         }
 
-    def look_up(self, text: str) -> list[Place]:
+    def look_up(self, text: str) -> list[PagePlace]:
         """The people whom somebody looks for; they are kept for the tabs that list them."""
         if len(self._found) >= _MOST_SEARCHES:
             del self._found[next(iter(self._found))]
@@ -234,7 +234,7 @@ class Sections:
         return render("campaigns", cards=cards, pages=pages, shown=shown, view=view)
 
     def _person(self, view: View) -> str:
-        place, found = Place.read(view.person, 3), list[Place]()
+        place, found = PagePlace.read(view.person, 3), list[PagePlace]()
         if place is None and view.find:
             found = self._found.get(view.find) or self.look_up(view.find)
         listed = [

@@ -34,7 +34,7 @@ def fitting_span(elapsed: int) -> str:
     return "2h" if elapsed <= 7_200_000 else "24h"
 
 
-class Place(NamedTuple):
+class PagePlace(NamedTuple):
     """A campaign by positions from 0, and one of its recipients or calls."""
 
     organization: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
     number: int = 0
 
     @classmethod
-    def read(cls, text: str, parts: int) -> Place | None:
+    def read(cls, text: str, parts: int) -> PagePlace | None:
         """`0.2` or `0.2.17`, of so many parts; None if it isn't that."""
         numbers = text.split(".")
         if len(numbers) != parts or not all(is_number(number) for number in numbers):
@@ -76,9 +76,9 @@ class View:
         return cls(
             span=span if span in SPANS else "",
             campaigns=int(page) if is_number(page) and int(page) else 1,
-            campaign=campaign if Place.read(campaign, 2) else "",
+            campaign=campaign if PagePlace.read(campaign, 2) else "",
             status=status if status in CallStatus.__members__ else "",
-            person=person if Place.read(person, 3) else "",
+            person=person if PagePlace.read(person, 3) else "",
             find=query.get("find", "").strip()[:100],
         )
 

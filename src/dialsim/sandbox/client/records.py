@@ -1,7 +1,4 @@
-"""Campaigns as the control plane lists them, for Python.
-
-Webhooks as the control plane lists them, for Python.
-"""
+"""Campaigns and webhooks as the control plane lists them, for Python."""
 
 from __future__ import annotations
 
