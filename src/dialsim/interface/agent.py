@@ -1,6 +1,6 @@
-"""What an agent asks of its recipients: `paramsSchema`, and the check of `agentParams`.
+"""The `paramsSchema` of agents, the check of `agentParams`, and the catalog of voices.
 
-Voices and the sample sentences beside them: the catalog of the interface's sections 2.3, 4.7.
+Sections 2.2, 2.3 and 4.7 of the interface.
 """
 
 from __future__ import annotations

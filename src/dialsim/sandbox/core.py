@@ -1,4 +1,4 @@
-"""The core: all that a sandbox keeps, and the one way in which it changes."""
+"""The sandbox core: all that a sandbox keeps, and the one way in which it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The extra: the packages that a sandbox needs beyond dialsim's own."""
+"""The packages that a sandbox needs beyond dialsim's own."""
 
 from __future__ import annotations
 

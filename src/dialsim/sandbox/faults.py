@@ -1,7 +1,4 @@
-"""Injected faults: what goes wrong on purpose, how often it did, and what it strikes next.
-
-Fault orders: what is to go wrong on purpose, as an operator asks for it.
-"""
+"""Injected faults: the order of an operator, how often a fault struck, and what it strikes next."""
 
 from __future__ import annotations
 

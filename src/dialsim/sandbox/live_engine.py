@@ -1,4 +1,4 @@
-"""A simulation that serves: addressed by position, and moved instant by instant."""
+"""The live engine: a simulation addressed by position and moved instant by instant."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""What the parts of a scenario say of each other: names, ids, and references to them.
+"""Checks of a document as a whole: references, schedule requests, and remarks.
 
-The schedule requests of a scenario, read and checked by the interface's own rules (C9, C10).
-
-Remarks on a scenario: what is allowed, but may not be what its writer means.
-
-There is one sentence for each kind of thing, with the first places, however often it occurs.
+Names, ids and references are checked in the document as written. Schedule requests are read by the
+interface's own checks (C9, C10), whose failures are told at their places. Remarks are sentences on
+what is allowed but may not be meant: one for each kind of thing, with the first places of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Measured durations that an empirical distribution takes from a column of a CSV.
-
-Distributions of durations: what a planner may draw times from.
-"""
+"""Distributions of durations, written out or measured in a column of a CSV."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""The tree of a YAML document: values with their places, and a cursor that walks it safely.
-
-Files of text: their bytes, and the bytes as UTF-8, with errors that say what to do.
-
-Where the files are that a scenario names: on the disk, or kept beside the scenario's text.
-
-YAML's own complaints in words that tell a planner what to do.
-
-YAML 1.2 text as a tree with places: strict about keys, bounded in depth and expansion.
+"""A YAML 1.2 document as a tree of values with their places, and the files it is read from.
 
 The tree is built from the parser's events rather than by `yaml.compose`, which recurses: a hundred
-thousand brackets make its C version crash the interpreter.
+thousand brackets make its C version crash the interpreter. Its nodes would not do either: they
+don't tell a tag that was written from one that YAML 1.1 resolved, nor where an alias stands, and
+errors name both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the models of a scenario file are made of: their base, and fields with exact errors.
+"""The base of the models of a scenario file, and fields with exact errors.
 
-Validators raise PydanticCustomError of one of two types, and `wording` makes the final text:
-`wrong` is completed by what stands in the file (`must be true or false, not "yes"`), `broken` is
-complete (`must not be empty`) and may name a field below with `path`.
+Validators raise one of two errors, and `error_text` makes the final text: `wrong` is completed by
+what stands in the file (`must be true or false, not "yes"`), `broken` is complete (`must not be
+empty`) and may name a field below with `path`.
 """
 
 from __future__ import annotations

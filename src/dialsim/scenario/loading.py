@@ -93,6 +93,9 @@ def files_of(scenario: Scenario) -> dict[str, bytes]:
     return folder.taken
 
 
+_KEY_LENGTH = 32
+
+
 def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     folder = folder or SourceFolder(origin.folder, origin.kept)
     problems = Problems(origin.name)
@@ -154,3 +157,47 @@ def _fill_scheduled_at(root: Cursor, values: Any, start: int) -> None:
                 o, c = organization.path[-1], campaign.path[-1]
                 block = values["organizations"][o]["campaigns"][c]
                 block["scheduledAt"] = format_instant(start)
+
+
+def with_masked_keys(scenario: Scenario) -> Scenario:
+    """The scenario with the API keys that it gives masked, in the text that it came from as well.
+
+    A mask has the prefix of the key, then `x` and the number of the organization, as keys must
+    differ. The origin is left out if its text spells a key so that it can't be found.
+    """
+    masks = {
+        organization.api_key: f"{organization.api_key[:-_KEY_LENGTH]}{number:x>{_KEY_LENGTH}}"
+        for number, organization in enumerate(scenario.organizations, 1)
+        if organization.api_key is not None
+    }
+    if not masks:
+        return scenario
+    organizations = tuple(
+        block.model_copy(update={"api_key": masks.get(block.api_key or "")})
+        for block in scenario.organizations
+    )
+    masked = scenario.model_copy(update={"organizations": organizations})
+    origin = None if scenario.origin is None else _with_masks(scenario.origin, masks)
+    if origin is not None and not _gives_keys_of(origin, masked):
+        origin = None
+    return masked.loaded(origin, scenario.remarks)
+
+
+def _with_masks(origin: Origin, masks: Mapping[str, str]) -> Origin:
+    text, overrides = origin.text, origin.overrides
+    for key in sorted(masks, key=len, reverse=True):  # one may be the end of another
+        text = text.replace(key, masks[key])
+        overrides = tuple(override.replace(key, masks[key]) for override in overrides)
+    return replace(origin, text=text, overrides=overrides)
+
+
+def _gives_keys_of(origin: Origin, scenario: Scenario) -> bool:
+    """Whether a text gives the keys that a scenario has."""
+    problems = Problems(origin.name)
+    document = parse_yaml(origin.text, origin.name, problems)
+    apply(origin.overrides, document, problems)
+    organizations = Cursor.root(document).at("organizations")
+    return all(
+        organizations.at(place, "apiKey").text == organization.api_key
+        for place, organization in enumerate(scenario.organizations)
+    )

@@ -1,7 +1,4 @@
-"""The organization's webhook and the simulated receiver behind it.
-
-Organizations: the accounts that call, with all that belongs to each.
-"""
+"""Organizations: the accounts that call, their webhooks, and the simulated receivers of these."""
 
 from __future__ import annotations
 

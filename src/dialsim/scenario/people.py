@@ -1,8 +1,7 @@
-"""Common Thai first names, and made-up but plausible last names.
+"""People: one campaign's recipients as columns, listed or made up.
 
-Made-up people: Thai mobile numbers, names and segments from a seed and a campaign's position.
-
-People: one campaign's recipients as columns, in upload order.
+Made-up people have Thai mobile numbers, common first names, and last names that nobody need have.
+They follow from the seed and the campaign's position.
 """
 
 from __future__ import annotations

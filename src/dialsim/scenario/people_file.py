@@ -1,7 +1,4 @@
-"""The `history.…` columns of a CSV: where each recipient stands when the scenario begins.
-
-Recipients from a CSV: which columns it may have, and the checks of their cells.
-"""
+"""Recipients from a CSV: which columns it may have, and the checks of their cells."""
 
 from __future__ import annotations
 

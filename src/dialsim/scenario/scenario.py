@@ -1,7 +1,4 @@
-"""Where a scenario came from, so that it can be read again with other values.
-
-The scenario: everything a planner writes in one file, read and checked.
-"""
+"""The scenario: everything a planner writes in one file, read and checked, and its origin."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
 
 from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.model import broken, wrong
 
 LONGEST_MS = 3650 * 86_400_000
 """No duration is longer than ten years: a longer one is a slip of the pen."""
@@ -199,22 +199,20 @@ def instant_meant(text: str) -> str | None:
 
 def _duration(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise PydanticCustomError("wrong", "must be a duration such as 45s, 10m or 1h30m")
+        raise wrong("must be a duration such as 45s, 10m or 1h30m")
     try:
         return parse_duration(value if isinstance(value, str) else f"{value}")
     except ValueError as error:
-        raise PydanticCustomError("broken", "{says}", {"says": str(error)}) from None
+        raise broken(str(error)) from None
 
 
 def _instant(value: object) -> int:
     if not isinstance(value, str):
-        raise PydanticCustomError(
-            "wrong", 'must be an instant in quotes, such as "2026-01-05T01:00:00Z"'
-        )
+        raise wrong('must be an instant in quotes, such as "2026-01-05T01:00:00Z"')
     try:
         return parse_offset_instant(value)
     except ValueError as error:
-        raise PydanticCustomError("broken", "{says}", {"says": str(error)}) from None
+        raise broken(str(error)) from None
 
 
 Duration = Annotated[
@@ -228,7 +226,7 @@ Duration = Annotated[
 
 def _positive(duration: int) -> int:
     if duration == 0:
-        raise PydanticCustomError("broken", "{says}", {"says": "must be greater than 0"})
+        raise broken("must be greater than 0")
     return duration
 
 

@@ -1,1 +1,1 @@
-""""""
+"""The sandbox from Python."""

@@ -7,10 +7,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
+from pydantic.alias_generators import to_snake
+
 from dialsim.engine.clock import instant_as_datetime
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.status import CampaignStatus
+
+
+def _by_field(state: dict[str, Any]) -> dict[str, Any]:
+    """The values of an object on the wire by the names of Python, instants as datetimes."""
+    return {
+        to_snake(name): instant_as_datetime(parse_instant(value)) if name in _INSTANTS else value
+        for name, value in state.items()
+    }
+
+
+_INSTANTS = ("at", "createdAt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +42,8 @@ class CampaignRecord:
     @classmethod
     def read(cls, state: dict[str, Any]) -> Self:
         """Read the state of a campaign as it is on the wire."""
-        return cls(
-            id=state["id"],
-            organization=state["organization"],
-            name=state["name"],
-            agent=state["agent"],
-            status=CampaignStatus(state["status"]),
-            deleted=state["deleted"],
-            created_at=instant_as_datetime(parse_instant(state["createdAt"])),
-            total_recipients=state["totalRecipients"],
-        )
+        values = _by_field(state)
+        return cls(**values | {"status": CampaignStatus(values["status"])})
 
     @property
     def full_name(self) -> str:
@@ -85,19 +90,4 @@ class WebhookRecord:
     @classmethod
     def read(cls, row: dict[str, Any]) -> Self:
         """Read a row of the list as it is on the wire."""
-        return cls(
-            n=row["n"],
-            at=instant_as_datetime(parse_instant(row["at"])),
-            organization=row["organization"],
-            campaign=row["campaign"],
-            campaign_id=row["campaignId"],
-            call_id=row["callId"],
-            result=row["result"],
-            attempt=row["attempt"],
-            url=row["url"],
-            status=row["status"],
-            response=row["response"],
-            received=row["received"],
-            resent=row["resent"],
-            body=row["body"],
-        )
+        return cls(**_by_field(row))

@@ -23,7 +23,7 @@ from dialsim.results.result import Result
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.operation import Operations, operation
-from dialsim.scenario.masked_keys import with_masked_keys
+from dialsim.scenario.loading import with_masked_keys
 
 _PACKED = (".parquet",)  # these are small already
 _FIRST_YEAR = 1980  # of a zip file's calendar

@@ -1,7 +1,4 @@
-"""The control token: the secret with which a sandbox is steered from other machines.
-
-Who may steer: who has the control token, or is on this machine; no web page from elsewhere.
-"""
+"""Access to the control plane: the control token, this machine alone, no page of another site."""
 
 from __future__ import annotations
 
