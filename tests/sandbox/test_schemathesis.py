@@ -18,7 +18,7 @@ from tests.sandbox.serving import served
 import dialsim
 from dialsim.interface.errors import Refused
 from dialsim.interface.status import CampaignStatus
-from dialsim.sandbox.commands import ResumeCampaign
+from dialsim.sandbox.commands import SteerCampaign
 from dialsim.sandbox.core import SandboxCore
 
 DRAFTS = 50
@@ -179,5 +179,5 @@ def test_nothing_is_answered_otherwise_however_often_it_is_asked(tmp_path: Path,
     assert started
     for position in started:
         with suppress(Refused):  # not all are paused
-            core.carry_out(ResumeCampaign(organization=0, campaign=position))
+            core.carry_out(SteerCampaign(organization=0, campaign=position, kind="resume"))
     core.simulation.advance(to="2026-02-28T00:00:00Z")  # what was asked for can be carried out

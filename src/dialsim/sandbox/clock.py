@@ -26,7 +26,7 @@ _LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for long
 
 
 class VirtualClock:
-    """Moves an core; requests are answered in between, at instants that are worked off.
+    """Moves a sandbox; requests are answered in between, at instants that are worked off.
 
     While POSTs are under way it stands still. One advance at a time: another one meanwhile is
     refused with 409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. An advance

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
+from typing_extensions import override
 
 from dialsim.engine.post_log import PostKey
 from dialsim.engine.simulation import add_campaign
@@ -41,7 +42,7 @@ class _Command(BaseModel, ABC):
 
     @abstractmethod
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it; raises `Refused` where a rule forbids it, and then changes nothing."""
+        """Carry the command out; raises `Refused` where a rule forbids it, and changes nothing."""
 
 
 class _CampaignCommand(_Command):
@@ -61,49 +62,28 @@ class ScheduleCampaign(_CampaignCommand):
     kind: Literal["schedule"] = "schedule"
     body: dict[str, JsonValue]
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         self.on(core).schedule(read_schedule(self.body))
 
 
-class PauseCampaign(_CampaignCommand):
-    """Pause a campaign (C4)."""
+class SteerCampaign(_CampaignCommand):
+    """Pause, resume, cancel or delete a campaign (C4, C5, C6, C8)."""
 
-    kind: Literal["pause"] = "pause"
+    kind: Literal["pause", "resume", "cancel", "delete"]
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
-        self.on(core).pause()
-
-
-class ResumeCampaign(_CampaignCommand):
-    """Resume a campaign (C5)."""
-
-    kind: Literal["resume"] = "resume"
-
-    def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
-        self.on(core).resume()
-
-
-class CancelCampaign(_CampaignCommand):
-    """Cancel a campaign (C6)."""
-
-    kind: Literal["cancel"] = "cancel"
-
-    def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
-        self.on(core).cancel()
-
-
-class DeleteCampaign(_CampaignCommand):
-    """Delete a campaign (C8)."""
-
-    kind: Literal["delete"] = "delete"
-
-    def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
-        self.on(core).delete()
+        campaign = self.on(core)
+        match self.kind:
+            case "pause":
+                campaign.pause()
+            case "resume":
+                campaign.resume()
+            case "cancel":
+                campaign.cancel()
+            case "delete":
+                campaign.delete()
 
 
 class ReanalyzeCall(_CampaignCommand):
@@ -112,8 +92,8 @@ class ReanalyzeCall(_CampaignCommand):
     kind: Literal["reanalyzeCall"] = "reanalyzeCall"
     call: int
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         view = core.accounts[self.organization].views[self.campaign]
         view.catch_up()
         view.analyses.require_delivered(self.call, core.simulation.at)
@@ -137,8 +117,8 @@ class AddCampaign(_Command):
         with _refusing():
             self._read = read_campaign(self.block, around, self.csv)
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         simulation = core.simulation
         if self._read is None:
             self.read(simulation.surroundings(self.organization))
@@ -166,8 +146,8 @@ class ChangeOrganization(_Command):
     organization: int
     changes: dict[str, JsonValue]
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         changes = read_model(OrganizationChanges, self.changes)
         changes.make(core.simulation.dialler(self.organization))
         if changes.regenerate_api_key:
@@ -181,8 +161,8 @@ class ScriptNumber(_Command):
     tel: str
     script: str | None
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         steps = None if self.script is None else parse_script(self.script)
         core.simulation.give_script(self.tel, steps)
 
@@ -201,8 +181,8 @@ class InjectFault(_FaultCommand):
     organization: int | None = None
     campaign: int | None = None
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         core.faults.add(self.order, self.organization, self.campaign)
 
 
@@ -214,8 +194,8 @@ class CountFaults(_FaultCommand):
     struck: int | None = None
     post: tuple[int, ...] | None = None  # a POST of the webhook; else it was a request
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         core.faults.count(self.met, self.struck, self.post)
 
 
@@ -225,8 +205,8 @@ class ClearFaults(_FaultCommand):
     kind: Literal["clearFaults"] = "clearFaults"
     number: int | None = None
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         core.faults.clear(self.number)
 
 
@@ -238,8 +218,8 @@ class ResendWebhook(_CampaignCommand):
     call: int
     result: int
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         key = PostKey(self.organization, self.campaign, self.recipient, self.call, self.result)
         core.outbox.send_again(key, core.webhooks.body(key))
 
@@ -251,17 +231,14 @@ class SetSpeed(_Command):
     concerns_calling: ClassVar[bool] = False
     speed: float | None
 
+    @override
     def carry_out(self, core: SandboxCore) -> None:
-        """Do it."""
         core.clock.speed = self.speed
 
 
 Command = Annotated[
     ScheduleCampaign
-    | PauseCampaign
-    | ResumeCampaign
-    | CancelCampaign
-    | DeleteCampaign
+    | SteerCampaign
     | ReanalyzeCall
     | AddCampaign
     | ChangeOrganization

@@ -14,7 +14,7 @@ from tests.sandbox.asking import NOW, WORLD, Client
 
 import dialsim
 from dialsim.interface.instants import format_instant
-from dialsim.sandbox.commands import PauseCampaign
+from dialsim.sandbox.commands import SteerCampaign
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.board import Board
 from dialsim.sandbox.page.lists import find_people, latest_webhooks
@@ -301,7 +301,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
         first = [await anext(events) for _ in range(9)]
         await clock.advance_by(250)  # nothing happens, but it is later
         second = [await anext(events)]
-        core.carry_out(PauseCampaign(organization=0, campaign=2))
+        core.carry_out(SteerCampaign(organization=0, campaign=2, kind="pause"))
         second.append(await anext(events))
         return [*map(_name, first)], [*map(_name, second)]
 

@@ -18,14 +18,11 @@ import dialsim
 from dialsim.interface.errors import Refused
 from dialsim.results.result import Result
 from dialsim.sandbox.commands import (
-    CancelCampaign,
     ChangeOrganization,
     Command,
-    DeleteCampaign,
-    PauseCampaign,
     ReanalyzeCall,
-    ResumeCampaign,
     ScheduleCampaign,
+    SteerCampaign,
 )
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing.receiver import Answer, Receiver
@@ -103,12 +100,9 @@ def command(core: SandboxCore, rng: random.Random) -> Command:
     if rng.random() < 0.2:
         body = {"startDateTime": "2026-01-05T02:00:00Z", "maxAttempts": 2, "retryInterval": 300_000}
         return ScheduleCampaign(**view.place, body=body)
-    often, seldom = (
-        (PauseCampaign, ResumeCampaign, ResumeCampaign),
-        (CancelCampaign, DeleteCampaign),
-    )
+    often, seldom = ("pause", "resume", "resume"), ("cancel", "delete")
     kind = rng.choice(seldom if rng.random() < 0.05 else often)
-    return kind(**view.place)
+    return SteerCampaign(**view.place, kind=kind)
 
 
 @pytest.mark.parametrize("seed", seeds(100))

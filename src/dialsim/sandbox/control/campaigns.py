@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import orjson
@@ -25,13 +25,7 @@ from dialsim.interface.model import (
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.sandbox.campaign_view import CampaignView
-from dialsim.sandbox.commands import (
-    AddCampaign,
-    CancelCampaign,
-    DeleteCampaign,
-    ReanalyzeCall,
-    ResumeCampaign,
-)
+from dialsim.sandbox.commands import AddCampaign, ReanalyzeCall, SteerCampaign
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
@@ -252,7 +246,7 @@ class CampaignOperations(Operations):
         The interface doesn't show it any more, and nobody is dialled (C8). Here it can be read
         still.
         """
-        return self._carry_out(DeleteCampaign, id)
+        return self._steer("delete", id)
 
     @operation("POST", f"{PREFIX}/campaigns/{{id}}/resume", fail.NOT_RESUMABLE)
     def resume_campaign(self, id: CampaignId) -> CampaignState:
@@ -260,7 +254,7 @@ class CampaignOperations(Operations):
 
         Goes on with a PAUSED campaign (C5).
         """
-        return self._carry_out(ResumeCampaign, id)
+        return self._steer("resume", id)
 
     @operation("POST", f"{PREFIX}/campaigns/{{id}}/cancel", fail.NOT_CANCELLABLE)
     def cancel_campaign(self, id: CampaignId) -> CampaignState:
@@ -268,13 +262,11 @@ class CampaignOperations(Operations):
 
         Ends a campaign that is not over (C6).
         """
-        return self._carry_out(CancelCampaign, id)
+        return self._steer("cancel", id)
 
-    def _carry_out(
-        self, command: type[DeleteCampaign | ResumeCampaign | CancelCampaign], identifier: str
-    ) -> CampaignState:
+    def _steer(self, kind: Literal["resume", "cancel", "delete"], identifier: str) -> CampaignState:
         account, view = self.core.campaign(identifier)
-        self.core.carry_out(command(**view.place))
+        self.core.carry_out(SteerCampaign(**view.place, kind=kind))
         return CampaignState.of(account, view)
 
 

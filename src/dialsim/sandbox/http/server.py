@@ -282,12 +282,13 @@ def serve(core: SandboxCore, listener: socket.socket, token: ControlToken | None
 class Server(uvicorn.Server):
     """A server that breaks off what is under way when it is to stop; others wait for its end.
 
-    `faults` are those of ours so far, each answered with 500. `settings` are further ones of
-    uvicorn.
+    `faults` are those of ours so far, each answered with 500. `up` is set when it serves.
+    `settings` are further ones of uvicorn.
     """
 
-    def __init__(self, app: ASGIApp, **settings: Any) -> None:
+    def __init__(self, app: ASGIApp, up: Event | None = None, **settings: Any) -> None:
         self._supervision = Supervision(app)
+        self._up = Event() if up is None else up
         config = configuration(
             self._supervision, timeout_graceful_shutdown=GRACE_SECONDS, **settings
         )
@@ -308,6 +309,7 @@ class Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         self._leaving = asyncio.Event()
         await super().startup(sockets)
+        self._up.set()
 
     async def main_loop(self) -> None:
         """Wait until it is to stop: uvicorn itself looks every tenth of a second."""
@@ -396,7 +398,7 @@ T = TypeVar("T")
 
 
 class ServerThread:
-    """Serves an core on a listening socket, from `start` to `stop`; both come once.
+    """Serves a sandbox on a listening socket, from `start` to `stop`; both come once.
 
     `failure` is what ended the server other than `stop`, if anything did.
     """
@@ -405,7 +407,8 @@ class ServerThread:
         self.failure: BaseException | None = None
         self._listener = listener
         self._up = Event()
-        self._server = _Server(application(core), self._up)
+        # the logging of the process is left alone
+        self._server = Server(application(core), self._up, log_config=None)
         port = listener.getsockname()[1]
         self._thread = Thread(target=self._serve, name=f"dialsim-sandbox-{port}", daemon=True)
         self._stopping = Lock()  # who holds it finds the loop going on
@@ -467,15 +470,3 @@ class ServerThread:
         await self._server.serve(sockets=[self._listener])
         for connection in tuple(self._server.server_state.connections):
             connection.transport.abort()  # its client didn't take the answer in time
-
-
-class _Server(Server):
-    """Says when it is up, and leaves the logging of the process alone."""
-
-    def __init__(self, app: ASGIApp, up: Event) -> None:
-        super().__init__(app, log_config=None)
-        self._up = up
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._up.set()

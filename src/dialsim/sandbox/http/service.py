@@ -12,7 +12,7 @@ from dialsim.interface.agent import SAMPLE_CATEGORIES
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox.campaign_view import CampaignView
-from dialsim.sandbox.commands import PauseCampaign, ScheduleCampaign
+from dialsim.sandbox.commands import ScheduleCampaign, SteerCampaign
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.files import CallFiles, Transcript
 from dialsim.sandbox.http import failures as fail
@@ -71,7 +71,7 @@ class InterfaceOperations(Operations):
         data = _state(view, CampaignStatus.PAUSED)
         if view.campaign.status is CampaignStatus.PAUSED:
             return Success(_PAUSED_BEFORE, data)
-        self.core.carry_out(PauseCampaign(**view.place))
+        self.core.carry_out(SteerCampaign(**view.place, kind="pause"))
         return Success(_PAUSED, data)
 
     @operation(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib.resources import files
+from typing import Literal
 from urllib.parse import parse_qsl
 
 import orjson
@@ -14,13 +16,7 @@ from starlette.routing import BaseRoute, Route
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import read_model
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox.commands import (
-    CancelCampaign,
-    ClearFaults,
-    PauseCampaign,
-    ResendWebhook,
-    ResumeCampaign,
-)
+from dialsim.sandbox.commands import ClearFaults, ResendWebhook, SteerCampaign
 from dialsim.sandbox.control.clock import Mode, MoveJson
 from dialsim.sandbox.control.faults import injection
 from dialsim.sandbox.control.guard import PREFIX
@@ -80,11 +76,6 @@ KINDS = {
 
 SHARES = {"": "each of them", "0.5": "every other, by chance", "0.1": "one in ten, by chance"}
 
-_COMMANDS: dict[str, type[PauseCampaign | ResumeCampaign | CancelCampaign]] = {
-    "pause": PauseCampaign,
-    "resume": ResumeCampaign,
-    "cancel": CancelCampaign,
-}
 _MOST_LISTED = 500  # campaigns to choose from
 
 Handler = Callable[[Request], Awaitable[str]]
@@ -110,7 +101,9 @@ class PageRoutes:
             _part("clock", self._move, "POST"),
             _part("clock/run", self._run, "POST"),
             _part("clock/stop", self._stop, "POST"),
-            _part("campaigns/{id}/{command}", self._steer, "POST"),
+            _part("campaigns/{id}/pause", partial(self._steer, "pause"), "POST"),
+            _part("campaigns/{id}/resume", partial(self._steer, "resume"), "POST"),
+            _part("campaigns/{id}/cancel", partial(self._steer, "cancel"), "POST"),
             _part("calls/{place}", self._call),
             _part("webhooks/{place}", self._webhook),
             _part("webhooks/{place}/again", self._send_again, "POST"),
@@ -172,12 +165,9 @@ class PageRoutes:
         self._core.clock.stop()
         return ""
 
-    async def _steer(self, request: Request) -> str:
-        command = _COMMANDS.get(request.path_params["command"])
-        if command is None:
-            raise Refused(404, "NOT_FOUND", [f"Cannot POST {request.scope['path']}"])
+    async def _steer(self, kind: Literal["pause", "resume", "cancel"], request: Request) -> str:
         _, view = self._core.campaign(request.path_params["id"])
-        self._core.carry_out(command(**view.place))
+        self._core.carry_out(SteerCampaign(**view.place, kind=kind))
         return ""
 
     async def _call(self, request: Request) -> str:
