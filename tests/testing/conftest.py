@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import dialsim
-from dialsim.testing import Sketch, assert_no_violations, assert_sequence, trace_text
+from dialsim.testing import Receiver, Sketch, assert_no_violations, assert_sequence, trace_text
 
 Outcome = pytest.RunResult
 Inner = Callable[..., Outcome]
@@ -25,8 +25,11 @@ def plugged() -> list[str]:
 
 
 @pytest.fixture
-def inner(pytester: pytest.Pytester, plugged: list[str], monkeypatch: pytest.MonkeyPatch) -> Inner:
+def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Inner:
     """Run pytest in a folder of its own: `inner("--dialsim-seeds", "3")`."""
+    # other plugins would have their assertions rewritten anew in every one of these sessions
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugged = ("-p", "dialsim.testing.plugin")
     # a test file that is changed within a second would be taken for the compiled one
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     return lambda *arguments: pytester.runpytest_inprocess(*plugged, *arguments)
@@ -41,9 +44,11 @@ def outer_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _everything_imported() -> None:
     """Import what runs need for good: pytester forgets its own imports, numpy comes only once."""
-    result = dialsim.run(Sketch(1).campaign("A", "busy 0s").scenario())
+    sketch = Sketch(1).campaign("A", "busy 0s").scenario()
+    result = dialsim.run(sketch)
     assert_sequence(result, 0, "SCHEDULED QUEUED INITIATED BUSY")
     assert_no_violations(result)
     assert trace_text(result)
     assert result.summary.to_json()
-    httpx.Client().close()  # which imports httpcore; a second one's errors would not be httpx's
+    with Receiver() as receiver, dialsim.Sandbox(sketch, webhook_url=receiver.url) as sandbox:
+        httpx.get(sandbox.url)  # loads httpcore, too: a second one's errors would not be httpx's
