@@ -23,9 +23,9 @@ class Served(NamedTuple):
     server: uvicorn.Server
 
     def connect(self) -> socket.socket:
-        """A bare connection to it, on which nothing takes longer than half a minute."""
+        """A bare connection to it, on which nothing takes longer than ten minutes."""
         host, _, port = self.url.removeprefix("http://").partition(":")
-        return socket.create_connection((host, int(port)), timeout=30)
+        return socket.create_connection((host, int(port)), timeout=600)
 
     @property
     def connections(self) -> int:

@@ -324,7 +324,7 @@ class Advance:
 
     def join(self) -> Any:
         """What is answered."""
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=600)
         assert not self._thread.is_alive()
         return self.state
 

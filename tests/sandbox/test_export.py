@@ -111,7 +111,7 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
 
         def pack(*given: Any) -> object:
             loop.call_soon_threadsafe(packing.set)
-            asyncio.run_coroutine_threadsafe(moved.wait(), loop).result(timeout=30)
+            asyncio.run_coroutine_threadsafe(moved.wait(), loop).result(timeout=600)
             return real(*given)
 
         monkeypatch.setattr(export, "pack", pack)

@@ -64,7 +64,7 @@ class Process:
         assert self._process.stdout is not None
         line = next(line for line in self._process.stdout if line.startswith("Serving on"))
         self.url = line.split()[2]
-        self._client = httpx.Client(base_url=self.url, headers=KEY, timeout=120)
+        self._client = httpx.Client(base_url=self.url, headers=KEY, timeout=600)
         self.campaigns = [one["id"] for one in self.ask("GET", "/_dialsim/campaigns")]
 
     def kill(self) -> None:
@@ -74,7 +74,7 @@ class Process:
     def end(self, how: signal.Signals) -> int:
         """Send it a signal that ends it, and return its exit status."""
         self._process.send_signal(how)
-        status = self._process.wait(timeout=60)
+        status = self._process.wait(timeout=600)
         assert self._process.stdout is not None
         self._process.stdout.close()
         return status

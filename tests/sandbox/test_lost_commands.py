@@ -54,14 +54,14 @@ class Clients:
 
     def wait_for(self, more: int) -> None:
         """Wait until so many more commands have come to their end, whatever that was."""
-        enough, end = len(self.answered) + len(self.unanswered) + more, time.monotonic() + 60
+        enough, end = len(self.answered) + len(self.unanswered) + more, time.monotonic() + 600
         while len(self.answered) + len(self.unanswered) < enough:
             assert time.monotonic() < end, "nobody commands anything any more"
             time.sleep(0.001)
 
     def _go_on(self, command: Callable[[httpx.Client, str], int], place: int, seed: int) -> None:
         chance = random.Random(seed * 10 + place)
-        with httpx.Client(base_url=f"{self._url}/_dialsim", timeout=60) as client:
+        with httpx.Client(base_url=f"{self._url}/_dialsim", timeout=600) as client:
             for number in count(place * 1_000_000):
                 if self._over.is_set():
                     return

@@ -446,7 +446,7 @@ def test_it_is_stopped_while_clients_hold_connections_of_all_kinds() -> None:
 
 def test_an_open_page_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
     with dialsim.Sandbox(BUSY_LINE.scenario()) as sandbox:
-        page = httpx.stream("GET", f"{sandbox.url}/_dialsim/page/events", timeout=60)
+        page = httpx.stream("GET", f"{sandbox.url}/_dialsim/page/events", timeout=600)
         with page as stream:
             lines = stream.iter_lines()
             assert next(lines) == "retry: 1000"

@@ -31,7 +31,7 @@ SCHEDULED = "/cccccccc-0000-4000-8000-000000000002"
 RUNNING = "/cccccccc-0000-4000-8000-000000000003"
 COMPLETED = "/cccccccc-0000-4000-8000-000000000005"
 NEW = {"organization": "Acme", "agent": "Reminder", "name": "New", "recipients": [{"tel": "0899"}]}
-WAIT = 30.0  # seconds, far more than anything takes
+WAIT = 600.0  # seconds, far more than anything takes
 
 
 @pytest.fixture(params=["full", "failing fsync", "read-only"])

@@ -232,7 +232,7 @@ def test_others_are_answered_while_a_long_list_is_read(monkeypatch: pytest.Monke
 
         def read_slowly(command: AddCampaign, around: Any) -> None:
             loop.call_soon_threadsafe(reading.set)
-            asyncio.run_coroutine_threadsafe(answered.wait(), loop).result(timeout=30)
+            asyncio.run_coroutine_threadsafe(answered.wait(), loop).result(timeout=600)
             real(command, around)
 
         monkeypatch.setattr(AddCampaign, "read", read_slowly)

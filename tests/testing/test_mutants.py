@@ -35,7 +35,7 @@ def failures(rule: str | None, tests: str) -> list[str]:
     options = ["-q", "--tb=line", "-p", "testing.mutants", "-p", "no:cacheprovider"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *files],
-        env=environment, cwd=TESTS.parent, capture_output=True, text=True, timeout=300, check=False,
+        env=environment, cwd=TESTS.parent, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert run.returncode in (0, 1), run.stdout + run.stderr
     return re.findall(r"^FAILED .*", run.stdout, flags=re.MULTILINE)

@@ -30,7 +30,7 @@ def test_an_open_page_does_not_keep_the_server_from_stopping() -> None:
                 server.send_signal(signal.SIGINT)
                 for _ in lines:  # the stream ends by itself
                     pass
-            assert server.wait(timeout=30) == 0
+            assert server.wait(timeout=600) == 0
             assert server.stderr is not None
             assert server.stderr.read() == ""
         finally:

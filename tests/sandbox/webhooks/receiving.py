@@ -24,7 +24,7 @@ class Steered:
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """What the control plane answers."""
         answer = httpx.request(
-            method, f"{self.url}/_dialsim{path}", json=body, timeout=60, trust_env=False
+            method, f"{self.url}/_dialsim{path}", json=body, timeout=600, trust_env=False
         )
         answer.raise_for_status()
         return answer.json()
