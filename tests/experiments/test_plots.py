@@ -13,7 +13,7 @@ from matplotlib.text import Text
 import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.plots.pictures import fan, names_of, pareto
+from dialsim.experiments.plots import fan, names_of, pareto
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS
 from dialsim.experiments.sweep import Sweep, sweep

@@ -33,7 +33,7 @@ from dialsim.experiments.variants import check_variable
 
 if TYPE_CHECKING:
     from dialsim.engine.engines import Choice
-    from dialsim.experiments.plots.plots import PlanPlots
+    from dialsim.experiments.plots import PlanPlots
     from dialsim.scenario.scenario import Scenario
 
 Objective = Literal["smallest", "largest", "cheapest"]
@@ -87,7 +87,7 @@ class Plan:
     @property
     def plot(self) -> PlanPlots:
         """The pictures: `plot.evidence()`."""
-        from dialsim.experiments.plots.plots import PlanPlots
+        from dialsim.experiments.plots import PlanPlots
 
         return PlanPlots(self)
 

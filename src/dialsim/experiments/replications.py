@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.engine.engines import Choice
-    from dialsim.experiments.plots.plots import ReplicationPlots
+    from dialsim.experiments.plots import ReplicationPlots
     from dialsim.scenario.scenario import Scenario
 
 
@@ -126,7 +126,7 @@ class Replications:
     @cached_property
     def plot(self) -> ReplicationPlots:
         """The pictures: `plot.progress()` and `plot.finish()`."""
-        from dialsim.experiments.plots.plots import ReplicationPlots
+        from dialsim.experiments.plots import ReplicationPlots
 
         return ReplicationPlots(self)
 

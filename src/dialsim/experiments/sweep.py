@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.engine.engines import Choice
-    from dialsim.experiments.plots.plots import SweepPlots
+    from dialsim.experiments.plots import SweepPlots
     from dialsim.scenario.scenario import Scenario
 
 Adjustment = Literal["bonferroni", "holm"]
@@ -149,7 +149,7 @@ class Sweep:
     @cached_property
     def plot(self) -> SweepPlots:
         """The pictures: `plot.curve(figure)` and `plot.cost()`."""
-        from dialsim.experiments.plots.plots import SweepPlots
+        from dialsim.experiments.plots import SweepPlots
 
         return SweepPlots(self)
 

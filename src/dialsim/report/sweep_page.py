@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import experiment_text
-from dialsim.experiments.plots.pictures import names_of
+from dialsim.experiments.plots import names_of
 from dialsim.report.effects import effect_table, holding, holding_fact
 from dialsim.report.page import SIZE, Fact, Grid, Page, Part, Picture, Section, picture
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes

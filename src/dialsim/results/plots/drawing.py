@@ -1,16 +1,8 @@
-"""Ink: the colours and fonts of all pictures.
+"""What all pictures have in common: colours, fonts, the axis of Thai time, titles and legends.
 
 The colours are those of Okabe and Ito (Color Universal Design, 2008), which people with any common
 kind of colour blindness can tell apart. The fonts are Noto Sans for Latin and Thai letters, which
 come along (see `fonts/OFL.txt`); what neither has is taken from matplotlib's own DejaVu Sans.
-
-Grain: how finely time is cut where a picture could not show every event.
-
-The time axis of all pictures: Thai time (UTC+7 all year, T2), whatever the locale.
-
-A picture: an Axes with a figure of its own, which notebooks show as SVG.
-
-Scope: which campaigns a picture is about, and the time that it covers.
 """
 
 from __future__ import annotations
@@ -21,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
 from io import BytesIO
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -310,14 +303,24 @@ def _wrapped(text: str, room: float) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def letters(size: float = _KEY, color: str = TEXT) -> dict[str, Any]:
+    """How a text of a picture is written."""
+    return {"family": list(families()), "fontsize": size, "color": color}
+
+
 def dress(ax: Axes, title: str, x: str, y: str) -> Axes:
-    """Give a finished drawing its title, labels, fonts and a quiet frame; returns it."""
-    fonts = list(families())
+    """Give a finished drawing its title, labels, legend, fonts and a quiet frame; returns it.
+
+    The legend has all that has a label, in rows between the title and the drawing, as long as the
+    picture is wide and no longer: nothing is cut off.
+    """
+    rows = key(ax)
     said = _wrapped(title, _room(ax))
-    ax.set_title(said, family=fonts, fontsize=_TITLE, color=TEXT, loc="left")
-    ax.set_xlabel(x, family=fonts, fontsize=9, color=TEXT)
-    ax.set_ylabel(y, family=fonts, fontsize=9, color=TEXT)
-    ax.tick_params(labelfontfamily=fonts, labelsize=8.5, labelcolor=TEXT, color=GRID)
+    # 6 is what matplotlib has above a drawing without a legend
+    ax.set_title(said, loc="left", pad=6 + _ROW * rows, **letters(_TITLE))
+    ax.set_xlabel(x, **letters(9))
+    ax.set_ylabel(y, **letters(9))
+    ax.tick_params(labelfontfamily=list(families()), labelsize=8.5, labelcolor=TEXT, color=GRID)
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(GRID)
@@ -326,11 +329,7 @@ def dress(ax: Axes, title: str, x: str, y: str) -> Axes:
 
 
 def key(ax: Axes) -> int:
-    """A legend of all that has a label, in rows between the title and the drawing.
-
-    The rows are as long as the picture is wide, and no longer: nothing is cut off. Returns how many
-    there are.
-    """
+    """Draw a legend of all that has a label; returns how many rows it has."""
     from matplotlib.font_manager import FontProperties
 
     handles, labels = ax.get_legend_handles_labels()
@@ -340,10 +339,9 @@ def key(ax: Axes) -> int:
     columns = next(count for count in range(len(widths), 0, -1) if _fits(widths, count, _room(ax)))
     # matplotlib fills column after column, people read row after row
     order = [k for column in range(columns) for k in range(column, len(labels), columns)]
-    handles, labels = [handles[k] for k in order], [labels[k] for k in order]
     ax.legend(
-        handles,
-        labels,
+        [handles[k] for k in order],
+        [labels[k] for k in order],
         loc="lower left",
         bbox_to_anchor=(-0.01, 1.0),
         ncols=columns,
@@ -356,15 +354,7 @@ def key(ax: Axes) -> int:
         handletextpad=0.5,
         columnspacing=_COLUMN,
     )
-    rows = -(-len(handles) // columns)
-    ax.set_title(
-        ax.get_title("left"),
-        loc="left",
-        pad=6 + _ROW * rows,
-        family=list(families()),
-        fontsize=_TITLE,
-    )
-    return rows
+    return -(-len(handles) // columns)
 
 
 def drawing_size(ax: Axes, rows: int) -> tuple[float, float]:
@@ -385,17 +375,7 @@ def _fits(widths: Sequence[float], columns: int, room: float) -> bool:
 
 def note(ax: Axes, text: str) -> None:
     """Say in the middle of a drawing why there is nothing to see."""
-    ax.text(
-        0.5,
-        0.5,
-        text,
-        transform=ax.transAxes,
-        ha="center",
-        va="center",
-        family=list(families()),
-        fontsize=10,
-        color=TEXT,
-    )
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", **letters(10))
 
 
 def count_axis(ax: Axes) -> None:
@@ -406,9 +386,9 @@ def count_axis(ax: Axes) -> None:
     ax.grid(axis="y", color=GRID, linewidth=0.6)
 
 
-def share_axis(ax: Axes) -> None:
-    """A vertical axis of shares from 0 to at most 1, in percent, with a light grid."""
-    ax.set_ylim(0, 1)
+def share_axis(ax: Axes, top: float = 1.0) -> None:
+    """A vertical axis of shares from 0 on, in percent, with a light grid."""
+    ax.set_ylim(0, top)
     ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
     ax.grid(axis="y", color=GRID, linewidth=0.6)
 

@@ -1,11 +1,4 @@
-"""The funnel: how far the conversations came, by the steps that an agent's analysis names.
-
-Reach by attempt: what share of the people each further attempt has reached.
-
-Calls by the hour (or the day) in which they were dialled, and by how they ended.
-
-When people answer: the share of one attempt answered, by weekday and hour of Thai time.
-"""
+"""Pictures of what calls came to: ends by hour, reach by attempt, hours of answers, the funnel."""
 
 from __future__ import annotations
 
@@ -47,7 +40,7 @@ from dialsim.results.plots.drawing import (
     dress,
     edges,
     families,
-    key,
+    letters,
     note,
     share_axis,
     time_axis,
@@ -120,16 +113,7 @@ def draw_funnel(shown: Sequence[Funnel], name: str, ax: Axes | None = None) -> A
 
 
 def _write(ax: Axes, x: float, y: float, text: str, weight: str = "normal") -> None:
-    ax.text(
-        x,
-        y,
-        text,
-        va="center",
-        family=list(families()),
-        fontsize=8.5,
-        fontweight=weight,
-        color=TEXT,
-    )
+    ax.text(x, y, text, va="center", fontweight=weight, **letters())
 
 
 _MOST_LABELS = 10
@@ -160,23 +144,13 @@ def draw_reach(scope: Scope, ax: Axes | None) -> Axes:
     share_axis(ax)
     if len(shares) <= _MOST_LABELS:
         for attempt, share in zip(attempts, shares, strict=True):
-            ax.text(
-                float(attempt),
-                float(share) + 0.02,
-                percent(share),
-                ha="center",
-                family=list(families()),
-                fontsize=9,
-                color=TEXT,
-            )
+            ax.text(float(attempt), float(share) + 0.02, percent(share), ha="center", **letters(9))
     if not len(shares):
         note(ax, "Nobody was called.")
     ax.set_ylim(0, min(1.0, float(shares.max(initial=0.5)) * 1.2 + 0.05))
     ax.set_xlim(0.4, max(len(shares), 2) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
-    dress(ax, scope.title("Reach by attempt"), "attempt", "share of people")
-    key(ax)
-    return ax
+    return dress(ax, scope.title("Reach by attempt"), "attempt", "share of people")
 
 
 _LEAST_HOURS, _MOST_HOURS = 6, 10 * 24
@@ -257,9 +231,7 @@ def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
     time = time_axis(ax, int(outcomes.at[0]), int(outcomes.at[-1]) + outcomes.width)
     count_axis(ax)
     unit = {HOUR: "hour", DAY: "day"}.get(outcomes.width, duration_text(outcomes.width))
-    dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
-    key(ax)
-    return ax
+    return dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
 
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -353,9 +325,7 @@ def _write_shares(
                 f"{100 * share:.0f}",
                 ha="center",
                 va="center",
-                family=list(families()),
-                fontsize=8,
-                color=ON_DARK if norm(share) < 0.6 else ON_LIGHT,
+                **letters(8, ON_DARK if norm(share) < 0.6 else ON_LIGHT),
             )
 
 
@@ -370,4 +340,4 @@ def _draw_scale(ax: Axes, mesh: mpl.collections.QuadMesh) -> None:
     scale.ax.tick_params(
         labelfontfamily=list(families()), labelsize=8.5, labelcolor=TEXT, color=GRID
     )
-    scale.set_label("answered, of those dialled", family=list(families()), fontsize=9, color=TEXT)
+    scale.set_label("answered, of those dialled", **letters(9))

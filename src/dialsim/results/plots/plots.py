@@ -6,6 +6,20 @@ from typing import TYPE_CHECKING
 
 from dialsim.interface.errors import DialsimError
 from dialsim.results.plots.drawing import Scope
+from dialsim.results.plots.outcomes import (
+    draw_answers,
+    draw_funnel,
+    draw_outcomes,
+    draw_reach,
+    funnels,
+)
+from dialsim.results.plots.story import draw_story
+from dialsim.results.plots.time import (
+    draw_deliveries,
+    draw_occupancy,
+    draw_progress,
+    draw_queue,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,32 +41,22 @@ class Plots:
 
     def progress(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """People reached and done with over time, up to the finish."""
-        from dialsim.results.plots.time import draw_progress
-
         return draw_progress(self._scope(campaign), ax)
 
     def occupancy(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Slots in use against the limit; open calling windows are shaded."""
-        from dialsim.results.plots.time import draw_occupancy
-
         return draw_occupancy(Scope.of_organization(self._result.reading, organization), ax)
 
     def outcomes(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Calls by the hour in which they were dialled (the day in long runs), and by end."""
-        from dialsim.results.plots.outcomes import draw_outcomes
-
         return draw_outcomes(self._scope(campaign), ax)
 
     def queue(self, organization: str | None = None, *, ax: Axes | None = None) -> Axes:
         """The queue's length, and the wait of those who leave it."""
-        from dialsim.results.plots.time import draw_queue
-
         return draw_queue(Scope.of_organization(self._result.reading, organization), ax)
 
     def reach(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """The share of people reached by each attempt."""
-        from dialsim.results.plots.outcomes import draw_reach
-
         return draw_reach(self._scope(campaign), ax)
 
     def answers(
@@ -69,8 +73,6 @@ class Plots:
         harder to reach. Of a campaign or an organization, which must be named where there are
         several: whose people are called in an hour would look like what the hour does.
         """
-        from dialsim.results.plots.outcomes import draw_answers
-
         if campaign is not None:
             return draw_answers(self._scope(campaign), attempt, ax)
         owners = [block.name for block in self._result.reading.world.organizations]
@@ -81,14 +83,10 @@ class Plots:
 
     def story(self, recipient: int, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """One person's calls (position from 0): in the queue, dialling, ringing, talking."""
-        from dialsim.results.plots.story import draw_story
-
         return draw_story(self._result.reading, recipient, campaign, ax)
 
     def webhooks(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Results sent to the webhook, by when and by what became of them."""
-        from dialsim.results.plots.time import draw_deliveries
-
         return draw_deliveries(self._scope(campaign), ax)
 
     def funnel(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
@@ -96,8 +94,6 @@ class Plots:
 
         For each agent that has a funnel, with the people of its campaigns alone.
         """
-        from dialsim.results.plots.outcomes import draw_funnel, funnels
-
         named = {life.position for life in self._scope(campaign).lives}
         parts = [
             part

@@ -20,8 +20,7 @@ from dialsim.results.plots.drawing import (
     TEXT,
     canvas,
     dress,
-    families,
-    key,
+    letters,
     note,
 )
 from dialsim.results.run_view import RunView
@@ -123,11 +122,9 @@ def draw_story(reading: RunView, recipient: int, campaign: str | None, ax: Axes 
     # – for minus, which the fonts lack
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "–"))
     ax.set_yticks(range(len(calls)), [_label(call) for call in calls])
-    dress(ax, title, "seconds from the dial", "")
     for state, color in COLORS.items():
         ax.fill_between([], [], color=color, label=state)
-    key(ax)
-    return ax
+    return dress(ax, title, "seconds from the dial", "")
 
 
 def _queued(stretch: Stretch, call: CallStory) -> bool:
@@ -153,9 +150,7 @@ def _draw_call(ax: Axes, row: int, call: CallStory, left: int) -> None:
                 row,
                 f"… {duration_text(round(stretch.until - stretch.since, -3))}",
                 va="center",
-                family=list(families()),
-                fontsize=8,
-                color=BLACK,
+                **letters(8, BLACK),
             )
     ax.annotate(
         call.status.value,
@@ -163,7 +158,5 @@ def _draw_call(ax: Axes, row: int, call: CallStory, left: int) -> None:
         xytext=(5, 0),
         textcoords="offset points",
         va="center",
-        family=list(families()),
-        fontsize=8.5,
-        color=BLUE if call.status is CallStatus.COMPLETED else TEXT,
+        **letters(8.5, BLUE if call.status is CallStatus.COMPLETED else TEXT),
     )

@@ -1,11 +1,4 @@
-"""Slots in use over time, against the limit, with the open calling windows shaded.
-
-Progress: how many people are reached, and how many are done with, up to the finish.
-
-The queue: how many calls wait in it, and for how long.
-
-Webhook deliveries: what became of the results, by when they were sent.
-"""
+"""Pictures over time: progress, slots in use, the queue, and deliveries of webhooks."""
 
 from __future__ import annotations
 
@@ -34,7 +27,7 @@ from dialsim.results.plots.drawing import (
     dress,
     edges,
     families,
-    key,
+    letters,
     note,
     shade,
     steps,
@@ -62,9 +55,7 @@ def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
     time = time_axis(ax, scope.start, scope.end)
     count_axis(ax)
     ax.set_ylim(0, max(float(allowed.max()), float(busy.max()), 1) * 1.08)
-    dress(ax, scope.title("Slots in use"), time, "slots")
-    key(ax)
-    return ax
+    return dress(ax, scope.title("Slots in use"), time, "slots")
 
 
 def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
@@ -79,9 +70,7 @@ def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
     label = time_axis(ax, scope.start, scope.end)
     count_axis(ax)
     ax.set_ylim(0, max(progress.people, 1) * 1.12)
-    dress(ax, scope.title("Progress"), label, "people")
-    key(ax)
-    return ax
+    return dress(ax, scope.title("Progress"), label, "people")
 
 
 def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str) -> None:
@@ -107,9 +96,7 @@ def _finish(ax: Axes, scope: Scope, progress: ProgressCurve) -> None:
         xytext=(0, 5),
         textcoords="offset points",
         ha="right",
-        family=list(families()),
-        fontsize=8.5,
-        color=BLACK,
+        **letters(8.5, BLACK),
     )
 
 
@@ -154,10 +141,8 @@ def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
     time = time_axis(ax, scope.start, scope.end)
     count_axis(ax)
     ax.set_ylim(0, max(float(length.max()), 1) * 1.15)
-    dress(ax, scope.title("The queue"), time, "calls in the queue")
     right.tick_params(labelfontfamily=list(families()), labelsize=8.5, labelcolor=BLUE)
-    key(ax)
-    return ax
+    return dress(ax, scope.title("The queue"), time, "calls in the queue")
 
 
 def _draw_waits(ax: Axes, waits: QueueWaits) -> Axes:
@@ -173,7 +158,7 @@ def _draw_waits(ax: Axes, waits: QueueWaits) -> Axes:
         ax.plot([], [], style, color=BLUE, linewidth=1.6, label=f"wait, {name}")
     right.set_ylim(0, longest / seconds * 1.15)
     right.yaxis.set_major_locator(MaxNLocator(nbins=6))
-    right.set_ylabel(f"wait in the queue ({unit})", family=list(families()), fontsize=9, color=BLUE)
+    right.set_ylabel(f"wait in the queue ({unit})", **letters(9, BLUE))
     for spine in right.spines.values():
         spine.set_visible(False)
     right.tick_params(color=TEXT, length=0)
@@ -240,9 +225,8 @@ def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
     count_axis(ax)
     if not deliveries.count.any():
         note(ax, "There was no result to tell of.")
-    dress(ax, scope.title("Results to the webhook"), time, f"results per {duration_text(width)}")
-    key(ax)
-    return ax
+    per_piece = f"results per {duration_text(width)}"
+    return dress(ax, scope.title("Results to the webhook"), time, per_piece)
 
 
 def _outages(scope: Scope, organization: int) -> Spans:

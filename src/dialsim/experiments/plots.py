@@ -1,11 +1,4 @@
-"""Amounts: a figure on an axis, in the unit that people read it in.
-
-Curves of a sweep: a figure against what varies, and cost against finish.
-
-The evidence of a plan: what each value tried came to, against the goal's bound.
-
-Progress of many runs: a fan of what share of the people is reached by when.
-"""
+"""The pictures of replications, sweeps and plans: each takes an Axes and gives it back."""
 
 from __future__ import annotations
 
@@ -33,16 +26,16 @@ from dialsim.results.plots.drawing import (
     DAY_MS,
     GREEN,
     GRID,
-    TEXT,
     VERMILION,
     canvas,
     days,
     drawing_size,
     dress,
-    families,
     instant_axis,
     key,
+    letters,
     note,
+    share_axis,
     time_axis,
 )
 from dialsim.results.thai_time import minute_text
@@ -129,11 +122,11 @@ def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> 
     if along is None:
         _points(ax, found, name, table)
         said = amount_axis(ax.xaxis, name)
-        return dress_curve(ax, said, said, "")
+        return dress(ax, said[0].upper() + said[1:], said, "")
     upright = _are_numbers(table[along])
     _lines(ax, found, name, along, table, upright)
     said, values = amount_axis(ax.yaxis if upright else ax.xaxis, name), along.rpartition(".")[2]
-    return dress_curve(ax, said, *((values, said) if upright else (said, values)))
+    return dress(ax, said[0].upper() + said[1:], *((values, said) if upright else (said, values)))
 
 
 def names_of(found: Sweep) -> int:
@@ -147,13 +140,6 @@ def names_of(found: Sweep) -> int:
 
 def _are_numbers(values: Iterable[object]) -> bool:
     return all(isinstance(value, int | float) for value in values)
-
-
-def dress_curve(ax: Axes, figure: str, x: str, y: str) -> Axes:
-    """Title, labels and legend of a curve."""
-    dress(ax, figure[0].upper() + figure[1:], x, y)
-    key(ax)
-    return ax
 
 
 def _lines(
@@ -308,9 +294,7 @@ def _name_points(
             textcoords="offset points",
             ha="center",
             va="center",
-            family=list(families()),
-            fontsize=8,
-            color=TEXT,
+            **letters(8),
         )
 
 
@@ -364,9 +348,7 @@ def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
     if kind is Kind.INSTANT:
         instant_axis(ax.xaxis)
     unit = " (h)" if kind is Kind.DURATION else ""
-    dress(ax, wanted.asked, f"{along}{unit}", said)
-    key(ax)
-    return ax
+    return dress(ax, wanted.asked, f"{along}{unit}", said)
 
 
 def _place(value: object, answer: Plan) -> float:
@@ -444,12 +426,8 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
         ax.plot(days(done), at_top, "|", color=BLACK, markersize=7, label="finishes")
         ends += [float(done.max())]
     label = time_axis(ax, int(known[0]), int(max(ends)))
-    ax.set_ylim(0, 1.06)
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
-    ax.grid(axis="y", color=GRID, linewidth=0.6)
-    dress(ax, f"Progress of {len(runs)} runs", label, "people reached")
-    key(ax)
-    return ax
+    share_axis(ax, 1.06)
+    return dress(ax, f"Progress of {len(runs)} runs", label, "people reached")
 
 
 def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
@@ -470,9 +448,54 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
         label = f"95 % of these runs by {minute_text(int(late))}"
         ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2, label=label)
     label = time_axis(ax, int(start), int(end))
-    ax.set_ylim(0, 1.04)
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
-    ax.grid(axis="y", color=GRID, linewidth=0.6)
-    dress(ax, "When runs are done", label, "share of runs")
-    key(ax)
-    return ax
+    share_axis(ax, 1.04)
+    return dress(ax, "When runs are done", label, "share of runs")
+
+
+class ReplicationPlots:
+    """The pictures of replications, drawn on `ax` or on a new figure, as `Result.plot` does."""
+
+    def __init__(self, runs: Replications) -> None:
+        self._runs = runs
+
+    def progress(self, *, ax: Axes | None = None) -> Axes:
+        """The share of people reached over time, as a fan over all runs, and their finishes."""
+        return draw_fan(self._runs, ax)
+
+    def finish(self, *, ax: Axes | None = None) -> Axes:
+        """The share of runs that are done by each instant."""
+        return draw_finishes(self._runs, ax)
+
+
+class SweepPlots:
+    """The pictures of a sweep, drawn on `ax` or on a new figure, as `Result.plot` does."""
+
+    def __init__(self, found: Sweep) -> None:
+        self._found = found
+
+    def curve(
+        self, figure: str = "finish", path: str | None = None, *, ax: Axes | None = None
+    ) -> Axes:
+        """A figure's mean against the values of a path (the first), with a band of runs.
+
+        Raises ExperimentError for a figure that isn't there, or a path that doesn't vary.
+        """
+        return draw_curve(self._found, figure, path, ax)
+
+    def cost(self, *, ax: Axes | None = None) -> Axes:
+        """Mean cost against mean finish, a point per variant.
+
+        Raises ExperimentError if the scenario names no costs.
+        """
+        return draw_cost(self._found, ax)
+
+
+class PlanPlots:
+    """The pictures of a plan, drawn on `ax` or on a new figure, as `Result.plot` does."""
+
+    def __init__(self, answer: Plan) -> None:
+        self._answer = answer
+
+    def evidence(self, clause: int = 0, *, ax: Axes | None = None) -> Axes:
+        """What each value tried came to, with its interval, against the bound of a clause."""
+        return draw_evidence(self._answer, clause, ax)
