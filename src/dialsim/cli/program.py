@@ -81,10 +81,7 @@ scenario_argument = click.argument(
 )
 
 optional_scenario_argument = click.argument(
-    "scenario",
-    type=click.Path(path_type=Path, dir_okay=True),
-    metavar="[SCENARIO]",
-    required=False,
+    "scenario", type=click.Path(path_type=Path, dir_okay=True), metavar="[SCENARIO]", required=False
 )
 
 set_option = click.option(

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Make the page of a result anew.",
-    epilog="Example: dialsim report out/first",
+    short_help="Make the page of a result anew.", epilog="Example: dialsim report out/first"
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @what_if_option

@@ -418,11 +418,7 @@ _Found = tuple[bool, bool, Interval, int | None, float]
 
 
 def _mean(
-    clause: Clause,
-    values: NDArray[np.float64],
-    origin: float,
-    confidence: float,
-    support: Support,
+    clause: Clause, values: NDArray[np.float64], origin: float, confidence: float, support: Support
 ) -> _Found:
     """Of an instant, the interval is that of the time since `origin`."""
     known = values[~np.isnan(values)]

@@ -234,11 +234,7 @@ def _place(whose: str, text: str, scenario: Scenario) -> tuple[str | None, str |
     )
 
 
-PLACES = {
-    "run": (),
-    "organization": ("organization",),
-    "campaign": ("organization", "campaign"),
-}
+PLACES = {"run": (), "organization": ("organization",), "campaign": ("organization", "campaign")}
 """What names a row of each scope."""
 
 

@@ -63,9 +63,7 @@ def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -
         )
 
 
-def variants_of(
-    vary: str | Mapping[str, Iterable[object]] | Iterable[Variant],
-) -> list[Variant]:
+def variants_of(vary: str | Mapping[str, Iterable[object]] | Iterable[Variant]) -> list[Variant]:
     """The variants that a caller in Python asks for; a text is what `--vary` takes.
 
     Raises ExperimentError for what is none of these.

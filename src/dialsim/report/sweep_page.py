@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def sweep_page(
-    found: Sweep,
-    compared: pd.DataFrame,
-    baseline: str,
-    seed: int,
-    helped: Mapping[str, Help],
+    found: Sweep, compared: pd.DataFrame, baseline: str, seed: int, helped: Mapping[str, Help]
 ) -> Page:
     """The page of a sweep; `compared` are its differences to the variant `baseline`.
 

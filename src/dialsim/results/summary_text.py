@@ -94,10 +94,7 @@ def short_names(summary: Summary) -> list[tuple[str, CampaignSummary]]:
     """The campaigns by the shortest name that is not ambiguous."""
     names = [campaign.name for campaign in summary.campaigns]
     return [
-        (
-            part.name if names.count(part.name) == 1 else f"{part.organization}/{part.name}",
-            part,
-        )
+        (part.name if names.count(part.name) == 1 else f"{part.organization}/{part.name}", part)
         for part in summary.campaigns
     ]
 
@@ -147,10 +144,7 @@ _FIGURES = {
     title: [f for f in FIGURES if f.column and f.column.head and f.column.table is title]
     for title in Table
 }
-_REST = {
-    Table.PEOPLE: ("left", Table.PEOPLE_LEFT),
-    Table.CALLS: ("other", Table.OTHER_CALLS),
-}
+_REST = {Table.PEOPLE: ("left", Table.PEOPLE_LEFT), Table.CALLS: ("other", Table.OTHER_CALLS)}
 """Tables with a last column that has what another table tells in detail."""
 
 

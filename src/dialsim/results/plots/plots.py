@@ -14,12 +14,7 @@ from dialsim.results.plots.outcomes import (
     funnels,
 )
 from dialsim.results.plots.story import draw_story
-from dialsim.results.plots.time import (
-    draw_deliveries,
-    draw_occupancy,
-    draw_progress,
-    draw_queue,
-)
+from dialsim.results.plots.time import draw_deliveries, draw_occupancy, draw_progress, draw_queue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
