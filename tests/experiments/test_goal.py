@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.goal import Evidence, Goal, Statistic, read_goal, weigh
+from dialsim.experiments.goal import Evidence, Goal, Statistic, judge, read_goal
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
@@ -58,11 +58,11 @@ def runs(values: list[float], name: str = "people_reached") -> list[RunFigures]:
 
 
 def met(goal: str, values: list[float], name: str = "people_reached") -> bool:
-    return weigh(1, read_goal(goal, ONE), runs(values, name), 0.95).met
+    return judge(1, read_goal(goal, ONE), runs(values, name), 0.95).met
 
 
 def judged(goal: str, values: list[float], name: str = "people_reached") -> Evidence:
-    return weigh(1, read_goal(goal, ONE), runs(values, name), 0.95)
+    return judge(1, read_goal(goal, ONE), runs(values, name), 0.95)
 
 
 counts = st.lists(st.integers(0, 20).map(float), min_size=1, max_size=40)
@@ -170,7 +170,7 @@ def test_runs_that_are_alike_make_nothing_sure_where_there_is_chance() -> None:
     ):
         found = judged(goal, alike, "finish")
         assert (found.met, found.sure) == (True, False)
-        certain = weigh(1, read_goal(goal, ONE), runs(alike, "finish"), 0.95, Prior(True, True))
+        certain = judge(1, read_goal(goal, ONE), runs(alike, "finish"), 0.95, Prior(True, True))
         assert (certain.met, certain.sure) == (True, True)
 
 
@@ -180,7 +180,7 @@ def test_a_mean_is_sure_of_no_fewer_than_twenty_runs_unless_there_is_no_chance()
     assert judged("mean(people_reached) >= 50", [*few, 101.0]).sure
     same = runs([100.0] * 2)
     goal = read_goal("mean(people_reached) >= 50", ONE)
-    assert weigh(1, goal, same, 0.95, Prior(True, True)).sure
+    assert judge(1, goal, same, 0.95, Prior(True, True)).sure
 
 
 def test_a_goal_is_surely_met_only_if_every_clause_is_and_surely_missed_if_one_is() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.experiment_text import plan_headline, plan_sentences, plan_tables
-from dialsim.experiments.goal import Evidence, read_goal, weigh
+from dialsim.experiments.goal import Evidence, judge, read_goal
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
@@ -54,7 +54,7 @@ def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
     count = 8
     goal = read_goal(text, scenario)
     tried = [
-        weigh(slots, goal, replicate(varied, count, jobs=1).figures, 0.95)
+        judge(slots, goal, replicate(varied, count, jobs=1).figures, 0.95)
         for slots in range(1, 16)
         for varied in [with_overrides(scenario, [f"{LIMIT}={slots}"])]
     ]

@@ -17,7 +17,7 @@ from dialsim.experiments.plots import fan, names_of, pareto
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS
 from dialsim.experiments.sweep import Sweep, sweep
-from dialsim.experiments.variants import Change, Variant
+from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.results.plots.drawing import DAY_MS, svg
 from results.test_plots import cut_off
 
@@ -133,8 +133,8 @@ def test_a_curve_of_finish_shows_in_thai_time_when_half_of_the_runs_are_done(gri
 def test_named_what_ifs_stand_below_one_another() -> None:
     variants = [
         Variant("as it is", ()),
-        Variant("more lines", (Change(LINES, "8"),)),
-        Variant("more tries", (Change(TRIES, "3"),)),
+        Variant("more lines", (SettingChange(LINES, "8"),)),
+        Variant("more tries", (SettingChange(TRIES, "3"),)),
     ]
     found = sweep(dialsim.loads(SCENARIO), variants, 3, jobs=1)
     ax = found.plot.curve("cost")
@@ -150,13 +150,13 @@ def dozen() -> Sweep:
     """Twelve variants with names of all lengths, some of them alike in every figure."""
     variants = [
         Variant("as it is", ()),
-        *(Variant(f"{n} lines instead of four, from nine on", (Change(LINES, str(n)),))
+        *(Variant(f"{n} lines instead of four, from nine on", (SettingChange(LINES, str(n)),))
           for n in range(5, 12)),
-        Variant("one attempt", (Change(TRIES, "1"),)),
-        Variant("สองครั้ง ตามเดิม", (Change(TRIES, "2"),)),
-        Variant("three attempts", (Change(TRIES, "3"),)),
-        Variant("four attempts and one line more than there are now", (Change(TRIES, "4"),
-                                                                       Change(LINES, "5"))),
+        Variant("one attempt", (SettingChange(TRIES, "1"),)),
+        Variant("สองครั้ง ตามเดิม", (SettingChange(TRIES, "2"),)),
+        Variant("three attempts", (SettingChange(TRIES, "3"),)),
+        Variant("four attempts and one line more than there are now", (SettingChange(TRIES, "4"),
+                                                                       SettingChange(LINES, "5"))),
     ]  # fmt: skip
     return sweep(dialsim.loads(SCENARIO), variants, 3, jobs=1)
 

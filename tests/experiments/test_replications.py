@@ -14,7 +14,7 @@ import pytest
 import dialsim
 from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
-from dialsim.experiments.case import Case, Task, carry_out
+from dialsim.experiments.case import Case, Task, run_task
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.experiment_text import (
     lost_sentences,
@@ -215,8 +215,8 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
 
 def test_a_worker_returns_numbers_and_no_tables() -> None:
     case = Case(crowd(200, 20))
-    outcome = carry_out(
-        0, case.digest, case.parcel, case.seed, 0, "simpy", dialsim.__version__, None
+    outcome = run_task(
+        0, case.digest, case.pickled, case.seed, 0, "simpy", dialsim.__version__, None
     )
     assert outcome.failure is None
     assert outcome.figures is not None
@@ -225,7 +225,7 @@ def test_a_worker_returns_numbers_and_no_tables() -> None:
 
 def test_a_worker_with_another_version_does_not_give_its_figures_for_ours() -> None:
     case = Case(crowd())
-    outcome = carry_out(0, case.digest, case.parcel, case.seed, 0, "simpy", "99", None)
+    outcome = run_task(0, case.digest, case.pickled, case.seed, 0, "simpy", "99", None)
     assert outcome.figures is None
     assert outcome.failure == f"the worker has dialsim {dialsim.__version__}, not 99"
 
@@ -239,7 +239,7 @@ class Bomb:
 
 def test_runs_that_kill_their_workers_again_and_again_are_given_up() -> None:
     good, bad = Case(crowd()), np.frombuffer(pickle.dumps(Bomb()), dtype=np.uint8)
-    tasks = [Task(k, good.digest, good.parcel, 1, k, "simpy") for k in range(3)]
+    tasks = [Task(k, good.digest, good.pickled, 1, k, "simpy") for k in range(3)]
     tasks.append(Task(3, "bad", bad, 1, 7, "simpy"))
     outcomes = []
     with pytest.raises(WorkersLost) as lost:

@@ -14,18 +14,18 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.experiments.sweep import Sweep, sweep
-from dialsim.experiments.variants import Change, Variant
+from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.report import what_if
 from dialsim.report.effects import (
-    Toward,
+    GoalWhatIf,
+    against_goal,
     asked_of,
     goal_effects,
     goal_fact,
     goal_table,
     holding,
-    toward,
 )
-from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, Place, what_would_help
+from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, StudiedVariant, what_would_help
 from dialsim.report.writing import plan_report, sweep_report
 from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.summary import Summary
@@ -53,12 +53,12 @@ def planned(scenario: Scenario, goal: str, between: tuple[int, int] = (2, 5)) ->
     return plan(scenario, LINES, between, goal, replications=4, max_replications=4, jobs=1)
 
 
-def helped(answer: Plan, scenario: Scenario, pairs: int = PAIRS) -> Toward:
-    value = Variant("it", (Change(answer.path, str(answer.evidence.value)),))
-    place = Place(value, answer.evidence.runs, asked_of(answer)[0])
+def measured(answer: Plan, scenario: Scenario, pairs: int = PAIRS) -> GoalWhatIf:
+    value = Variant("it", (SettingChange(answer.path, str(answer.evidence.value)),))
+    place = StudiedVariant(value, answer.evidence.runs, asked_of(answer)[0])
     (found,) = what_would_help(scenario, None, [place], FurtherRuns(pairs))
     assert found is not None
-    return toward(answer, found)
+    return against_goal(answer, found)
 
 
 def by_hand(*overrides: str) -> list[Summary]:
@@ -84,9 +84,9 @@ def page_of(found: Sweep, further: FurtherRuns, baseline: str = "maxConcurrentCa
 def test_a_sweep_s_levers_come_to_what_their_runs_by_hand_come_to(
     scenario: Scenario, swept: Sweep
 ) -> None:
-    places = [Place(variant, runs)
+    studied = [StudiedVariant(variant, runs)
               for variant, runs in zip(swept.variants, swept.figures, strict=True)]  # fmt: skip
-    four, eight = what_would_help(scenario, None, places, FurtherRuns(PAIRS))
+    four, eight = what_would_help(scenario, None, studied, FurtherRuns(PAIRS))
     assert four is not None
     assert eight is not None
     for found, lines in ((four, 4), (eight, 8)):
@@ -109,8 +109,8 @@ def test_a_sweep_s_levers_come_to_what_their_runs_by_hand_come_to(
             runs = by_hand(*overrides)
             earlier = [a - b for a, b in zip(finishes(runs), finishes(base), strict=True)]
             more = [a.people_reached - b.people_reached for a, b in zip(runs, base, strict=True)]
-            assert lever.finish.difference == pytest.approx(sum(earlier) / PAIRS)
-            assert lever.reached.difference == pytest.approx(sum(more) / PAIRS)
+            assert lever.finish.estimate == pytest.approx(sum(earlier) / PAIRS)
+            assert lever.reached.estimate == pytest.approx(sum(more) / PAIRS)
 
 
 def test_the_page_of_a_sweep_helps_the_baseline_and_the_first_to_finish(swept: Sweep) -> None:
@@ -150,8 +150,8 @@ def test_who_is_done_first_because_fewer_people_are_reached_is_not_the_answer(
 ) -> None:
     variants = [
         Variant("as it is", ()),
-        Variant("one attempt", (Change(TRIES, "1"),)),
-        Variant("eight lines", (Change(LINES, "8"),)),
+        Variant("one attempt", (SettingChange(TRIES, "1"),)),
+        Variant("eight lines", (SettingChange(LINES, "8"),)),
     ]
     found = sweep(scenario, variants, 8, jobs=1)
     page = page_of(found, FurtherRuns(0), "as it is")
@@ -211,15 +211,15 @@ def test_a_plan_s_levers_are_set_against_the_goal_as_their_runs_by_hand_are(
 ) -> None:
     answer = planned(scenario, "p95(finish) <= 2026-01-05T03:18:00Z")
     assert (answer.met, answer.evidence.value) == (False, 5)
-    found = helped(answer, scenario)
-    lines = next(pull for pull in found.pulls if pull.name == "2 lines more (7)")
+    found = measured(answer, scenario)
+    lines = next(lever for lever in found.levers if lever.name == "2 lines more (7)")
     base, more = finishes(by_hand(f"{LINES}=5")), finishes(by_hand(f"{LINES}=7"))
     rank = ceil(0.95 * PAIRS) - 1
     for evidence, runs in ((found.base, base), (lines.evidence, more)):
         assert evidence.findings[0].estimate == pytest.approx(1000 * sorted(runs)[rank])
     assert (found.base.met, lines.evidence.met) == (False, True)
     earlier = sum(a - b for a, b in zip(more, base, strict=True)) / PAIRS
-    assert lines.effects[0].difference == pytest.approx(earlier)
+    assert lines.effects[0].estimate == pytest.approx(earlier)
     fact = goal_fact("What?", found)
     assert fact.answer == "Retries after 30 min or 2 lines more (7)"
     sooner = "organizations.0.campaigns.0.schedule.retryInterval=1800000"
@@ -256,7 +256,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_what_would_help_at_the_close
 
 def test_where_no_lever_meets_the_goal_the_closest_is_named(scenario: Scenario) -> None:
     answer = planned(scenario, "mean(finish) <= 2026-01-05T02:10:00Z", (2, 4))
-    fact = goal_fact("What?", helped(answer, scenario))
+    fact = goal_fact("What?", measured(answer, scenario))
     assert fact.answer == "No small change alone"
     assert fact.detail.startswith("Closest comes retries after 30 min, mean(finish) is ")
 
@@ -290,14 +290,14 @@ def test_figures_of_the_goal_that_no_table_of_effects_has_get_their_own(
     scenario: Scenario,
 ) -> None:
     goal = "mean(reach_share) >= 99% and mean(dials) <= 10000"
-    found = helped(planned(scenario, goal, (4, 4)), scenario)
+    found = measured(planned(scenario, goal, (4, 4)), scenario)
     table = goal_effects(found)
     assert table is not None
     assert table.columns == ("reach_share", "dials")
     rows = dict(zip((row[0] for row in table.rows), table.rows, strict=True))
     assert " points " in rows["one attempt more"][1]
     assert goal_fact("What?", found).answer == "No small change alone"
-    assert goal_effects(helped(planned(scenario, "mean(cost) <= 1", (4, 4)), scenario)) is None
+    assert goal_effects(measured(planned(scenario, "mean(cost) <= 1", (4, 4)), scenario)) is None
 
 
 def test_a_goal_about_one_organization_is_helped_there() -> None:

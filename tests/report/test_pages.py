@@ -7,7 +7,7 @@ import pytest
 import dialsim
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import replicate
-from dialsim.report.page import Page, Section
+from dialsim.report.page import ReportPage, Section
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import plan_report, replications_report, run_report
 from dialsim.results.bottleneck import percent
@@ -277,5 +277,5 @@ def test_a_run_in_which_nothing_was_scheduled_has_a_page_too() -> None:
 
 def test_a_percent_sign_stays_with_its_number_and_text_is_escaped() -> None:
     parts = ["66 % of <them>"]
-    html = Page("T", "L", "A", [], [Section("H", parts)], "M").html()
+    html = ReportPage("T", "L", "A", [], [Section("H", parts)], "M").html()
     assert "66\N{NO-BREAK SPACE}% of &lt;them&gt;" in html

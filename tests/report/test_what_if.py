@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dialsim
+from dialsim.experiments.intervals import Difference, paired_difference
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
 from dialsim.report.run_page import help_fact
@@ -14,20 +15,32 @@ from dialsim.report.what_if import (
     AS_IT_IS,
     MOST_PAIRS,
     SHORTER_RETRIES,
-    Effect,
     FurtherRuns,
     Lever,
-    Place,
+    StudiedVariant,
     WhatIf,
     affordable_pairs,
     best,
-    effect,
     levers,
     what_would_help,
 )
 from dialsim.report.writing import run_report
 from dialsim.results.result import Result
 from report.pages import SCENARIO, Reader
+
+
+def effect(
+    estimate: float,
+    low: float,
+    high: float,
+    *,
+    real: bool,
+    pairs: int = 0,
+    rose: int = 0,
+    fell: int = 0,
+) -> Difference:
+    p_value = 0.0 if real else 1.0
+    return Difference(estimate, low, high, p_value, "paired t", pairs, rose, fell)
 
 
 def run(text: str = SCENARIO) -> Result:
@@ -43,7 +56,7 @@ def changes(result: Result, organization: str | None = None) -> dict[str, dict[s
 
 
 def measure(result: Result, pairs: int) -> WhatIf:
-    world, place = result.trace.world, Place(AS_IT_IS, [figures_of(result)])
+    world, place = result.trace.world, StudiedVariant(AS_IT_IS, [figures_of(result)])
     (found,) = what_would_help(world.scenario, world.seed, [place], FurtherRuns(pairs))
     assert found is not None
     return found
@@ -109,7 +122,7 @@ def test_causes_that_bind_together_are_pulled_together_too() -> None:
     measured = measure(run(PACED), 2)
     names = [lever.name for lever in measured.levers]
     assert names[-1] == "2 lines more (12) and 0.32 dials a second"
-    saved = {lever.name: -lever.finish.difference for lever in measured.levers}
+    saved = {lever.name: -lever.finish.estimate for lever in measured.levers}
     alone = saved["2 lines more (12)"], saved["0.32 dials a second"]
     assert saved[names[-1]] > 3 * sum(alone)
     lever = best(measured)
@@ -166,18 +179,18 @@ def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None
     for replication in range(3):
         base = dialsim.run(dialsim.loads(SCENARIO), replication=replication).summary
         more = ["organizations.0.maxConcurrentCalls=7"]
-        helped = dialsim.run(
+        measured = dialsim.run(
             dialsim.loads(SCENARIO, overrides=more), replication=replication
         ).summary
         assert base.finish is not None
-        assert helped.finish is not None
-        differences.append((helped.finish - base.finish).total_seconds())
+        assert measured.finish is not None
+        differences.append((measured.finish - base.finish).total_seconds())
         before, after = (runs[replication].scopes[0].values["finish"]
                          for runs in (measured.base, lever.runs))  # fmt: skip
         assert before == pytest.approx(base.finish.timestamp() * 1000)
-        assert after == pytest.approx(helped.finish.timestamp() * 1000)
-    assert lever.finish.difference == pytest.approx(sum(differences) / 3)
-    assert lever.finish.low < lever.finish.difference < lever.finish.high
+        assert after == pytest.approx(measured.finish.timestamp() * 1000)
+    assert lever.finish.estimate == pytest.approx(sum(differences) / 3)
+    assert lever.finish.low < lever.finish.estimate < lever.finish.high
     assert best(measured) in measured.levers
 
 
@@ -190,8 +203,8 @@ def weighed(finish: float, *levers: tuple[str, float, float]) -> WhatIf:
     values = {"finish": finish * day, "people_reached": 1000, "reach_share": 0.5}
     base = RunFigures(0, 0, (ScopeFigures("run", None, None, values),))
 
-    def real(difference: float) -> Effect:
-        return Effect(difference, difference - 1, difference + 1, real=difference != 0)
+    def real(difference: float) -> Difference:
+        return effect(difference, difference - 1, difference + 1, real=difference != 0)
 
     return WhatIf(
         (base, base, base),
@@ -249,7 +262,7 @@ def test_two_pairs_have_no_interval_and_no_advice_and_the_page_says_how_many_wou
 
 
 def test_pairs_that_agree_are_enough_from_six_on() -> None:
-    found = [effect(np.full(pairs, 312.0), np.zeros(pairs), False) for pairs in (2, 5, 6)]
+    found = [paired_difference(np.full(pairs, 312.0), np.zeros(pairs), 0.95) for pairs in (2, 5, 6)]
     assert [part.real for part in found] == [False, False, True]
     assert number_effect(found[0]) == "+312 (in 2 of 2 pairs, may be chance)"
     assert number_effect(found[2]) == "+312 (in 6 of 6 pairs)"
@@ -286,27 +299,27 @@ def test_one_pair_of_runs_gives_no_interval_and_is_refused() -> None:
 
 
 def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
-    nothing = Effect(0.0, nan, nan, real=False, pairs=6)
-    assert time_effect(Effect(-8781.5, -9300.0, -8263.0, real=True)) == (
+    nothing = effect(0.0, nan, nan, real=False, pairs=6)
+    assert time_effect(effect(-8781.5, -9300.0, -8263.0, real=True)) == (
         "2 h 26 min earlier (± 8 min 38 s)"
     )
-    assert time_effect(Effect(95.0, -10.0, 200.0, real=False)) == (
+    assert time_effect(effect(95.0, -10.0, 200.0, real=False)) == (
         "1 min 35 s later (± 1 min 45 s, may be chance)"
     )
     assert time_effect(nothing) == number_effect(nothing) == "no change"
-    assert time_effect(Effect(nan, nan, nan, real=False, pairs=6)) == "can't be told"
-    assert time_effect(Effect(-inf, nan, nan, real=True, pairs=6, fell=6)) == (
+    assert time_effect(effect(nan, nan, nan, real=False, pairs=6)) == "can't be told"
+    assert time_effect(effect(-inf, nan, nan, real=True, pairs=6, fell=6)) == (
         "earlier (in 6 of 6 pairs)"
     )
-    assert time_effect(Effect(nan, nan, nan, real=False, pairs=6, rose=3, fell=1)) == (
+    assert time_effect(effect(nan, nan, nan, real=False, pairs=6, rose=3, fell=1)) == (
         "later (in 3 of 6 pairs, may be chance)"
     )
-    assert time_effect(Effect(-60.0, -60.0, -60.0, real=True, pairs=2, fell=2)) == (
+    assert time_effect(effect(-60.0, -60.0, -60.0, real=True, pairs=2, fell=2)) == (
         "1 min earlier (always: without chance)"
     )
-    assert number_effect(Effect(143.2, 131.0, 155.4, real=True)) == "+143 (± 12)"
-    assert number_effect(Effect(-2.5, -6.0, 1.0, real=False)) == "–2.5 (± 3.5, may be chance)"
-    assert points_effect(Effect(0.031, 0.027, 0.035, real=True)) == "+3.1 points (± 0.4)"
+    assert number_effect(effect(143.2, 131.0, 155.4, real=True)) == "+143 (± 12)"
+    assert number_effect(effect(-2.5, -6.0, 1.0, real=False)) == "–2.5 (± 3.5, may be chance)"
+    assert points_effect(effect(0.031, 0.027, 0.035, real=True)) == "+3.1 points (± 0.4)"
 
 
 def test_where_runs_do_not_finish_it_is_told_how_many_do() -> None:

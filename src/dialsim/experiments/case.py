@@ -45,7 +45,7 @@ class Case:
         return prior_of(self.scenario)
 
     @cached_property
-    def parcel(self) -> NDArray[np.uint8]:
+    def pickled(self) -> NDArray[np.uint8]:
         """The scenario as bytes; as an array, which workers on this machine share if it is big."""
         return np.frombuffer(pickle.dumps(self.scenario, protocol=5), dtype=np.uint8)
 
@@ -72,21 +72,21 @@ _latest: World | None = None
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Replication `replication` of `seed` of the scenario in `parcel`; `index` names the task.
+    """Replication `replication` of `seed` of the scenario in `pickled`; `index` names the task.
 
     All engines come to the same figures.
     """
 
     index: int
     digest: str
-    parcel: NDArray[np.uint8]
+    pickled: NDArray[np.uint8]
     seed: int
     replication: int
     engine: Engine
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """What came of a task: its figures as text (`RunFigures.to_text`), or the error it raised."""
 
     index: int
@@ -94,16 +94,16 @@ class Outcome:
     failure: str | None
 
 
-def carry_out(
+def run_task(
     index: int,
     digest: str,
-    parcel: NDArray[np.uint8] | bytes,
+    pickled: NDArray[np.uint8] | bytes,
     seed: int,
     replication: int,
     engine: Engine,
     version: str,
     master: int | None,
-) -> Outcome:
+) -> TaskOutcome:
     """Simulate one replication; an error is an outcome too, so that it costs no other its run.
 
     `version` is the one of the program that wants it: another would give other figures. `master`
@@ -112,16 +112,16 @@ def carry_out(
     from dialsim.results.result import result_of
 
     if version != __version__:
-        return Outcome(index, None, f"the worker has dialsim {__version__}, not {version}")
-    _leave_with(master)
+        return TaskOutcome(index, None, f"the worker has dialsim {__version__}, not {version}")
+    _end_with(master)
     try:
-        world = _world(_scenario(digest, parcel), seed, replication)
-        return Outcome(index, figures_of(result_of(world, engine)).to_text(), None)
+        world = _world(_scenario(digest, pickled), seed, replication)
+        return TaskOutcome(index, figures_of(result_of(world, engine)).to_text(), None)
     except Exception as error:
-        return Outcome(index, None, f"{type(error).__name__}: {error}")
+        return TaskOutcome(index, None, f"{type(error).__name__}: {error}")
 
 
-def _leave_with(master: int | None) -> None:
+def _end_with(master: int | None) -> None:
     """See to it that this worker ends when its master is killed, and not minutes later."""
     if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
         return
@@ -141,10 +141,10 @@ def _world(scenario: Scenario, seed: int, replication: int) -> World:
     return _latest
 
 
-def _scenario(digest: str, parcel: NDArray[np.uint8] | bytes) -> Scenario:
-    """The scenario in a parcel; a worker unpacks it once."""
+def _scenario(digest: str, pickled: NDArray[np.uint8] | bytes) -> Scenario:
+    """The scenario in a pickled; a worker unpacks it once."""
     if digest not in _unpacked:
         if len(_unpacked) >= _UNPACKED_AT_MOST:
             _unpacked.clear()
-        _unpacked[digest] = pickle.loads(bytes(parcel))
+        _unpacked[digest] = pickle.loads(bytes(pickled))
     return _unpacked[digest]

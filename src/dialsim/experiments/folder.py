@@ -16,7 +16,6 @@ import platform
 import shutil
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +24,12 @@ from dialsim.experiments import store
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
-    LIBRARIES,
     MANIFEST,
     ExistingOutput,
     OutputError,
     check_place,
     source_entries,
+    versions,
     write_source,
 )
 from dialsim.version import __version__
@@ -203,7 +202,7 @@ class ExperimentFolder:
                 "finished": finished,
                 "store": store.NAME,
                 "python": platform.python_version(),
-                "libraries": {name: version(name) for name in LIBRARIES},
+                "libraries": versions(),
             }
         )
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE

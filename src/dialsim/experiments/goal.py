@@ -30,7 +30,7 @@ from dialsim.experiments.intervals import (
 )
 from dialsim.experiments.prior import UNKNOWN, Prior
 from dialsim.experiments.run_figures import FigureName, earliest_start, read_figure
-from dialsim.experiments.value_range import Amount, Kind, read_amount
+from dialsim.experiments.value_range import Amount, AmountKind, read_amount
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import Unit
 
@@ -210,22 +210,22 @@ def _bound(figure: FigureName, sign: str, text: str, clause: str) -> Bound:
         amount = read_amount(text)
     except ExperimentError as error:
         _refuse(clause, str(error))
-    after_start = amount.kind is Kind.DURATION and figure.is_instant
+    after_start = amount.kind is AmountKind.DURATION and figure.is_instant
     return Bound(sign, _in_unit(figure, amount, clause), after_start)
 
 
 def _in_unit(figure: FigureName, amount: Amount, clause: str) -> float:
     value = float(amount.value)
-    number = amount.kind in (Kind.WHOLE, Kind.DECIMAL)
+    number = amount.kind in (AmountKind.WHOLE, AmountKind.DECIMAL)
     if figure.is_instant:
         if number:
             _refuse(clause, f"{figure.name} is compared with an instant, such as "
                             "2026-01-09T12:00:00Z, or a time after the earliest start, "
                             "such as 5d")  # fmt: skip
         return value
-    if amount.kind is Kind.DURATION and figure.unit is Unit.SECONDS:
+    if amount.kind is AmountKind.DURATION and figure.unit is Unit.SECONDS:
         return value / 1000
-    if amount.kind is Kind.DURATION and figure.unit is Unit.MINUTES:
+    if amount.kind is AmountKind.DURATION and figure.unit is Unit.MINUTES:
         return value / 60_000
     if not number:
         _refuse(clause, f"{figure.text} is compared with a number, not with {amount.text}")
@@ -359,7 +359,7 @@ class Evidence:
         }
 
 
-def weigh(
+def judge(
     value: int | float | str,
     goal: Goal,
     runs: Sequence[RunFigures],

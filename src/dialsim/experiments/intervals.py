@@ -35,6 +35,8 @@ from dialsim.results.figures import Unit, is_instant, unit_of
 
 Values = NDArray[np.float64]
 
+CONFIDENCE = 0.95
+"""What pages and precisions are sure with."""
 FEWEST = 3
 """Fewer runs, or pairs of runs, say nothing of their own spread."""
 _COCHRAN = 25
@@ -79,6 +81,11 @@ class Difference:
     pairs: int = 0
     rose: int = 0
     fell: int = 0
+
+    @property
+    def real(self) -> bool:
+        """Whether it is beyond chance, with 95 % confidence."""
+        return self.p_value < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import MARKS, FigureName, RunFigures, read_figure
-from dialsim.experiments.value_range import Kind, read_amount
+from dialsim.experiments.value_range import AmountKind, read_amount
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -343,11 +343,11 @@ def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
     said = _amount_axis(ax, wanted)
     along = answer.path.rpartition(".")[2]
     kind = read_amount(str(answer.between[0])).kind
-    if kind is Kind.WHOLE:
+    if kind is AmountKind.WHOLE:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if kind is Kind.INSTANT:
+    if kind is AmountKind.INSTANT:
         instant_axis(ax.xaxis)
-    unit = " (h)" if kind is Kind.DURATION else ""
+    unit = " (h)" if kind is AmountKind.DURATION else ""
     return dress(ax, wanted.asked, f"{along}{unit}", said)
 
 
@@ -355,9 +355,9 @@ def _place(value: object, answer: Plan) -> float:
     """Where a value stands: numbers as they are, durations in hours, instants in days."""
     ends = {read_amount(str(end)).kind for end in answer.between}
     amount = read_amount(str(value))
-    if Kind.INSTANT in ends:
+    if AmountKind.INSTANT in ends:
         return float(amount.value) / DAY_MS
-    return float(amount.value) / (_HOUR_MS if Kind.DURATION in ends else 1)
+    return float(amount.value) / (_HOUR_MS if AmountKind.DURATION in ends else 1)
 
 
 def _scaled(value: float, clause: Clause) -> float:

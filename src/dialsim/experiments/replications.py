@@ -16,7 +16,7 @@ import numpy as np
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import estimates
-from dialsim.experiments.intervals import Support, mean_interval
+from dialsim.experiments.intervals import CONFIDENCE, Support, mean_interval
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import (
     FigureName,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 
-_CONFIDENCE = 0.95
 _FIRST_STAGE = 10
 """Fewer runs than these say too little of their own spread to stop at."""
 
@@ -229,7 +228,7 @@ def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], prior: Prior) ->
     if wanted.figure.is_instant:
         values = (values - (earliest_start(runs) or 0)) / 1000
     support = Support.of(wanted.figure.column, prior)
-    interval = mean_interval(values[~np.isnan(values)], _CONFIDENCE, support)
+    interval = mean_interval(values[~np.isnan(values)], CONFIDENCE, support)
     half, size = (interval.high - interval.low) / 2, abs(interval.estimate)
     # |estimate − truth| ≤ half and size − half ≤ |truth|, so the relative error is at most this
     error = 0.0 if half == 0 else half / (size - half) if half < size else inf

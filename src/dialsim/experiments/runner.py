@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
-from dialsim.experiments.case import Case, Outcome, Task, carry_out
+from dialsim.experiments.case import Case, Task, TaskOutcome, run_task
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.store import Store
@@ -43,7 +43,7 @@ class Workers:
         self._dask = dask
         self._client: Client | None = None
 
-    def outcomes(self, tasks: Sequence[Task]) -> Generator[Outcome]:
+    def outcomes(self, tasks: Sequence[Task]) -> Generator[TaskOutcome]:
         """Carry out tasks and yield what comes of them, as it comes.
 
         Raises WorkersLost if workers keep dying without a result. Leaving early, by an error or
@@ -69,18 +69,20 @@ class Workers:
                 self._dismiss()
                 raise
 
-    def _round(self, tasks: Sequence[Task], jobs: int) -> Generator[Outcome]:
+    def _round(self, tasks: Sequence[Task], jobs: int) -> Generator[TaskOutcome]:
         from joblib import Parallel, delayed
 
         # Dask would keep an array on one worker and lose it with that worker; bytes travel along
-        parcels = {t.digest: t.parcel if self._dask is None else t.parcel.tobytes() for t in tasks}
+        pickles = {
+            t.digest: t.pickled if self._dask is None else t.pickled.tobytes() for t in tasks
+        }
         master = os.getpid() if self._dask is None else None
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
         calls = (
-            delayed(carry_out)(
+            delayed(run_task)(
                 t.index,
                 t.digest,
-                parcels[t.digest],
+                pickles[t.digest],
                 t.seed,
                 t.replication,
                 t.engine,
@@ -89,7 +91,7 @@ class Workers:
             )
             for t in tasks
         )
-        return cast("Generator[Outcome]", parallel(calls))
+        return cast("Generator[TaskOutcome]", parallel(calls))
 
     def _backend(self) -> AbstractContextManager[Any]:
         from joblib import parallel_config
@@ -216,7 +218,7 @@ class ExperimentRunner:
 
 
 def _task(index: int, case: Case, replication: int, engine: Engine) -> Task:
-    return Task(index, case.digest, case.parcel, case.seed, replication, engine)
+    return Task(index, case.digest, case.pickled, case.seed, replication, engine)
 
 
 @contextmanager
@@ -228,13 +230,10 @@ def runner(
     engine: Choice = "auto",
 ) -> Iterator[ExperimentRunner]:
     """A runner for one experiment; `store` is the folder that its store is kept in."""
-    kept = None
-    if store is not None:
-        Path(store).mkdir(parents=True, exist_ok=True)
-        kept = Store(Path(store))
-    with closing(Workers(jobs, dask)) as workers:
-        try:
-            yield ExperimentRunner(workers, kept, progress, engine)
-        finally:
-            if kept is not None:
-                kept.close()
+    with ExitStack() as opened:
+        kept = None
+        if store is not None:
+            Path(store).mkdir(parents=True, exist_ok=True)
+            kept = opened.enter_context(closing(Store(Path(store))))
+        workers = opened.enter_context(closing(Workers(jobs, dask)))
+        yield ExperimentRunner(workers, kept, progress, engine)

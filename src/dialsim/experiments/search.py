@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments.case import Case
-from dialsim.experiments.goal import Evidence, weigh
+from dialsim.experiments.goal import Evidence, judge
 from dialsim.experiments.intervals import paired_difference, share_interval
-from dialsim.experiments.variants import Change, Variant
+from dialsim.experiments.variants import SettingChange, Variant
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Goal
@@ -84,12 +84,12 @@ class Search:
                 runs = self._cases[index].first(count)
                 value = self.axis[index].plain
                 prior = self._cases[index].prior
-                self._tried[index] = weigh(value, self.goal, runs, self._confidence, prior)
+                self._tried[index] = judge(value, self.goal, runs, self._confidence, prior)
             doubtful = [index for index in doubtful if not self._tried[index].sure]
 
     def _case(self, index: int) -> Case:
         if index not in self._cases:
-            change = Change(self.path, self.axis[index].text)
+            change = SettingChange(self.path, self.axis[index].text)
             scenario = Variant(change.text, (change,)).of(self.scenario)
             self._cases[index] = Case(scenario, self._seed)
         return self._cases[index]

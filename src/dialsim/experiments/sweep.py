@@ -24,7 +24,7 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.runner import Progress, runner
-from dialsim.experiments.variants import Setting, Variant, check_variable, variants_of
+from dialsim.experiments.variants import SettingValue, Variant, check_variable, variants_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ class Sweep:
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}
 
-    def _place(self, variant: Variant) -> dict[str, Setting | None]:
+    def _place(self, variant: Variant) -> dict[str, SettingValue | None]:
         values = {change.path: change.value for change in variant.changes}
         return {"variant": variant.name} | {path: values.get(path) for path in self.paths}
 

@@ -19,7 +19,7 @@ from dialsim.scenario.units import (
 )
 
 
-class Kind(StrEnum):
+class AmountKind(StrEnum):
     """What an amount is; durations and instants are whole milliseconds."""
 
     WHOLE = "whole number"
@@ -32,24 +32,24 @@ class Kind(StrEnum):
 class Amount:
     """A number, a duration or an instant; the last two in ms."""
 
-    kind: Kind
+    kind: AmountKind
     value: Decimal
 
     @property
     def text(self) -> str:
         """The amount as a scenario file has it."""
-        if self.kind is Kind.DURATION:
+        if self.kind is AmountKind.DURATION:
             return format_duration(int(self.value))
-        if self.kind is Kind.INSTANT:
+        if self.kind is AmountKind.INSTANT:
             return format_instant(int(self.value))
         return f"{self.value.normalize():f}"
 
     @property
     def plain(self) -> int | float | str:
         """The amount as Python and JSON have it; durations and instants are text."""
-        if self.kind in (Kind.DURATION, Kind.INSTANT):
+        if self.kind in (AmountKind.DURATION, AmountKind.INSTANT):
             return self.text
-        return int(self.value) if self.kind is Kind.WHOLE else float(self.value)
+        return int(self.value) if self.kind is AmountKind.WHOLE else float(self.value)
 
 
 def read_amount(text: str) -> Amount:
@@ -62,14 +62,17 @@ def read_amount(text: str) -> Amount:
         number = Decimal(text)
         if number.is_finite():
             whole = number == number.to_integral_value() and "." not in text
-            return Amount(Kind.WHOLE if whole else Kind.DECIMAL, number)
+            return Amount(AmountKind.WHOLE if whole else AmountKind.DECIMAL, number)
     except InvalidOperation:
         pass
-    for kind, parse in ((Kind.DURATION, parse_duration), (Kind.INSTANT, parse_offset_instant)):
+    for kind, parse in (
+        (AmountKind.DURATION, parse_duration),
+        (AmountKind.INSTANT, parse_offset_instant),
+    ):
         try:
             return Amount(kind, Decimal(parse(text)))
         except ValueError as error:
-            if kind is Kind.INSTANT and looks_like_date(text):
+            if kind is AmountKind.INSTANT and looks_like_date(text):
                 raise ExperimentError(f"{text} {error}") from None
     raise ExperimentError(
         f"{text or '(nothing)'} is not a number, a duration such as 30m or an instant such as "
@@ -99,7 +102,7 @@ def value_text(value: object) -> str:
 class ValueRange:
     """The values `low`, `low + step`, … up to `high`, all of one kind."""
 
-    kind: Kind
+    kind: AmountKind
     low: Decimal
     high: Decimal
     step: Decimal
@@ -114,7 +117,7 @@ class ValueRange:
 
 
 _LONGEST = 10**9
-_STEPS = {Kind.WHOLE: 1, Kind.DURATION: 60_000, Kind.INSTANT: 3_600_000}
+_STEPS = {AmountKind.WHOLE: 1, AmountKind.DURATION: 60_000, AmountKind.INSTANT: 3_600_000}
 
 
 def make_axis(low: str, high: str, step: str | None = None) -> ValueRange:
@@ -131,29 +134,35 @@ def make_axis(low: str, high: str, step: str | None = None) -> ValueRange:
     width = _step(kind, step, last - first)
     if (last - first) // width >= _LONGEST:
         raise ExperimentError(f"{low}..{high}: the range has too many values; give a step")
-    if kind in (Kind.WHOLE, Kind.DECIMAL) and width % 1:
-        kind = Kind.DECIMAL
+    if kind in (AmountKind.WHOLE, AmountKind.DECIMAL) and width % 1:
+        kind = AmountKind.DECIMAL
     return ValueRange(kind, first, last, width)
 
 
-def _kind(ends: Sequence[Amount], told: str) -> Kind:
+def _kind(ends: Sequence[Amount], told: str) -> AmountKind:
     """The kind of a range; 0 is a duration too, and a whole number goes with a decimal one."""
     kinds = {end.kind for end in ends}
-    if Kind.DURATION in kinds and all(e.kind is Kind.DURATION or e.value == 0 for e in ends):
-        return Kind.DURATION
-    if kinds == {Kind.WHOLE, Kind.DECIMAL}:
-        return Kind.DECIMAL
+    if AmountKind.DURATION in kinds and all(
+        e.kind is AmountKind.DURATION or e.value == 0 for e in ends
+    ):
+        return AmountKind.DURATION
+    if kinds == {AmountKind.WHOLE, AmountKind.DECIMAL}:
+        return AmountKind.DECIMAL
     if len(kinds) > 1:
         raise ExperimentError(f"{told}: a {ends[0].kind} and a {ends[1].kind} make no range")
     return kinds.pop()
 
 
-def _step(kind: Kind, text: str | None, width: Decimal) -> Decimal:
+def _step(kind: AmountKind, text: str | None, width: Decimal) -> Decimal:
     if text is None:
         return Decimal(_STEPS[kind]) if kind in _STEPS else (width / 100 or Decimal(1))
     step = read_amount(text)
-    timed = kind in (Kind.DURATION, Kind.INSTANT)
-    if step.kind is Kind.INSTANT or (step.kind is Kind.DURATION) is not timed or step.value <= 0:
+    timed = kind in (AmountKind.DURATION, AmountKind.INSTANT)
+    if (
+        step.kind is AmountKind.INSTANT
+        or (step.kind is AmountKind.DURATION) is not timed
+        or step.value <= 0
+    ):
         needed = "a duration such as 10m" if timed else "a number greater than 0"
         raise ExperimentError(f"step {text}: the step of this range is {needed}")
     return step.value

@@ -17,18 +17,18 @@ from dialsim.scenario.loading import with_overrides
 if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
-Setting = int | float | str
+SettingValue = int | float | str
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """A value that a variant replaces; `text` as the scenario file would have it."""
 
     path: str
     text: str
 
     @property
-    def value(self) -> Setting:
+    def value(self) -> SettingValue:
         """The value for tables: a number where it is one, text otherwise."""
         try:
             return read_amount(self.text).plain
@@ -41,7 +41,7 @@ class Variant:
     """What a variant is called, and what it changes."""
 
     name: str
-    changes: tuple[Change, ...]
+    changes: tuple[SettingChange, ...]
 
     def of(self, scenario: Scenario) -> Scenario:
         """The scenario with the changes. Raises ScenarioError if it can't have them."""
@@ -88,7 +88,7 @@ def crossed(values: Mapping[str, Iterable[object]]) -> list[Variant]:
     Values may be a text, `10,20,30` or `10..60:5`.
     """
     choices = [
-        [Change(path, value_text(value)) for value in _values(path, listed)]
+        [SettingChange(path, value_text(value)) for value in _values(path, listed)]
         for path, listed in values.items()
     ]
     for path, listed in zip(values, choices, strict=True):
@@ -201,7 +201,8 @@ def read_design(path: Path) -> list[Variant]:
     listed = [dict(zip(head, row, strict=True)) for row in rows[1:]]
     names = [row.pop("variant", "").strip() for row in listed]
     changes = [
-        [Change(key, cell.strip()) for key, cell in row.items() if cell.strip()] for row in listed
+        [SettingChange(key, cell.strip()) for key, cell in row.items() if cell.strip()]
+        for row in listed
     ]
     try:
         return distinct(_labelled(changes, names))
@@ -236,7 +237,10 @@ def read_variants(path: Path) -> list[Variant]:
             )
         parts = (str(text).partition("=") for text in changes)
         variants.append(
-            Variant(str(name), tuple(Change(key.strip(), value.strip()) for key, _, value in parts))
+            Variant(
+                str(name),
+                tuple(SettingChange(key.strip(), value.strip()) for key, _, value in parts),
+            )
         )
     return variants
 
@@ -246,7 +250,7 @@ def _is_change(text: object) -> bool:
 
 
 def _labelled(
-    listed: Iterable[Sequence[Change]], names: Sequence[str] | None = None
+    listed: Iterable[Sequence[SettingChange]], names: Sequence[str] | None = None
 ) -> list[Variant]:
     """Variants named after what they change, by the last part of each path where that is clear."""
     changes = [tuple(variant) for variant in listed]

@@ -1,9 +1,4 @@
-"""Effects in words and as a table: what levers do to when a run is done and whom it reaches.
-
-Help towards a goal: what a plan's figures come to with each lever, and without.
-
-What holds many runs back: the reason that most of them have, with the words of one of them.
-"""
+"""What levers do, in words and tables, and what holds many runs back."""
 
 from __future__ import annotations
 
@@ -16,16 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments import experiment_text
-from dialsim.experiments.goal import Clause, Evidence, Goal, weigh
+from dialsim.experiments.goal import Clause, Evidence, Goal, judge
+from dialsim.experiments.intervals import CONFIDENCE, Difference, paired_difference
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.report.page import Fact
 from dialsim.report.what_if import (
     SHORTER_RETRIES,
-    Effect,
     Lever,
     NotMeasured,
     WhatIf,
-    effect,
     loses,
 )
 from dialsim.results.bottleneck import Bottleneck
@@ -60,44 +54,44 @@ def finish_effect(lever: Lever, what_if: WhatIf) -> str:
     return f"done in {done} of {what_if.pairs} runs instead of {before}"
 
 
-def time_effect(effect: Effect) -> str:
+def time_effect(effect: Difference) -> str:
     """`2 h 26 min earlier (± 3 min)`."""
     if _no_change(effect):
         return "no change"
-    if isfinite(effect.difference):
-        way = "earlier" if effect.difference < 0 else "later"
-        return f"{_duration(effect.difference)} {way} {_sureness(effect, _duration)}"
+    if isfinite(effect.estimate):
+        way = "earlier" if effect.estimate < 0 else "later"
+        return f"{_duration(effect.estimate)} {way} {_sureness(effect, _duration)}"
     if not effect.rose and not effect.fell:
         return "can't be told"
     return f"{'earlier' if effect.fell > effect.rose else 'later'} {_sureness(effect, _duration)}"
 
 
-def number_effect(effect: Effect) -> str:
+def number_effect(effect: Difference) -> str:
     """`+143 (± 12)`."""
     if _no_change(effect):
         return "no change"
-    sign = "+" if effect.difference >= 0 else "–"
-    return f"{sign}{_number(effect.difference)} {_sureness(effect, _number)}"
+    sign = "+" if effect.estimate >= 0 else "–"
+    return f"{sign}{_number(effect.estimate)} {_sureness(effect, _number)}"
 
 
-def points_effect(effect: Effect) -> str:
+def points_effect(effect: Difference) -> str:
     """`+3.1 points (± 0.4)`, of a share."""
     if _no_change(effect):
         return "no change"
-    sign = "+" if effect.difference >= 0 else "–"
+    sign = "+" if effect.estimate >= 0 else "–"
 
     def points(value: float) -> str:
         return f"{100 * abs(value):.1f}"
 
-    return f"{sign}{points(effect.difference)} points {_sureness(effect, points)}"
+    return f"{sign}{points(effect.estimate)} points {_sureness(effect, points)}"
 
 
-def _no_change(effect: Effect) -> bool:
+def _no_change(effect: Difference) -> bool:
     """Whether no pair was changed."""
-    return effect.difference == 0 and not effect.rose and not effect.fell
+    return effect.estimate == 0 and not effect.rose and not effect.fell
 
 
-def _sureness(effect: Effect, text: Callable[[float], str]) -> str:
+def _sureness(effect: Difference, text: Callable[[float], str]) -> str:
     """`(± 12)`; without an interval `(in 5 of 6 pairs)`; and whether it may be chance."""
     if effect.low == effect.high:
         return "(always: without chance)"
@@ -137,13 +131,12 @@ def spread(what_if: WhatIf) -> str:
     return f"{when}, {reached}" + (f"; {never} did not finish" if never else "")
 
 
-_CONFIDENCE = 0.95
 _NAMED = 3
 """So many levers are named that meet a goal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
+class LeverAgainstGoal:
     """A lever set against a goal: the evidence of its runs, and its effect on each clause's figure.
 
     Effects on `finish` are in seconds, others in the figure's unit.
@@ -151,7 +144,7 @@ class Pull:
 
     lever: Lever
     evidence: Evidence
-    effects: tuple[Effect, ...]
+    effects: tuple[Difference, ...]
 
     @property
     def name(self) -> str:
@@ -160,7 +153,7 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Toward:
+class GoalWhatIf:
     """Levers set against a plan's goal, which it meets or not.
 
     `base` is the evidence of the very same runs without any lever.
@@ -169,32 +162,32 @@ class Toward:
     what_if: WhatIf
     met: bool
     base: Evidence
-    pulls: tuple[Pull, ...]
+    levers: tuple[LeverAgainstGoal, ...]
 
 
 def asked_of(answer: Plan) -> tuple[str | None, str | None]:
     """The organization and campaign that a goal is about; None where it names several, or none."""
-    places = {
+    studied = {
         (finding.clause.figure.organization, finding.clause.figure.campaign)
         for finding in answer.evidence.findings
     }
-    if len(places) == 1:
-        return places.pop()
-    owners = {organization for organization, _ in places}
+    if len(studied) == 1:
+        return studied.pop()
+    owners = {organization for organization, _ in studied}
     return (owners.pop(), None) if len(owners) == 1 else (None, None)
 
 
-def toward(answer: Plan, what_if: WhatIf) -> Toward:
+def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
     """Weigh the goal of a plan by the runs of each lever, and by those without."""
     goal = Goal(answer.goal, tuple(finding.clause for finding in answer.evidence.findings))
-    return Toward(
+    return GoalWhatIf(
         what_if,
         answer.met,
-        weigh("as it is", goal, what_if.base, _CONFIDENCE, answer.evidence.prior),
+        judge("as it is", goal, what_if.base, CONFIDENCE, answer.evidence.prior),
         tuple(
-            Pull(
+            LeverAgainstGoal(
                 lever,
-                weigh(lever.name, goal, lever.runs, _CONFIDENCE, answer.evidence.prior),
+                judge(lever.name, goal, lever.runs, CONFIDENCE, answer.evidence.prior),
                 tuple(_effect(clause, lever, what_if, answer) for clause in goal.clauses),
             )
             for lever in what_if.levers
@@ -202,32 +195,32 @@ def toward(answer: Plan, what_if: WhatIf) -> Toward:
     )
 
 
-def _effect(clause: Clause, lever: Lever, what_if: WhatIf, answer: Plan) -> Effect:
+def _effect(clause: Clause, lever: Lever, what_if: WhatIf, answer: Plan) -> Difference:
     figure = clause.figure
     unit = 1000 if figure.is_instant else 1
     certain = answer.evidence.prior.certain(figure.column)
     values, base = (figure.of(side) / unit for side in (lever.runs, what_if.base))
-    return effect(values, base, certain)
+    return paired_difference(values, base, CONFIDENCE, certain)
 
 
-def helpful(helped: Toward) -> list[Pull]:
+def helpful(measured: GoalWhatIf) -> list[LeverAgainstGoal]:
     """The levers that bring the goal closer, or meet it with more to spare; the best first.
 
     The change must be real, in the figure of the clause that is furthest from being met, and no
     lever counts that costs people who would be reached without it.
     """
-    margins = [finding.margin for finding in helped.base.findings]
+    margins = [finding.margin for finding in measured.base.findings]
     tightest = margins.index(min(margins))
-    sign = 1 if helped.base.findings[tightest].clause.smaller_is_better else -1
+    sign = 1 if measured.base.findings[tightest].clause.smaller_is_better else -1
     found = [
-        pull
-        for pull in helped.pulls
-        if pull.effects[tightest].real
-        and sign * pull.effects[tightest].difference < 0
-        and _closeness(pull.evidence) >= _closeness(helped.base)
-        and not loses(helped.what_if, pull.lever)
+        lever
+        for lever in measured.levers
+        if lever.effects[tightest].real
+        and sign * lever.effects[tightest].estimate < 0
+        and _closeness(lever.evidence) >= _closeness(measured.base)
+        and not loses(measured.what_if, lever.lever)
     ]
-    return sorted(found, key=lambda pull: _closeness(pull.evidence), reverse=True)
+    return sorted(found, key=lambda lever: _closeness(lever.evidence), reverse=True)
 
 
 def _closeness(part: Evidence) -> tuple[bool, float, float, float]:
@@ -236,46 +229,48 @@ def _closeness(part: Evidence) -> tuple[bool, float, float, float]:
     return part.met, -short, -hits, min(finding.margin for finding in part.findings)
 
 
-def goal_fact(question: str, helped: Toward | NotMeasured) -> Fact:
+def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
     """What else would help, in the figures of the goal."""
-    if isinstance(helped, NotMeasured):
-        return Fact(question, "Not measured", helped.said)
-    found = helpful(helped)
+    if isinstance(measured, NotMeasured):
+        return Fact(question, "Not measured", measured.said)
+    found = helpful(measured)
     if not found:
-        tried = f"None of {len(helped.pulls)} small changes brings the goal closer beyond chance."
+        tried = (
+            f"None of {len(measured.levers)} small changes brings the goal closer beyond chance."
+        )
         return Fact(question, "Nothing that was tried", tried)
-    meeting = [pull for pull in found if pull.evidence.met][:_NAMED]
-    named = found[:1] if helped.met or not meeting else meeting
-    note = f" {SHORTER_RETRIES}" if any(pull.lever.shortens_retries for pull in named) else ""
-    if not helped.met and not meeting:
-        detail = f"Closest comes {_said(found[0], helped)}.{note}"
+    meeting = [lever for lever in found if lever.evidence.met][:_NAMED]
+    named = found[:1] if measured.met or not meeting else meeting
+    note = f" {SHORTER_RETRIES}" if any(lever.lever.shortens_retries for lever in named) else ""
+    if not measured.met and not meeting:
+        detail = f"Closest comes {_said(found[0], measured)}.{note}"
         return Fact(question, "No small change alone", detail)
-    names = " or ".join(pull.name for pull in named)
-    return Fact(question, _capital(names), f"With {_said(named[0], helped)}.{note}")
+    names = " or ".join(lever.name for lever in named)
+    return Fact(question, _capital(names), f"With {_said(named[0], measured)}.{note}")
 
 
-def _said(pull: Pull, helped: Toward) -> str:
+def _said(lever: LeverAgainstGoal, measured: GoalWhatIf) -> str:
     """`2 lines more (6): p95(finish) is Mon 5 Jan 10:15 instead of Mon 5 Jan 10:24 in 25 runs`."""
     figures = ", ".join(
         f"{with_it.clause.asked} is {experiment_text.finding_text(with_it, with_it.estimate)} "
         f"instead of {experiment_text.finding_text(without, without.estimate)}"
-        for with_it, without in zip(pull.evidence.findings, helped.base.findings, strict=True)
+        for with_it, without in zip(lever.evidence.findings, measured.base.findings, strict=True)
     )
-    return f"{pull.name}, {figures}, in {helped.what_if.pairs} runs each"
+    return f"{lever.name}, {figures}, in {measured.what_if.pairs} runs each"
 
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def goal_table(helped: Toward, setting: str) -> FigureTable:
+def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
     """The goal's figures with each lever, and whether they meet it."""
-    clauses = [finding.clause for finding in helped.base.findings]
-    bounds = (experiment_text.bound_text(finding) for finding in helped.base.findings)
+    clauses = [finding.clause for finding in measured.base.findings]
+    bounds = (experiment_text.bound_text(finding) for finding in measured.base.findings)
     rows = [("the goal", *bounds, "")]
     for name, part in [
-        (f"{setting}, as it is", helped.base),
-        *((pull.name, pull.evidence) for pull in helped.pulls),
+        (f"{setting}, as it is", measured.base),
+        *((lever.name, lever.evidence) for lever in measured.levers),
     ]:
         cells = (
             experiment_text.finding_text(finding, finding.estimate) for finding in part.findings
@@ -285,18 +280,18 @@ def goal_table(helped: Toward, setting: str) -> FigureTable:
     return FigureTable("With", tuple(heads), tuple(rows))
 
 
-def goal_effects(helped: Toward) -> FigureTable | None:
+def goal_effects(measured: GoalWhatIf) -> FigureTable | None:
     """The paired differences of those figures of the goal that no table of effects has."""
     shown: dict[str, tuple[str, int]] = {}
-    for number, finding in enumerate(helped.base.findings):
+    for number, finding in enumerate(measured.base.findings):
         figure = finding.clause.figure
         if figure.organization is not None or figure.name not in _IN_EVERY_TABLE:
             shown.setdefault(figure.text, (figure.name, number))
     if not shown:
         return None
     rows = [
-        (pull.name, *(_effect_text(name, pull.effects[at]) for name, at in shown.values()))
-        for pull in helped.pulls
+        (lever.name, *(_effect_text(name, lever.effects[at]) for name, at in shown.values()))
+        for lever in measured.levers
     ]
     return FigureTable("Changed by", tuple(shown), tuple(rows))
 
@@ -304,7 +299,7 @@ def goal_effects(helped: Toward) -> FigureTable | None:
 _IN_EVERY_TABLE = ("finish", "people_reached", "cost")
 
 
-def _effect_text(figure: str, effect: Effect) -> str:
+def _effect_text(figure: str, effect: Difference) -> str:
     if is_instant(figure):
         return time_effect(effect)
     return points_effect(effect) if unit_of(figure) is Unit.SHARE else number_effect(effect)

@@ -74,7 +74,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """A whole page: the answer stands first, then the facts that it rests on."""
 
     title: str

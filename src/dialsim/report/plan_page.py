@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dialsim.experiments import experiment_text
 from dialsim.report.effects import (
-    Toward,
+    GoalWhatIf,
     asked_of,
     effect_table,
     goal_effects,
@@ -17,7 +17,7 @@ from dialsim.report.effects import (
     holding,
     holding_fact,
 )
-from dialsim.report.page import Fact, Grid, Notes, Page, Part, Picture, Section, picture
+from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import how_measured, made_from, retry_notes, run_pictures
 from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
 from dialsim.results.result import Result
@@ -28,20 +28,22 @@ if TYPE_CHECKING:
     from dialsim.experiments.plan import Plan
 
 
-def plan_page(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -> Page:
+def plan_page(
+    answer: Plan, example: Result, measured: GoalWhatIf | NotMeasured | None
+) -> ReportPage:
     """The page of a plan; `example` is one run with the value found, or with what came closest.
 
-    `helped` are the levers there, set against the goal, if they were measured.
+    `measured` are the levers there, set against the goal, if they were measured.
     """
     scenario = example.trace.world.scenario
     name = answer.path.rpartition(".")[2]
     which = f"seed {example.trace.world.seed}, {_runs(answer)} runs"
-    return Page(
+    return ReportPage(
         title=scenario.name,
         lead=f"Which {name} meets the goal {answer.goal}?",
         answer=setting_text(answer) if answer.met else "No value meets the goal",
-        facts=[*_facts(answer, example, helped)],
-        sections=_sections(answer, example, helped),
+        facts=[*_facts(answer, example, measured)],
+        sections=_sections(answer, example, measured),
         made_from=made_from(scenario.name, which),
     )
 
@@ -55,7 +57,9 @@ def _runs(answer: Plan) -> int:
     return sum(part.replications for part in answer.tried)
 
 
-def _facts(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -> Iterator[Fact]:
+def _facts(
+    answer: Plan, example: Result, measured: GoalWhatIf | NotMeasured | None
+) -> Iterator[Fact]:
     headline = experiment_text.plan_headline(answer)
     if answer.path.endswith(".retryInterval"):
         headline += f" {SHORTER_RETRIES}"
@@ -69,9 +73,9 @@ def _facts(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -
     found = holding(answer.evidence.runs, *asked_of(answer))
     yield holding_fact(f"What holds it back with {setting_text(answer)}?", found,
                        len(example.summary.campaigns))  # fmt: skip
-    if helped is not None:
+    if measured is not None:
         question = "What else would help?" if answer.met else "What would help to meet it?"
-        yield goal_fact(question, helped)
+        yield goal_fact(question, measured)
     if answer.evidence.cost is not None:
         currency = example.summary.currency
         cost = experiment_text.amount_text("cost", answer.evidence.cost)
@@ -89,14 +93,16 @@ def _said(part: Evidence) -> str:
     return f"{'; '.join(found)} ({part.replications} runs)."
 
 
-def _sections(answer: Plan, example: Result, helped: Toward | NotMeasured | None) -> list[Section]:
+def _sections(
+    answer: Plan, example: Result, measured: GoalWhatIf | NotMeasured | None
+) -> list[Section]:
     sections = []
     if answer.warnings:
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
     *clauses, tried = experiment_text.plan_tables(answer)
     sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
-    if helped is not None:
-        parts = _help_parts(helped, answer, example.summary.currency)
+    if measured is not None:
+        parts = _help_parts(measured, answer, example.summary.currency)
         heading = "What else would help" if answer.met else "What would help to meet the goal"
         sections.append(Section(heading, parts))
     shown = run_pictures(example)
@@ -106,12 +112,18 @@ def _sections(answer: Plan, example: Result, helped: Toward | NotMeasured | None
     return sections
 
 
-def _help_parts(helped: Toward | NotMeasured, answer: Plan, currency: str | None) -> list[Part]:
+def _help_parts(
+    measured: GoalWhatIf | NotMeasured, answer: Plan, currency: str | None
+) -> list[Part]:
     """The goal's figures with each lever, then what the levers do to whole runs."""
-    if isinstance(helped, NotMeasured):
-        return [helped.said]
-    what_if, setting = helped.what_if, setting_text(answer)
-    tables = [goal_table(helped, setting), goal_effects(helped), effect_table(what_if, currency)]
+    if isinstance(measured, NotMeasured):
+        return [measured.said]
+    what_if, setting = measured.what_if, setting_text(answer)
+    tables = [
+        goal_table(measured, setting),
+        goal_effects(measured),
+        effect_table(what_if, currency),
+    ]
     said = how_measured(setting, [what_if])
     if what_if.pairs < answer.evidence.replications:
         said += f" The runs of {setting} are the first {what_if.pairs} of those above."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import experiment_text
 from dialsim.report.effects import holding, holding_fact
-from dialsim.report.page import Fact, Grid, Notes, Page, Section, picture
+from dialsim.report.page import Fact, Grid, Notes, ReportPage, Section, picture
 from dialsim.report.run_page import help_fact, help_parts, made_from, run_pictures
 from dialsim.report.what_if import Help
 from dialsim.results.bottleneck import percent
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dialsim.experiments.replications import Replications
 
 
-def replications_page(runs: Replications, first: Result, helped: Help) -> Page:
+def replications_page(runs: Replications, first: Result, measured: Help) -> ReportPage:
     """The page of replications; `first` is the run of replication 0, which it shows as well."""
     table = runs.intervals()
     rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
@@ -27,15 +27,15 @@ def replications_page(runs: Replications, first: Result, helped: Help) -> Page:
         _sure(finish, runs),
         _reach(rows, first),
         holding_fact("What holds it back?", holding(runs.figures), len(first.summary.campaigns)),
-        *([help_fact("What would help most?", helped)] if helped else []),
+        *([help_fact("What would help most?", measured)] if measured else []),
         *_cost(rows, first),
     ]
-    return Page(
+    return ReportPage(
         title=runs.scenario.name,
         lead=runs.scenario.description or "",
         answer=_answer(finish, runs),
         facts=facts,
-        sections=_sections(runs, first, helped),
+        sections=_sections(runs, first, measured),
         made_from=made_from(runs.scenario.name, f"seed {runs.seed}, {len(runs)} replications"),
     )
 
@@ -108,13 +108,13 @@ def _cost(rows: dict[Any, Any], first: Result) -> list[Fact]:
     return [Fact("What does it cost?", f"{mean} {first.summary.currency} on average", detail)]
 
 
-def _sections(runs: Replications, first: Result, helped: Help) -> list[Section]:
+def _sections(runs: Replications, first: Result, measured: Help) -> list[Section]:
     sections = []
     remarks = [*first.summary.warnings, *experiment_text.precision_sentences(runs)]
     if remarks:
         sections.append(Section("Remarks", [Notes(remarks)]))
-    if helped is not None:
-        sections.append(Section("What would help", help_parts(helped, first.summary.currency)))
+    if measured is not None:
+        sections.append(Section("What would help", help_parts(measured, first.summary.currency)))
     sections.append(Section("All runs", [Grid(_pictures(runs))]))
     sections.append(
         Section("Figures of all runs", [Grid(experiment_text.replications_tables(runs))])

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
-from dialsim.report.page import Fact, Grid, Notes, Page, Part, Section, picture
+from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
 from dialsim.report.what_if import (
     MOST_PAIRS,
     SHORTER_RETRIES,
@@ -24,7 +24,7 @@ from dialsim.report.what_if import (
 )
 from dialsim.results.bottleneck import percent
 from dialsim.results.plots.drawing import Scope
-from dialsim.results.plots.outcomes import Answers, draw_funnel, funnels
+from dialsim.results.plots.outcomes import AnswerCounts, draw_funnel, funnels
 from dialsim.results.result import Result
 from dialsim.results.summary import CampaignSummary, OrganizationSummary, Summary
 from dialsim.results.summary_text import (
@@ -155,7 +155,7 @@ def _calls(
     if summary.attempts:
         yield "outcomes", plot.outcomes, f"Calls over time and how they ended: {ends}."
     for owner in owners:
-        found = Answers.of(Scope.of_organization(result.reading, owner.name), 1)
+        found = AnswerCounts.of(Scope.of_organization(result.reading, owner.name), 1)
         if dialled := int(found.attempts.sum()):
             share = percent(int(found.answered.sum()) / dialled)
             caption = (
@@ -189,23 +189,23 @@ def _results(result: Result, summary: Summary) -> Iterator[_Drawing]:
         yield "funnel", partial(draw_funnel, [funnel], name), caption
 
 
-def run_page(result: Result, helped: Help) -> Page:
+def run_page(result: Result, measured: Help) -> ReportPage:
     """The page of a run, with the levers measured for it, or why they were not."""
     summary = result.summary
     facts = [
         _finish(summary),
-        _sure(summary, helped),
+        _sure(summary, measured),
         _reach(summary),
         _held_back(summary),
-        *([help_fact("What would help most?", helped)] if helped else []),
+        *([help_fact("What would help most?", measured)] if measured else []),
         *_cost(summary),
     ]
-    return Page(
+    return ReportPage(
         title=summary.scenario,
         lead=_lead(result),
         answer=_answer(summary),
         facts=facts,
-        sections=[*_sections(result, helped)],
+        sections=[*_sections(result, measured)],
         made_from=_made_from(result),
     )
 
@@ -259,17 +259,17 @@ def _finish(summary: Summary) -> Fact:
     return Fact("Will it finish?", yes, f"{_when(summary.finish)}, {days}.")
 
 
-def _sure(summary: Summary, helped: Help) -> Fact:
+def _sure(summary: Summary, measured: Help) -> Fact:
     question = "How sure is that?"
-    if not isinstance(helped, WhatIf):
+    if not isinstance(measured, WhatIf):
         return Fact(
             question,
             "One run",
             f"Seed {summary.seed}. Other chance gives other figures: dialsim run --replications "
             "tells how much.",
         )
-    said = spread(helped)
-    runs = f"{helped.pairs} runs with different chance"
+    said = spread(measured)
+    runs = f"{measured.pairs} runs with different chance"
     return Fact(question, runs, f"{said[0].upper()}{said[1:]}.")
 
 
@@ -298,19 +298,19 @@ def _held_back(summary: Summary) -> Fact:
     return Fact("What holds it back?", f"{head}{which}", rest)
 
 
-def help_fact(question: str, helped: WhatIf | NotMeasured) -> Fact:
+def help_fact(question: str, measured: WhatIf | NotMeasured) -> Fact:
     """The lever that helps most."""
-    if isinstance(helped, NotMeasured):
-        return Fact(question, "Not measured", helped.said)
-    lever = best(helped)
+    if isinstance(measured, NotMeasured):
+        return Fact(question, "Not measured", measured.said)
+    lever = best(measured)
     if lever is None:
-        prices = [f"{traded.name[0].upper()}{traded.name[1:]}: {_effects(traded, helped)}"
-                  for traded in dear(helped)]  # fmt: skip
+        prices = [f"{traded.name[0].upper()}{traded.name[1:]}: {_effects(traded, measured)}"
+                  for traded in dear(measured)]  # fmt: skip
         what = "helps without a price" if prices else "makes a difference beyond chance"
-        tried = f"None of {len(helped.levers)} small changes {what}."
-        few = [too_few(helped.pairs)] if helped.pairs < MOST_PAIRS else []
+        tried = f"None of {len(measured.levers)} small changes {what}."
+        few = [too_few(measured.pairs)] if measured.pairs < MOST_PAIRS else []
         return Fact(question, "Nothing that was tried", " ".join([tried, *prices, *few]))
-    detail = _effects(lever, helped)
+    detail = _effects(lever, measured)
     if lever.shortens_retries:
         detail += f" {SHORTER_RETRIES}"
     return Fact(question, lever.name[0].upper() + lever.name[1:], detail)
@@ -333,27 +333,27 @@ def _cost(summary: Summary) -> Iterator[Fact]:
     yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", each)
 
 
-def _sections(result: Result, helped: Help) -> Iterator[Section]:
+def _sections(result: Result, measured: Help) -> Iterator[Section]:
     summary = result.summary
     if len(summary.campaigns) > 1:
         yield Section("Campaign by campaign", [_by_campaign(summary)])
     remarks = [*summary.warnings, *(f"{p.action}: {p.message}" for p in summary.refused)]
     if remarks:
         yield Section("Remarks", [Notes(remarks)])
-    if helped is not None:
-        yield Section("What would help", help_parts(helped, summary.currency))
+    if measured is not None:
+        yield Section("What would help", help_parts(measured, summary.currency))
     pictures = run_pictures(result)
     if pictures:
         yield Section("How it goes", pictures)
     yield Section("Figures", [Grid([_upright(table) for table in tables(summary)])])
 
 
-def help_parts(helped: WhatIf | NotMeasured, currency: str | None) -> list[Part]:
+def help_parts(measured: WhatIf | NotMeasured, currency: str | None) -> list[Part]:
     """How the levers were measured, and what came of each."""
-    if isinstance(helped, NotMeasured):
-        return [helped.said]
-    said = how_measured("the scenario as it is", [helped])
-    return [said, effect_table(helped, currency), *retry_notes([helped])]
+    if isinstance(measured, NotMeasured):
+        return [measured.said]
+    said = how_measured("the scenario as it is", [measured])
+    return [said, effect_table(measured, currency), *retry_notes([measured])]
 
 
 def retry_notes(measured: Iterable[WhatIf]) -> list[Part]:

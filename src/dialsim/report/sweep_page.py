@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dialsim.experiments import experiment_text
 from dialsim.experiments.plots import names_of
 from dialsim.report.effects import effect_table, holding, holding_fact
-from dialsim.report.page import SIZE, Fact, Grid, Page, Part, Picture, Section, picture
+from dialsim.report.page import SIZE, Fact, Grid, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
 from dialsim.results.summary_text import FigureTable
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 def sweep_page(
-    found: Sweep, compared: pd.DataFrame, baseline: str, seed: int, helped: Mapping[str, Help]
-) -> Page:
+    found: Sweep, compared: pd.DataFrame, baseline: str, seed: int, further: Mapping[str, Help]
+) -> ReportPage:
     """The page of a sweep; `compared` are its differences to the variant `baseline`.
 
-    `helped` are the variants that are looked at more closely, with their levers, if measured.
+    `further` has the variants that are looked at more closely, with their levers, if measured.
     """
     best = best_variants(found, compared)
     count = len(found.variants)
     which = f"seed {seed}, {count} variants with {found.replications} replications each"
-    return Page(
+    return ReportPage(
         title=found.scenario.name,
         lead=found.scenario.description or "",
         answer=_answer(found, compared, best),
-        facts=[*_facts(found, compared, baseline, best), *_closer(found, baseline, helped)],
-        sections=[*_sections(found, compared, baseline, helped)],
+        facts=[*_facts(found, compared, baseline, best), *_closer(found, baseline, further)],
+        sections=[*_sections(found, compared, baseline, further)],
         made_from=made_from(found.scenario.name, which),
     )
 
@@ -190,10 +190,10 @@ def _with_shorter_retries(found: Sweep, baseline: str) -> set[str]:
     return {name for name, varied in scenarios.items() if shortens_retries(varied, base)}
 
 
-def _closer(found: Sweep, baseline: str, helped: Mapping[str, Help]) -> Iterator[Fact]:
+def _closer(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterator[Fact]:
     """What holds the baseline back and the best, and what would help there."""
     figures = _by_name(found)
-    for name, measured in helped.items():
+    for name, measured in further.items():
         which = f"{name}, the baseline" if name == baseline else name
         campaigns = sum(part.scope == "campaign" for part in figures[name][0].scopes)
         question = f"What holds it back: {which}?"
@@ -240,7 +240,7 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
 
 
 def _sections(
-    found: Sweep, compared: pd.DataFrame, baseline: str, helped: Mapping[str, Help]
+    found: Sweep, compared: pd.DataFrame, baseline: str, further: Mapping[str, Help]
 ) -> Iterator[Section]:
     tables = experiment_text.sweep_tables(found, compared, baseline)
     said = (
@@ -251,7 +251,7 @@ def _sections(
     for table in tables[1:]:
         yield Section("Differences", [said, table])
     yield Section("What holds each variant back", [_holding_table(found)])
-    parts = [*_help_parts(found, baseline, helped)]
+    parts = [*_help_parts(found, baseline, further)]
     if parts:
         yield Section("What would help", parts)
     yield Section("Pictures", [Grid([*_pictures(found)])])
@@ -266,15 +266,15 @@ def _holding_table(found: Sweep) -> FigureTable:
     return FigureTable("Variant", ("reason", "how often", "in the first such run"), tuple(rows))
 
 
-def _help_parts(found: Sweep, baseline: str, helped: Mapping[str, Help]) -> Iterator[Part]:
+def _help_parts(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterator[Part]:
     """The levers of each variant that is looked at more closely."""
     yield from (
         said
         for said in dict.fromkeys(
-            reason.said for reason in helped.values() if isinstance(reason, NotMeasured)
+            reason.said for reason in further.values() if isinstance(reason, NotMeasured)
         )
     )
-    measured = {name: found for name, found in helped.items() if isinstance(found, WhatIf)}
+    measured = {name: found for name, found in further.items() if isinstance(found, WhatIf)}
     if not measured:
         return
     yield how_measured("the variant as it is", [*measured.values()])

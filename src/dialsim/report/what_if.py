@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments.intervals import FEWEST, paired_difference, sign_test
+from dialsim.experiments.intervals import (
+    CONFIDENCE,
+    FEWEST,
+    Difference,
+    paired_difference,
+    sign_test,
+)
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
-from dialsim.experiments.variants import Change, Variant
+from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest, TimeRange
@@ -58,13 +64,13 @@ class _Bound:
 
 
 def levers(scenario: Scenario, figures: RunFigures, organization: str | None) -> list[Variant]:
-    """What might help an organization: each pulls one thing a little.
+    """What might help an organization: each changes one thing a little.
 
     More lines, longer windows, another attempt, a shorter retry interval; and where a run of the
     scenario, which `figures` are of, shows a need for it a shorter queue, a faster pace, a later
     endDateTime. Where slots and pacing hold that run back together, so that neither helps alone,
-    the last lever pulls both. Without a name it is the organization that finishes last. Empty where
-    nothing was scheduled, or the scenario was not loaded from a text.
+    the last lever changes both. Without a name it is the organization that finishes last. Empty
+    where nothing was scheduled, or the scenario was not loaded from a text.
     """
     bound = _bound(scenario, figures, organization)
     if bound is None or scenario.origin is None:
@@ -110,7 +116,7 @@ def shortens_retries(scenario: Scenario, base: Scenario) -> bool:
     )
 
 
-_Lever = tuple[str, list[Change]]
+_Lever = tuple[str, list[SettingChange]]
 
 
 def _bound(scenario: Scenario, figures: RunFigures, organization: str | None) -> _Bound | None:
@@ -130,17 +136,19 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
     """Two lines more, or a tenth more where that is more, at all times."""
     limit = bound.settings.max_concurrent_calls
     more = max(2, round(limit / 10))
-    changes = [Change(f"{bound.path}.maxConcurrentCalls", str(limit + more))]
+    changes = [SettingChange(f"{bound.path}.maxConcurrentCalls", str(limit + more))]
     for place, action in enumerate(bound.settings.timeline):
         if action.action == "setConcurrency" and isinstance(action.value, int):
-            changes.append(Change(f"{bound.path}.timeline.{place}.value", str(action.value + more)))
+            changes.append(
+                SettingChange(f"{bound.path}.timeline.{place}.value", str(action.value + more))
+            )
     yield f"{more} lines more ({limit + more})", changes
 
 
 def _windows(bound: _Bound) -> Iterator[_Lever]:
     """The last window of each day an hour longer, where the day has room for it."""
     changes = [
-        Change(f"{path}.timeWindows", json.dumps([*map(_longer, request.time_windows)]))
+        SettingChange(f"{path}.timeWindows", json.dumps([*map(_longer, request.time_windows)]))
         for path, request in bound.schedules()
         if any(_last(day).end_minute < _LAST_MINUTE for day in request.time_windows)
     ]
@@ -162,9 +170,9 @@ def _attempts(bound: _Bound) -> Iterator[_Lever]:
     """One attempt more for everybody."""
     changes = []
     for path, request in bound.schedules():
-        changes.append(Change(f"{path}.maxAttempts", str(request.max_attempts + 1)))
+        changes.append(SettingChange(f"{path}.maxAttempts", str(request.max_attempts + 1)))
         if request.max_attempts == 1:
-            changes.append(Change(f"{path}.retryInterval", "3600000"))
+            changes.append(SettingChange(f"{path}.retryInterval", "3600000"))
     yield "one attempt more", changes
 
 
@@ -177,7 +185,7 @@ def _retries(bound: _Bound) -> Iterator[_Lever]:
     }
     lengths = {duration_text(interval) for interval in halved.values()}
     name = f"retries after {lengths.pop()}" if len(lengths) == 1 else "retries in half the time"
-    changes = [Change(f"{path}.retryInterval", str(value)) for path, value in halved.items()]
+    changes = [SettingChange(f"{path}.retryInterval", str(value)) for path, value in halved.items()]
     yield name, changes
 
 
@@ -188,10 +196,10 @@ def _queue(scenario: Scenario, bound: _Bound) -> Iterator[_Lever]:
         return
     queue = scenario.engine.queue_limit
     if queue == "unlimited" or (queue is not None and queue > limit):
-        yield f"queue of {limit} calls", [Change("engine.queueLimit", str(limit))]
+        yield f"queue of {limit} calls", [SettingChange("engine.queueLimit", str(limit))]
     else:
         shorter = max(1, limit // 2)
-        yield f"queue of {shorter} calls", [Change("engine.queueLimit", str(shorter))]
+        yield f"queue of {shorter} calls", [SettingChange("engine.queueLimit", str(shorter))]
 
 
 def _pace(scenario: Scenario) -> Iterator[_Lever]:
@@ -199,15 +207,15 @@ def _pace(scenario: Scenario) -> Iterator[_Lever]:
     engine = scenario.engine
     if engine.calls_per_second is not None:
         double = 2 * engine.calls_per_second
-        yield f"{double:g} dials a second", [Change("engine.callsPerSecond", f"{double:g}")]
+        yield f"{double:g} dials a second", [SettingChange("engine.callsPerSecond", f"{double:g}")]
     if engine.release_interval:
-        yield "release at once", [Change("engine.releaseInterval", "0")]
+        yield "release at once", [SettingChange("engine.releaseInterval", "0")]
 
 
 def _end(bound: _Bound) -> Iterator[_Lever]:
     """Where people expired: a day more, as long as there is one (T5)."""
     changes = [
-        Change(f"{path}.endDateTime", f'"{format_instant(request.end_date_time + _DAY_MS)}"')
+        SettingChange(f"{path}.endDateTime", f'"{format_instant(request.end_date_time + _DAY_MS)}"')
         for path, request in bound.schedules()
         if request.end_date_time is not None and request.end_date_time <= LAST_INSTANT - _DAY_MS
     ]
@@ -250,33 +258,15 @@ class FurtherRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What is to be helped: a variant of a scenario, known by some of its runs.
+class StudiedVariant:
+    """A variant of a scenario that is to be helped, known by some of its runs.
 
-    `organization` is the one whose levers are pulled; None for the one that finishes last.
+    `organization` is the one to be changed; None for the one that finishes last.
     """
 
     variant: Variant
     runs: Sequence[RunFigures]
     organization: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What a lever does to the mean of a figure: `low` to `high` is the 95 % paired interval.
-
-    Seconds for `finish` (negative is earlier; infinite where runs don't finish), else in the
-    figure's unit. Without an interval, which is NaN then, the sign test judges: in `rose` of
-    `pairs` pairs the figure went up, in `fell` down. `real` says that it is beyond chance.
-    """
-
-    difference: float
-    low: float
-    high: float
-    real: bool
-    pairs: int = 0
-    rose: int = 0
-    fell: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,19 +279,19 @@ class Lever:
     name: str
     runs: tuple[RunFigures, ...]
     shortens_retries: bool
-    finish: Effect
-    reached: Effect
-    cost: Effect | None = None
+    finish: Difference
+    reached: Difference
+    cost: Difference | None = None
 
     @property
     def sooner(self) -> bool:
         """Whether runs with it are really done earlier."""
-        return self.finish.real and self.finish.difference < 0
+        return self.finish.real and self.finish.estimate < 0
 
     @property
     def reaches_more(self) -> bool:
         """Whether runs with it really reach more people."""
-        return self.reached.real and self.reached.difference > 0
+        return self.reached.real and self.reached.estimate > 0
 
     @property
     def helps(self) -> bool:
@@ -349,39 +339,39 @@ Help = WhatIf | NotMeasured | None
 def what_would_help(
     scenario: Scenario,
     seed: int | None,
-    places: Sequence[Place],
+    studied: Sequence[StudiedVariant],
     further: FurtherRuns,
     called: int = 0,
 ) -> list[Help]:
-    """The levers of some places, all measured at once.
+    """The levers of some variants, all measured at once.
 
     `seed` is that of all runs, None for the scenario's. `called` are the people called in all runs
     of an experiment. A lever that the scenario can't have is left out. Raises ExperimentError if a
     CSV of the scenario was changed since it was loaded.
     """
     if further.pairs == 0:
-        return [None for _ in places]
-    pulled = [_possible(scenario, place) for place in places]
+        return [None for _ in studied]
+    possible = [_possible(scenario, place) for place in studied]
     variants = [
         variant
-        for place, listed in zip(places, pulled, strict=True)
+        for place, listed in zip(studied, possible, strict=True)
         if listed
         for variant in (place.variant, *(_both(place.variant, lever.variant) for lever in listed))
     ]
     people = sum(people_called(place.runs[:1]) * (len(listed) + 1)
-                 for place, listed in zip(places, pulled, strict=True))  # fmt: skip
+                 for place, listed in zip(studied, possible, strict=True))  # fmt: skip
     if not variants:
-        return [None for _ in places]
+        return [None for _ in studied]
     pairs = further.pairs
     if pairs is None:
-        pairs = affordable_pairs(people, min(len(place.runs) for place in places), called)
+        pairs = affordable_pairs(people, min(len(place.runs) for place in studied), called)
     if not pairs:
         reason = NotMeasured(
             f"It takes {FEWEST} runs or more of each of {len(variants)} variants, which call "
             f"{FEWEST * people:,} people; without being asked a page calls {_budget(called):,}",
             f"dialsim report DIR --what-if {MOST_PAIRS}",
         )
-        return [reason if listed else None for listed in pulled]
+        return [reason if listed else None for listed in possible]
     jobs = further.jobs
     if jobs is None and people * pairs <= _IN_THIS_PROCESS:
         jobs = 1
@@ -397,7 +387,7 @@ def what_would_help(
         engine=further.engine,
     )
     runs = zip(found.figures, found.priors, strict=True)
-    return [_measured(listed, runs, scenario) if listed else None for listed in pulled]
+    return [_measured(listed, runs, scenario) if listed else None for listed in possible]
 
 
 def people_called(runs: Iterable[RunFigures]) -> int:
@@ -421,24 +411,24 @@ def _budget(called: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pulled:
+class _PossibleLever:
     """A lever to be measured."""
 
     variant: Variant
     shortens_retries: bool
 
 
-def _possible(scenario: Scenario, place: Place) -> list[_Pulled]:
+def _possible(scenario: Scenario, place: StudiedVariant) -> list[_PossibleLever]:
     """The levers of a place that its scenario can have."""
     varied = place.variant.of(scenario) if place.variant.changes else scenario
-    pulled = []
+    possible = []
     for lever in levers(varied, place.runs[0], place.organization):
         try:
             changed = _both(place.variant, lever).of(scenario)
         except ScenarioError:
             continue
-        pulled.append(_Pulled(lever, shortens_retries(changed, varied)))
-    return pulled
+        possible.append(_PossibleLever(lever, shortens_retries(changed, varied)))
+    return possible
 
 
 def _both(variant: Variant, lever: Variant) -> Variant:
@@ -446,7 +436,7 @@ def _both(variant: Variant, lever: Variant) -> Variant:
 
 
 def _measured(
-    pulled: Sequence[_Pulled],
+    possible: Sequence[_PossibleLever],
     runs: Iterator[tuple[tuple[RunFigures, ...], Prior]],
     scenario: Scenario,
 ) -> WhatIf:
@@ -454,11 +444,11 @@ def _measured(
     base, prior = next(runs)
     figures = ("finish", "people_reached", *(("cost",) if scenario.costs else ()))
     measured = []
-    for lever in pulled:
+    for lever in possible:
         with_it, own = next(runs)
         effects = [
-            effect(_values(name, with_it), _values(name, base),
-                   own.certain(name) and prior.certain(name))
+            paired_difference(_values(name, with_it), _values(name, base), CONFIDENCE,
+                              own.certain(name) and prior.certain(name))
             for name in figures
         ]  # fmt: skip
         measured.append(Lever(lever.variant.name, with_it, lever.shortens_retries, *effects))
@@ -471,16 +461,6 @@ def _values(figure: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
     return values / 1000 if figure == "finish" else values
 
 
-def effect(values: NDArray[np.float64], base: NDArray[np.float64], certain: bool) -> Effect:
-    """What was changed from run to run; run k of both met the same chance.
-
-    `certain` says that there is no chance in the figure.
-    """
-    found = paired_difference(values, base, 0.95, certain)
-    real = found.p_value < 0.05
-    return Effect(found.estimate, found.low, found.high, real, found.pairs, found.rose, found.fell)
-
-
 _SMALL = 0.01
 """So much of the people reached, or of the time, is no price for more of the other."""
 
@@ -489,13 +469,13 @@ def best(what_if: WhatIf) -> Lever | None:
     """The lever that helps most: to finish, or where runs don't finish, to reach people.
 
     Only real effects count, and none that the other pays for: who is done first because fewer
-    people are reached is not helped. None if no lever helps so.
+    people are reached is not measured. None if no lever helps so.
     """
     complete = all(isfinite(run.scopes[0].values["finish"]) for run in what_if.base)
     sooner = [lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever)]
     more = [lever for lever in what_if.levers if lever.reaches_more and not _delays(what_if, lever)]
-    earliest = min(sooner, key=lambda lever: lever.finish.difference, default=None)
-    most = max(more, key=lambda lever: lever.reached.difference, default=None)
+    earliest = min(sooner, key=lambda lever: lever.finish.estimate, default=None)
+    most = max(more, key=lambda lever: lever.reached.estimate, default=None)
     return (earliest or most) if complete else (most or earliest)
 
 
@@ -512,7 +492,7 @@ def dear(what_if: WhatIf) -> list[Lever]:
 def loses(what_if: WhatIf, lever: Lever) -> bool:
     """Whether a lever really costs people who would be reached without it."""
     reached = float(np.mean(_values("people_reached", what_if.base)))
-    return lever.reached.real and -lever.reached.difference > _SMALL * reached
+    return lever.reached.real and -lever.reached.estimate > _SMALL * reached
 
 
 def _delays(what_if: WhatIf, lever: Lever) -> bool:
@@ -522,4 +502,4 @@ def _delays(what_if: WhatIf, lever: Lever) -> bool:
         for run in what_if.base
         if run.start is not None and isfinite(run.scopes[0].values["finish"])
     ]
-    return lever.finish.real and lever.finish.difference > _SMALL * float(np.mean(taken or [inf]))
+    return lever.finish.real and lever.finish.estimate > _SMALL * float(np.mean(taken or [inf]))

@@ -19,9 +19,9 @@ from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import sweep
-from dialsim.experiments.variants import Change, Variant, read_span
+from dialsim.experiments.variants import SettingChange, Variant, read_span
 from dialsim.interface.errors import DialsimError
-from dialsim.report.effects import asked_of, toward
+from dialsim.report.effects import against_goal, asked_of
 from dialsim.report.page import NAME
 from dialsim.report.plan_page import plan_page, setting_text
 from dialsim.report.replications_page import replications_page
@@ -31,8 +31,8 @@ from dialsim.report.what_if import (
     AS_IT_IS,
     FurtherRuns,
     NotMeasured,
-    Place,
     Progress,
+    StudiedVariant,
     WhatIf,
     people_called,
     what_would_help,
@@ -65,8 +65,8 @@ def run_report(
     further = FurtherRuns(pairs, progress=progress, engine=engine)
     if not _went_as_written(result):
         return run_page(result, _NOT_COMPARABLE if pairs != 0 else None).html()
-    places = [Place(AS_IT_IS, [figures_of(result)])]
-    (what_if,) = what_would_help(world.scenario, world.seed, places, further)
+    studied = [StudiedVariant(AS_IT_IS, [figures_of(result)])]
+    (what_if,) = what_would_help(world.scenario, world.seed, studied, further)
     return run_page(result, what_if).html()
 
 
@@ -110,9 +110,9 @@ _NONE_OF_ITS_OWN = FurtherRuns()
 
 def replications_report(runs: Replications, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
     """The page of replications; replication 0 is run again for its pictures."""
-    places = [Place(AS_IT_IS, runs.figures)]
+    studied = [StudiedVariant(AS_IT_IS, runs.figures)]
     called = people_called(runs.figures)
-    (what_if,) = what_would_help(runs.scenario, runs.seed, places, further, called)
+    (what_if,) = what_would_help(runs.scenario, runs.seed, studied, further, called)
     first = run(runs.scenario, seed=runs.seed, replication=0)
     return replications_page(runs, first, what_if).html()
 
@@ -132,12 +132,12 @@ def sweep_report(
     named = dict.fromkeys([baseline, *[*best_variants(found, compared).values()][:1]])
     runs = {variant.name: (variant, figures)
             for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
-    places = [Place(*runs[name]) for name in named]
+    studied = [StudiedVariant(*runs[name]) for name in named]
     called = sum(people_called(figures) for figures in found.figures)
-    measured = what_would_help(found.scenario, seed, places, further, called)
-    helped = dict(zip(named, measured, strict=True))
+    listed = what_would_help(found.scenario, seed, studied, further, called)
+    measured = dict(zip(named, listed, strict=True))
     used = found.scenario.seed if seed is None else seed
-    return sweep_page(found, compared, baseline, used, helped).html()
+    return sweep_page(found, compared, baseline, used, measured).html()
 
 
 def plan_report(
@@ -147,12 +147,12 @@ def plan_report(
 
     `seed` is as in `sweep_report`. What else would help is measured there, too.
     """
-    value = Variant(setting_text(answer), (Change(answer.path, str(answer.evidence.value)),))
-    places = [Place(value, answer.evidence.runs, asked_of(answer)[0])]
+    value = Variant(setting_text(answer), (SettingChange(answer.path, str(answer.evidence.value)),))
+    studied = [StudiedVariant(value, answer.evidence.runs, asked_of(answer)[0])]
     called = sum(people_called(part.runs) for part in answer.tried)
-    (what_if,) = what_would_help(scenario, seed, places, further, called)
-    helped = toward(answer, what_if) if isinstance(what_if, WhatIf) else what_if
-    return plan_page(answer, run(value.of(scenario), seed=seed), helped).html()
+    (what_if,) = what_would_help(scenario, seed, studied, further, called)
+    measured = against_goal(answer, what_if) if isinstance(what_if, WhatIf) else what_if
+    return plan_page(answer, run(value.of(scenario), seed=seed), measured).html()
 
 
 def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = None) -> Path:
@@ -204,7 +204,9 @@ def _replications(
 
 def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns) -> str:
     variants = [
-        Variant(part["variant"], tuple(Change(*text.split("=", 1)) for text in part["changes"]))
+        Variant(
+            part["variant"], tuple(SettingChange(*text.split("=", 1)) for text in part["changes"])
+        )
         for part in found["variants"]
     ]
     scenario = read_source(folder)

@@ -89,7 +89,7 @@ class Table(StrEnum):
     RECEIVER = "At the receiver"
 
 
-class Column(NamedTuple):
+class Printed(NamedTuple):
     """A column of a printed table (none without a head), and how its cells are written."""
 
     table: Table
@@ -115,7 +115,7 @@ class _Declaration(NamedTuple):
     make: Callable[[Part], object]
     unit: Unit
     meaning: str
-    column: Column | None
+    column: Printed | None
     label: str
 
 
@@ -123,7 +123,7 @@ def figure(
     make: Callable[[Part], T],
     unit: Unit,
     meaning: str,
-    column: Column | None = None,
+    column: Printed | None = None,
     label: str = "",
 ) -> T:
     """Declare a figure; the tables of experiments show those with a `label`, under that name."""
@@ -229,19 +229,19 @@ class AnalysisFigures(_Made):
     conversations: int = figure(lambda p: p.counts.verdicts.total(), Unit.CONVERSATIONS,
         "calls that were answered and have ended")
     analyzed: int = figure(_verdict(Verdict.ANALYZED), Unit.CONVERSATIONS, "have an analysis",
-        Column(Table.ANALYSES, "analyzed"))
+        Printed(Table.ANALYSES, "analyzed"))
     no_conversation: int = figure(_verdict(Verdict.NO_CONVERSATION), Unit.CONVERSATIONS,
-        "nobody spoke", Column(Table.ANALYSES, "nobody spoke"))
+        "nobody spoke", Printed(Table.ANALYSES, "nobody spoke"))
     unavailable: int = figure(_verdict(Verdict.UNAVAILABLE), Unit.CONVERSATIONS,
-        "no analysis could be made", Column(Table.ANALYSES, "unavailable"))
+        "no analysis could be made", Printed(Table.ANALYSES, "unavailable"))
     not_analyzed: int = figure(_verdict(Verdict.NOT_ANALYZED), Unit.CONVERSATIONS,
-        "the agent has no analysis", Column(Table.ANALYSES, "not analyzed"))
+        "the agent has no analysis", Printed(Table.ANALYSES, "not analyzed"))
     failed: int = figure(_verdict(Verdict.FAILED), Unit.CONVERSATIONS, "the analysis failed",
-        Column(Table.ANALYSES, "failed"))
+        Printed(Table.ANALYSES, "failed"))
     pending: int = figure(_verdict(Verdict.PENDING), Unit.CONVERSATIONS,
-        "the analysis was not there when the run ended", Column(Table.ANALYSES, "pending"))
+        "the analysis was not there when the run ended", Printed(Table.ANALYSES, "pending"))
     reanalyses: int = figure(lambda p: p.counts.reanalyses, Unit.RESULTS,
-        "results of re-analyses (A5)", Column(Table.ANALYSES, "again"))
+        "results of re-analyses (A5)", Printed(Table.ANALYSES, "again"))
     funnel: tuple[StepCount, ...] = figure(
         lambda p: tuple(StepCount(*key, count) for key, count in p.counts.steps.items()),
         Unit.NO_NUMBER, "`agent`, `step`, and how many analyzed conversations `reached` it")
@@ -260,28 +260,28 @@ class WebhookFigures(_Made):
 
     # fmt: off
     results: int = figure(lambda p: p.counts.fates.total() - p.counts.fates[Fate.WITHOUT_URL],
-        Unit.RESULTS, "sent at least once", Column(Table.WEBHOOKS, "all"))
+        Unit.RESULTS, "sent at least once", Printed(Table.WEBHOOKS, "all"))
     at_first_try: int = figure(_fate(Fate.AT_FIRST_TRY), Unit.RESULTS,
-        "answered by a 2xx within 10 s at the first POST", Column(Table.WEBHOOKS, "first try"))
+        "answered by a 2xx within 10 s at the first POST", Printed(Table.WEBHOOKS, "first try"))
     after_retries: int = figure(_fate(Fate.AFTER_RETRIES), Unit.RESULTS,
-        "answered by a 2xx within 10 s at a later POST", Column(Table.WEBHOOKS, "retried"))
+        "answered by a 2xx within 10 s at a later POST", Printed(Table.WEBHOOKS, "retried"))
     lost: int = figure(_fate(Fate.LOST), Unit.RESULTS, "failed three times (W2)",
-        Column(Table.WEBHOOKS, "lost"), label="webhooks lost")
+        Printed(Table.WEBHOOKS, "lost"), label="webhooks lost")
     pending: int = figure(_fate(Fate.PENDING), Unit.RESULTS,
-        "still to be tried again when the run ended", Column(Table.WEBHOOKS, "pending"))
+        "still to be tried again when the run ended", Printed(Table.WEBHOOKS, "pending"))
     received_though_lost: int = figure(lambda p: p.counts.lost_but_received, Unit.RESULTS,
         "of the lost ones, those that the receiver accepted, but answered too late (W5)")
     duplicated: int = figure(lambda p: p.counts.duplicated, Unit.RESULTS, "accepted more than once",
-        Column(Table.RECEIVER, "duplicated"))
+        Printed(Table.RECEIVER, "duplicated"))
     out_of_order: int = figure(lambda p: p.counts.out_of_order, Unit.RESULTS,
-        "accepted after a newer result of the same person", Column(Table.RECEIVER, "out of order"))
+        "accepted after a newer result of the same person", Printed(Table.RECEIVER, "out of order"))
     without_url: int = figure(_fate(Fate.WITHOUT_URL), Unit.RESULTS, "made and kept, not sent (W6)",
-        Column(Table.KEPT, "results"))
+        Printed(Table.KEPT, "results"))
     delay_mean_seconds: float | None = figure(lambda p: _mean(p.counts.delays_ms), Unit.SECONDS,
         "mean time from the result to its first arrival at the receiver, latency included; null "
-        "where nothing arrived", Column(Table.RECEIVER, "mean delay", _delay))
+        "where nothing arrived", Printed(Table.RECEIVER, "mean delay", _delay))
     delay_p95_seconds: float | None = figure(lambda p: _p95(p.counts.delays_ms), Unit.SECONDS,
-        "its 95 % quantile", Column(Table.RECEIVER, "95 % within", _delay))
+        "its 95 % quantile", Printed(Table.RECEIVER, "95 % within", _delay))
     # fmt: on
 
 
@@ -300,83 +300,83 @@ class Figures(_Made):
     calling_days: int = figure(lambda p: len(np.unique(p.counts.days)), Unit.DAYS,
         "Thai dates on which at least one call was dialled")
     people: int = figure(lambda p: p.people.people, Unit.PEOPLE,
-        "recipients, each in exactly one [state](#recipients)", Column(Table.PEOPLE, "all"))
+        "recipients, each in exactly one [state](#recipients)", Printed(Table.PEOPLE, "all"))
     people_reached: int = figure(lambda p: p.people.reached, Unit.PEOPLE, "a call was answered",
-        Column(Table.PEOPLE, "reached"), label="people reached")
+        Printed(Table.PEOPLE, "reached"), label="people reached")
     people_exhausted: int = figure(lambda p: p.people.exhausted, Unit.PEOPLE,
-        "all attempts were made, none was answered", Column(Table.PEOPLE, "exhausted"))
+        "all attempts were made, none was answered", Printed(Table.PEOPLE, "exhausted"))
     people_expired: int = figure(lambda p: p.people.expired, Unit.PEOPLE,
-        "`endDateTime` came first (C7)", Column(Table.PEOPLE, "expired"))
+        "`endDateTime` came first (C7)", Printed(Table.PEOPLE, "expired"))
     people_cancelled: int = figure(lambda p: p.people.cancelled, Unit.PEOPLE,
-        "the campaign was cancelled or deleted first (C6, C8)", Column(Table.PEOPLE, "cancelled"))
+        "the campaign was cancelled or deleted first (C6, C8)", Printed(Table.PEOPLE, "cancelled"))
     people_lost: int = figure(lambda p: p.people.expired + p.people.cancelled, Unit.PEOPLE,
         "expired or cancelled: the campaign ended before they were reached or out of attempts",
-        Column(Table.PEOPLE), label="people lost")
+        Printed(Table.PEOPLE), label="people lost")
     people_stalled: int = figure(lambda p: p.people.stalled, Unit.PEOPLE,
         "still to be called, but nothing could ever happen again (T5)",
-        Column(Table.PEOPLE_LEFT, "stalled"))
+        Printed(Table.PEOPLE_LEFT, "stalled"))
     people_pending: int = figure(lambda p: p.people.pending, Unit.PEOPLE,
         "still to be called, or in a call, when the run ended",
-        Column(Table.PEOPLE_LEFT, "pending"))
+        Printed(Table.PEOPLE_LEFT, "pending"))
     people_unscheduled: int = figure(lambda p: p.people.unscheduled, Unit.PEOPLE,
-        "the campaign was never scheduled", Column(Table.PEOPLE_LEFT, "unscheduled"))
+        "the campaign was never scheduled", Printed(Table.PEOPLE_LEFT, "unscheduled"))
     people_removed: int = figure(lambda p: p.people.removed, Unit.PEOPLE,
         "dropped as duplicates (D3); not among `people`, and without a row in `recipients`",
-        Column(Table.DUPLICATES, "removed"))
+        Printed(Table.DUPLICATES, "removed"))
     reach_share: float | None = figure(lambda p: _share(p.people.reached, p.people.people),
-        Unit.SHARE, "reached ÷ people", Column(Table.PEOPLE), label="share reached")
+        Unit.SHARE, "reached ÷ people", Printed(Table.PEOPLE), label="share reached")
     reach_by_attempt: tuple[float, ...] = figure(_reach_by_attempt, Unit.NO_NUMBER,
         "the shares reached by attempt 1, by attempt 2, … ÷ people, up to the last attempt that "
         "anybody made; histories count")
     calls: int = figure(lambda p: p.counts.by_end.total(), Unit.CALLS,
-        "all calls created; what a history tells is not among them", Column(Table.CALLS, "all"))
+        "all calls created; what a history tells is not among them", Printed(Table.CALLS, "all"))
     calls_completed: int = figure(lambda p: p.counts.ended("COMPLETED"), Unit.CALLS,
-        "ended `COMPLETED`", Column(Table.CALLS, "completed"))
+        "ended `COMPLETED`", Printed(Table.CALLS, "completed"))
     calls_no_answer: int = figure(lambda p: p.counts.ended("NO_ANSWER"), Unit.CALLS,
-        "ended `NO_ANSWER`", Column(Table.CALLS, "no answer"))
+        "ended `NO_ANSWER`", Printed(Table.CALLS, "no answer"))
     calls_busy: int = figure(lambda p: p.counts.ended("BUSY"), Unit.CALLS, "ended `BUSY`",
-        Column(Table.CALLS, "busy"))
+        Printed(Table.CALLS, "busy"))
     calls_failed: int = figure(lambda p: p.counts.ended("FAILED"), Unit.CALLS, "ended `FAILED`",
-        Column(Table.CALLS, "failed"))
+        Printed(Table.CALLS, "failed"))
     queue_timeouts: int = figure(lambda p: p.counts.dropped("queue_timeout"), Unit.CALLS,
-        "cancelled by Q5", Column(Table.OTHER_CALLS, "queue timeout"))
+        "cancelled by Q5", Printed(Table.OTHER_CALLS, "queue timeout"))
     calls_cancelled: int = figure(lambda p: p.counts.dropped("cancelled", "deleted"), Unit.CALLS,
-        "dropped while waiting (C6, C8)", Column(Table.OTHER_CALLS, "cancelled"))
+        "dropped while waiting (C6, C8)", Printed(Table.OTHER_CALLS, "cancelled"))
     calls_expired: int = figure(lambda p: p.counts.dropped("expired"), Unit.CALLS,
-        "dropped while waiting (C7)", Column(Table.OTHER_CALLS, "expired"))
+        "dropped while waiting (C7)", Printed(Table.OTHER_CALLS, "expired"))
     calls_unfinished: int = figure(_unfinished, Unit.CALLS,
         "waiting or under way when the run ended; with the lines above it adds up to `calls`",
-        Column(Table.OTHER_CALLS, "unfinished"))
+        Printed(Table.OTHER_CALLS, "unfinished"))
     dials: int = figure(lambda p: p.counts.dials, Unit.DIALS, "each time a call became `INITIATED`")
     dials_withdrawn: int = figure(lambda p: p.counts.withdrawn, Unit.DIALS,
         "of them, those dropped before they rang (C4, C6, C7)")
     attempts: int = figure(lambda p: p.counts.ended(), Unit.CALLS, "dialled and ended (P5)",
-        Column(Table.ATTEMPTS, "attempts"), label="attempts")
+        Printed(Table.ATTEMPTS, "attempts"), label="attempts")
     attempts_per_person_mean: float | None = figure(
         lambda p: _share(p.counts.ended(), p.people.people), Unit.ATTEMPTS,
-        "attempts of this run ÷ people", Column(Table.ATTEMPTS, "per person", _decimals(2)))
+        "attempts of this run ÷ people", Printed(Table.ATTEMPTS, "per person", _decimals(2)))
     slots_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.SLOTS,
         "mean while a window was open, from the start to the final status or the end of the run, "
         "pauses included; of several campaigns, while any of them was",
-        Column(Table.SLOTS, "mean in use", _decimals(1)), label="slots in use")
+        Printed(Table.SLOTS, "mean in use", _decimals(1)), label="slots in use")
     slots_in_use_peak: int = figure(lambda p: p.occupancy.busy.peak, Unit.SLOTS,
-        "the most at any time", Column(Table.SLOTS, "peak", str))
+        "the most at any time", Printed(Table.SLOTS, "peak", str))
     slots_capacity_share: float | None = figure(lambda p: p.occupancy.share, Unit.SHARE,
         "slot time used in that open time ÷ slot time that `maxConcurrentCalls` allowed in it (for "
         "a campaign too: of its organization's); can exceed 1 where the limit was lowered during "
-        "calls", Column(Table.SLOTS, "of capacity", lambda share: percent(share or 0)))
+        "calls", Printed(Table.SLOTS, "of capacity", lambda share: percent(share or 0)))
     queue_wait_mean_seconds: float | None = figure(lambda p: _mean(p.counts.waits_ms), Unit.SECONDS,
         "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing "
         "window, a pause or the campaign's end are left out; null where nothing waited",
-        Column(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
+        Printed(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
     queue_wait_p95_seconds: float | None = figure(lambda p: _p95(p.counts.waits_ms), Unit.SECONDS,
-        "its 95 % quantile", Column(Table.SLOTS, "95 % within", _wait))
+        "its 95 % quantile", Printed(Table.SLOTS, "95 % within", _wait))
     talk_minutes: float = figure(lambda p: p.counts.talk_ms / 60_000, Unit.MINUTES,
-        "conversations that ended", Column(Table.ATTEMPTS, "talk minutes", _decimals(0)),
+        "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
         label="talk minutes")
     cost: float | None = figure(_cost, Unit.CURRENCY,
         "dials and ended conversations; null if the scenario names no costs",
-        Column(Table.ATTEMPTS, "cost", lambda cost: "" if cost is None else f"{cost:,.2f}"),
+        Printed(Table.ATTEMPTS, "cost", lambda cost: "" if cost is None else f"{cost:,.2f}"),
         label="cost")
     currency: str | None = figure(lambda p: p.costs.currency if p.costs else None, Unit.NO_NUMBER,
         "that of `cost`")
@@ -401,7 +401,7 @@ class Figure:
     block: str
     unit: Unit
     meaning: str
-    column: Column | None
+    column: Printed | None
     label: str
     is_float: bool
 

@@ -66,12 +66,12 @@ def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
         "engine": trace.engine,
         "wall_seconds": wall_seconds,
         "python": platform.python_version(),
-        "libraries": _versions(),
+        "libraries": versions(),
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """The versions of what the numbers come from; numba is not everywhere."""
     versions = {}
     for name in LIBRARIES:

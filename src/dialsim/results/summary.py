@@ -108,13 +108,13 @@ class Summary(Figures):
 
         return orjson.dumps(self.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
-    def parts(self) -> Iterator[tuple[Place, Figures]]:
+    def parts(self) -> Iterator[tuple[PartName, Figures]]:
         """The run, then each organization followed by its campaigns."""
-        yield Place("run"), self
+        yield PartName("run"), self
         for owner in self.organizations:
-            yield Place("organization", owner.name), owner
+            yield PartName("organization", owner.name), owner
             for campaign in owner.campaigns:
-                yield Place("campaign", owner.name, campaign.name), campaign
+                yield PartName("campaign", owner.name, campaign.name), campaign
 
     def to_frame(self) -> pd.DataFrame:
         """A row for the run, for each organization, and for each campaign; a column per figure.
@@ -136,7 +136,7 @@ class Summary(Figures):
         return summary_html(self)
 
 
-class Place(NamedTuple):
+class PartName(NamedTuple):
     """Whose figures: those of the run, of an organization, or of a campaign."""
 
     scope: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CampaignAnswer:
     """What a planner asked of one campaign: done when, reached whom, held back by what."""
 
     campaign: str
@@ -56,10 +56,10 @@ def headline(summary: Summary) -> str:
     return "Nothing was scheduled."
 
 
-def answers(summary: Summary) -> list[Answer]:
+def answers(summary: Summary) -> list[CampaignAnswer]:
     """An answer per campaign, in the order of the scenario."""
     return [
-        Answer(
+        CampaignAnswer(
             campaign=name,
             finish=_finish(campaign, summary),
             reach=reach_text(campaign),
@@ -208,7 +208,7 @@ def print_summary(summary: Summary, engine: str, file: IO[str] | None = None) ->
     _print_remarks(summary, console)
 
 
-def _print_answer(answer: Answer, console: Console, width: int) -> None:
+def _print_answer(answer: CampaignAnswer, console: Console, width: int) -> None:
     """A campaign's name, and what became of it."""
     console.print(Text(answer.campaign, style="bold cyan"))
     for line, style in ((answer.finish, "bold"), (answer.reach, ""), (answer.held_back, "")):
@@ -272,7 +272,7 @@ def fragment(
     title: str,
     sentences: Sequence[str],
     figures: Sequence[FigureTable],
-    said: Sequence[Answer] = (),
+    said: Sequence[CampaignAnswer] = (),
     notes: Sequence[str] = (),
 ) -> str:
     """HTML without scripts or links."""

@@ -236,7 +236,7 @@ SIZE = (6.4, 3.6)
 """Width and height in inches of a picture that is given no Axes."""
 
 
-class Picture(Axes):
+class StandaloneAxes(Axes):
     """Axes that are the whole of a figure; a notebook shows them as they are."""
 
     def _repr_svg_(self) -> str:
@@ -250,7 +250,7 @@ def canvas(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
     if ax is not None:
         return ax
     figure = Figure(figsize=size, layout="constrained")
-    return figure.add_subplot(axes_class=Picture)
+    return figure.add_subplot(axes_class=StandaloneAxes)
 
 
 _TITLE, _KEY = 11, 8.5

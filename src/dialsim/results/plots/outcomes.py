@@ -53,7 +53,7 @@ _GAP = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Funnel:
+class FunnelCounts:
     """The people of the campaigns of one agent, and how many came how far.
 
     `steps` are names and counts: of the people, of those reached, and of the conversations analyzed
@@ -65,14 +65,14 @@ class Funnel:
     steps: tuple[tuple[str, int], ...]
 
 
-def funnels(campaigns: Iterable[CampaignSummary]) -> list[Funnel]:
+def funnels(campaigns: Iterable[CampaignSummary]) -> list[FunnelCounts]:
     """One for each agent that has a funnel: whoever is called by another agent is in none."""
     by_agent: dict[tuple[str, str], list[CampaignSummary]] = {}
     for campaign in campaigns:
         if campaign.analyses.funnel:
             agent = campaign.analyses.funnel[0].agent
             by_agent.setdefault((campaign.organization, agent), []).append(campaign)
-    return [Funnel(*place, _steps(parts)) for place, parts in by_agent.items()]
+    return [FunnelCounts(*place, _steps(parts)) for place, parts in by_agent.items()]
 
 
 def _steps(campaigns: Sequence[CampaignSummary]) -> tuple[tuple[str, int], ...]:
@@ -84,7 +84,7 @@ def _steps(campaigns: Sequence[CampaignSummary]) -> tuple[tuple[str, int], ...]:
     )
 
 
-def draw_funnel(shown: Sequence[Funnel], name: str, ax: Axes | None = None) -> Axes:
+def draw_funnel(shown: Sequence[FunnelCounts], name: str, ax: Axes | None = None) -> Axes:
     """Bars from the people of each agent down to its last step; `name` ends the title."""
     ax = canvas(ax)
     most = max((count for funnel in shown for _, count in funnel.steps), default=1) or 1
@@ -161,7 +161,7 @@ _STATUSES = (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallSt
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class OutcomeCounts:
     """Counts of calls by time and end.
 
     `at` are the starts of the pieces of time (ms, int64) and `width` their length: an hour, a Thai
@@ -175,7 +175,7 @@ class Outcomes:
     count: NDArray[np.int64]
 
     @classmethod
-    def of(cls, scope: Scope) -> Outcomes:
+    def of(cls, scope: Scope) -> OutcomeCounts:
         """Those of the campaigns in a scope."""
         width = _width(scope.end - scope.start)
         first = (scope.start + THAI_OFFSET) // width
@@ -212,7 +212,7 @@ def _calls(calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
     """Stacked bars of calls by hour and end."""
     ax = canvas(ax)
-    outcomes = Outcomes.of(scope)
+    outcomes = OutcomeCounts.of(scope)
     gap = outcomes.width // 12
     bottom = np.zeros(len(outcomes.at))
     for end, color, count in zip(ENDS, _COLORS, outcomes.count, strict=True):
@@ -241,7 +241,7 @@ _MONDAY = 3  # 1970-01-01 was a Thursday
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerCounts:
     """Dials that ended, and those of them that were answered, by weekday and hour (7 × 24).
 
     Of one attempt of each person: later ones go to those who are harder to reach, so that hours
@@ -253,7 +253,7 @@ class Answers:
     answered: NDArray[np.int64]
 
     @classmethod
-    def of(cls, scope: Scope, attempt: int) -> Answers:
+    def of(cls, scope: Scope, attempt: int) -> AnswerCounts:
         """Those of the campaigns in a scope; histories count for the attempt's number (P5)."""
         attempts, answered = np.zeros((2, 7, 24), dtype=np.int64)
         for calls in scope.calls:
@@ -278,7 +278,7 @@ class Answers:
 def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
     """A heat map, weekday by hour; hours before the first and after the last dial are left out."""
     ax = canvas(ax)
-    answers = Answers.of(scope, attempt)
+    answers = AnswerCounts.of(scope, attempt)
     hours = np.flatnonzero(answers.attempts.any(axis=0))
     which = "First attempts" if attempt == 1 else f"Attempts no. {attempt}"
     title = scope.title(f"{which} answered, by weekday and hour")
