@@ -28,6 +28,8 @@ from dialsim.webhooks.messages import Messages, sequence
 from dialsim.webhooks.stream import CampaignStream
 from dialsim.webhooks.visible_state import Setting, VisibleState
 
+_MOST_AT_ONCE = 65_536
+
 
 class Promises(NamedTuple):
     """What is to come by itself: results, and the instants (ms) of other changes by analyses."""
@@ -61,10 +63,14 @@ class CampaignOutbox:
         )
 
     def news(self) -> Promises:
-        """What has been promised since the last time: by calls that ended, and by re-analyses."""
+        """What has been promised since the last time, by calls that ended, and by re-analyses.
+
+        There may be more by calls that ended; `has_news` says so.
+        """
         self.view.catch_up()
         calls, analyses = self.view.calls, self.view.analyses
-        ended = calls.ended(self._ends_seen)
+        # where nobody waits for results, a million calls may have ended by then
+        ended = calls.ended(self._ends_seen)[:_MOST_AT_ONCE]
         first = analyses.firsts(ended)
         messages = first[first.ready_at != NEVER]
         changes = [analyses.failures(ended)]
@@ -72,7 +78,7 @@ class CampaignOutbox:
             messages = Messages.joined([messages, analyses.repeated(self._reanalyses_seen)])
         if self._trace.world.scenario.engine.webhook_delay:
             changes.append(messages.ready_at)
-        self._ends_seen = calls.ends
+        self._ends_seen += len(ended)
         self._reanalyses_seen = analyses.reanalyses
         self._rows_of_reanalyses = len(self._trace.reanalyses)
         return Promises(messages, np.concatenate(changes))
@@ -315,7 +321,7 @@ class Outbox:
         for view in self._accounts[organization].views[len(boxes) :]:
             boxes.append(CampaignOutbox(simulation.log, view, simulation.dialler(organization)))
         for box in boxes:
-            if box.has_news():
+            while box.has_news():
                 self._enter(organization, box, overdue)
 
     def _enter(self, organization: int, box: CampaignOutbox, overdue: bool) -> None:
