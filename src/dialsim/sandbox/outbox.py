@@ -22,7 +22,7 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.faults import WebhookFault
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
-from dialsim.webhooks.bodies import Bodies, CallFacts
+from dialsim.webhooks.bodies import Bodies
 from dialsim.webhooks.deliveries import has_url, next_post_at, unfinished, urls
 from dialsim.webhooks.messages import Messages, sequence
 from dialsim.webhooks.stream import CampaignStream
@@ -106,8 +106,8 @@ class CampaignOutbox:
 
     def bodies(self, messages: Messages, at: int) -> list[bytes]:
         """The bodies of results whose first POSTs leave now, at the end of an instant (W4)."""
-        facts = CallFacts.of(self.view.calls, messages.call)
-        return [*map(orjson.dumps, self._bodies.of(messages, facts, self._shown(messages, at)))]
+        shown = self._shown(messages, at)
+        return [*map(orjson.dumps, self._bodies.of(messages, self.view.calls, shown))]
 
     def _shown(self, messages: Messages, at: int) -> VisibleState:
         """What the payloads show of recipients and campaign: the state of now."""

@@ -7,8 +7,6 @@ at later. Whoever writes or sends a body dumps it with orjson.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,28 +117,6 @@ _ERROR_MESSAGES = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
-    """What payloads say of calls that have ended, a row per payload; as in `Calls`."""
-
-    recipient: NDArray[np.int32]
-    call: NDArray[np.int32]
-    last_kind: NDArray[np.uint8]
-    started_at: NDArray[np.int64]
-    ended_at: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, calls: Calls, which: NDArray[np.int64]) -> Self:
-        """Those of some calls of a campaign."""
-        return cls(
-            recipient=calls.recipient[which],
-            call=calls.call[which],
-            last_kind=calls.last_kind[which],
-            started_at=calls.started_at[which],
-            ended_at=calls.ended_at[which],
-        )
-
-
 class Bodies:
     """Makes the bodies of one campaign's messages, any of them at a time."""
 
@@ -156,16 +132,24 @@ class Bodies:
             block.agent.params_schema,
         )
 
-    def of(self, messages: Messages, facts: CallFacts, state: VisibleState) -> Iterator[Body]:
-        """Make the bodies of messages about calls; `state` is what their first POSTs see.
+    def of(self, messages: Messages, calls: Calls, state: VisibleState) -> Iterator[Body]:
+        """Make the bodies of messages about these calls; `state` is what their first POSTs see.
 
         They come one by one, since there may be millions; parts that are alike are shared.
         """
         block, seed = self._block, self._trace.world.seed
-        place = seed, block.organization, block.position, facts.recipient, facts.call
+        told = messages.call
+        who, started_at, ended_at = (
+            calls.recipient[told],
+            calls.started_at[told],
+            calls.ended_at[told],
+        )
+        place = seed, block.organization, block.position, who, calls.call[told]
         ids = call_ids(*place)
         is_masked = (state.expired & PERSONAL_DATA) != 0
-        has_audio, has_output = ((state.expired & flag) == 0 for flag in (AUDIO, OUTPUT))
+        has_output = (state.expired & OUTPUT) == 0
+        has_recording = (started_at != NEVER) & ((state.expired & AUDIO) == 0)
+        has_transcript = (started_at != NEVER) & ~is_masked
         settings = {
             index: self._campaign(state.settings[index]) for index in {*state.setting.tolist()}
         }
@@ -173,17 +157,17 @@ class Bodies:
             messages.result.tolist(),
             ids.astype(str).tolist(),
             session_ids(*place).astype(str).tolist(),
-            facts.last_kind.tolist(),
-            instants_json(facts.started_at),
-            instants_json(facts.ended_at),
-            map(duration_json, facts.started_at.tolist(), facts.ended_at.tolist()),
-            visible_people(block.people, facts.recipient, is_masked),
+            calls.last_kind[told].tolist(),
+            instants_json(started_at),
+            instants_json(ended_at),
+            map(duration_json, started_at.tolist(), ended_at.tolist()),
+            visible_people(block.people, who, is_masked),
             state.call_attempt.tolist(),
             state.latest_call_status.tolist(),
             state.setting.tolist(),
             self._results.of(messages, ~has_output),
-            self._links("recordings", messages, facts, ids, has_audio),
-            self._links("transcripts", messages, facts, ids, ~is_masked),
+            self._links("recordings", messages.sent_at, ids, has_recording),
+            self._links("transcripts", messages.sent_at, ids, has_transcript),
             state.expired.tolist(),
             strict=True,
         )
@@ -240,16 +224,15 @@ class Bodies:
     def _links(
         self,
         kind: FileKind,
-        messages: Messages,
-        facts: CallFacts,
+        sent_at: NDArray[np.int64],
         ids: NDArray[np.bytes_],
-        is_kept: NDArray[np.bool_],
+        has_one: NDArray[np.bool_],
     ) -> list[str | None]:
-        """Links to the files of answered calls; None where there is none, or none any more."""
-        world, urls = self._trace.world, np.full(len(messages), None, dtype=object)
-        rows = np.flatnonzero((facts.started_at != NEVER) & is_kept)
-        public_url, sent_at = world.scenario.service.public_url, messages.sent_at[rows]
-        urls[rows] = links(public_url, kind, ids[rows], sent_at, world.seed)
+        """Links to files of calls; None where there is none, or none any more."""
+        world, urls = self._trace.world, np.full(len(ids), None, dtype=object)
+        rows = np.flatnonzero(has_one)
+        public_url = world.scenario.service.public_url
+        urls[rows] = links(public_url, kind, ids[rows], sent_at[rows], world.seed)
         made: list[str | None] = urls.tolist()
         return made
 

@@ -16,7 +16,7 @@ from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.payload import response_json
 from dialsim.webhooks.analysis import Analyses, AnalysisOutcome
-from dialsim.webhooks.bodies import Bodies, Body, CallFacts, instants_json
+from dialsim.webhooks.bodies import Bodies, Body, instants_json
 from dialsim.webhooks.deliveries import Posts, ReceiverModel
 from dialsim.webhooks.messages import Content, MessageBuilder, Messages, horizon, sequence
 from dialsim.webhooks.visible_state import VisibleState, visible_state
@@ -55,10 +55,7 @@ class CampaignStream:
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """The bodies of some of the messages, in that order."""
-        messages = self.messages[rows]
-        return self._bodies.of(
-            messages, CallFacts.of(self.calls, messages.call), self._visible_state[rows]
-        )
+        return self._bodies.of(self.messages[rows], self.calls, self._visible_state[rows])
 
     @cached_property
     def _visible_state(self) -> VisibleState:
