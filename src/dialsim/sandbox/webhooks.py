@@ -195,6 +195,9 @@ def _fate(response: int) -> Fate:
 
 def _having(responses: NDArray[np.int16], status: str) -> NDArray[np.bool_]:
     """Which responses are of a status, as `WebhookTable.find` takes it."""
-    known = np.unique(responses)
-    fitting = [code for code in known.tolist() if status in (_fate(code), str(response_json(code)))]
+    fitting = []
+    for code in np.unique(responses).tolist():
+        shown = response_json(code)
+        if status == _fate(code) or (shown is not None and status == str(shown)):
+            fitting.append(code)
     return np.isin(responses, fitting)
