@@ -16,6 +16,7 @@ from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch, assert_no_violations
+from engine.readings import agreed, assert_engines_agree, is_scripted
 
 ZERO = parse_instant("2026-01-05T03:00:00Z")
 WEEK_S = 7 * 24 * 3600
@@ -96,9 +97,13 @@ def loaded(written: Sketch | Written) -> Scenario:
 
 
 def run(written: Sketch | Written, seed: int | None = None, replication: int = 0) -> Trace:
-    """The trace of a scenario, which breaks no rule."""
+    """The trace of a scenario, which breaks no rule; all readings of a sketch say the same."""
     trace = run_trace(loaded(written), seed, replication)
     assert_no_violations(trace)
+    if isinstance(written, Sketch) and seed is None and replication == 0:
+        document = json.loads(written.text)
+        agree = agreed if is_scripted(document) else assert_engines_agree
+        agree(document, "a sketch")
     return trace
 
 

@@ -3,104 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dialsim.engine.engines import Engine, run_world
-from dialsim.engine.trace import CHANGES, Trace
-from dialsim.engine.world import World
-from dialsim.scenario.loading import loads
-from oracle.records import Reading
+from engine.readings import agreed
 from oracle.scenarios import Scenario, random_scenario, scripted_scenarios
-from oracle.second_reading import second_reading
-
-ENGINES: tuple[Engine, ...] = ("simpy", "compiled")
-AROUND = 6  # rows shown before and after the first that differs
-
-
-def first_reading(scenario: Scenario, engine: Engine) -> Reading:
-    """An engine's trace, as the rows of tables."""
-    trace = run_world(World(loads(json.dumps(scenario))), engine)
-    names = [
-        (organization.name, [campaign.name for campaign in organization.campaigns])
-        for organization in trace.world.organizations
-    ]
-    return Reading(
-        transitions=transitions(trace, names),
-        campaigns=[
-            (row.at, *name(names, row.organization, row.campaign), *map(str, row[3:6]))
-            for row in sorted(trace.campaigns, key=lambda row: row[:3])
-        ],
-        stalled={name(names, *positions) for positions in trace.stalled},
-        refused=[
-            (row.at, *name(names, row.organization, row.campaign), *row[3:])
-            for row in trace.refused
-        ],
-        removed={
-            (*name(names, *place), recipient)
-            for place, request in trace.requests.items()
-            for recipient in request.removed
-        },
-    )
-
-
-def transitions(trace: Trace, names: list[tuple[str, list[str]]]) -> list[Any]:
-    rows = []
-    for o, organization in enumerate(trace.calls):
-        for c, log in enumerate(organization):
-            columns = log.rows()
-            for at, person, call, kind in zip(
-                columns.at.tolist(),
-                columns.recipient.tolist(),
-                columns.call.tolist(),
-                columns.kind.tolist(),
-                strict=True,
-            ):
-                key = (at, o, c, person, call, len(rows))
-                before, after, phase, cause = CHANGES[kind]
-                change = (before and str(before), str(after), phase and str(phase), cause)
-                rows.append((key, (at, *name(names, o, c), person, call, *change)))
-    return [row for _, row in sorted(rows)]
-
-
-def name(names: list[tuple[str, list[str]]], o: int, c: int | None) -> tuple[str, Any]:
-    return names[o][0], None if c is None else names[o][1][c]
-
-
-def assert_all_agree(scenario: Scenario, whence: str) -> None:
-    oracle = second_reading(scenario)
-    for name in ENGINES:
-        assert_both_agree(first_reading(scenario, name), oracle, f"{whence}, {name}")
-
-
-def assert_both_agree(engine: Reading, oracle: Reading, whence: str) -> None:
-    for table in ("transitions", "campaigns", "refused"):
-        found, wanted = getattr(engine, table), getattr(oracle, table)
-        if found != wanted:
-            pytest.fail(f"{whence}: {table} differ\n{difference(found, wanted)}", pytrace=False)
-    assert engine.stalled == oracle.stalled, whence
-    assert engine.removed == oracle.removed, whence
-
-
-def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
-    """The first row that differs (>) and the rows around it, of both."""
-    pairs = zip(found, wanted, strict=False)
-    short = min(len(found), len(wanted))
-    row = next((i for i, (one, other) in enumerate(pairs) if one != other), short)
-    texts = []
-    for title, rows in (("engine", found), ("second reading", wanted)):
-        texts.append(f"{title}, {len(rows)} rows:")
-        for i in range(max(0, row - AROUND), min(len(rows), row + AROUND + 1)):
-            texts.append(f"{'>' if i == row else ' '} {i}: {rows[i]}")
-    return "\n".join(texts)
 
 
 @pytest.mark.parametrize("seed", range(300))
 def test_all_readings_agree_on_a_random_scenario(seed: int) -> None:
-    assert_all_agree(random_scenario(seed), f"random_scenario({seed})")
+    agreed(random_scenario(seed), f"random_scenario({seed})")
 
 
 @given(scripted_scenarios())
@@ -111,11 +24,11 @@ def test_all_readings_agree_on_a_random_scenario(seed: int) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_all_readings_agree_on_what_hypothesis_finds(scenario: Scenario) -> None:
-    assert_all_agree(scenario, json.dumps(scenario))
+    agreed(scenario, json.dumps(scenario))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hundred", range(20))
 def test_all_readings_agree_on_thousands_of_scenarios(hundred: int) -> None:
     for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
-        assert_all_agree(random_scenario(seed), f"random_scenario({seed})")
+        agreed(random_scenario(seed), f"random_scenario({seed})")

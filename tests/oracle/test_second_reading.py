@@ -1,17 +1,17 @@
-"""The second reading, held to scenarios small enough to be worked out on paper."""
+"""The second reading and both engines, held to scenarios worked out on paper."""
 
 from __future__ import annotations
 
 import pytest
 
+from engine.readings import agreed
 from oracle.paper import ZERO, at, calls, campaign, dials, life, lines, scenario, windows
 from oracle.scenarios import Scenario
-from oracle.second_reading import second_reading
 
 
 def test_p1_what_takes_no_time_happens_in_the_same_instant() -> None:
     # Ringing of 0 s has no row; the answer has one even though the talk is over at once.
-    reading = second_reading(scenario(campaign("A", "answered 0s 0s")))
+    reading = agreed(scenario(campaign("A", "answered 0s 0s")))
     assert calls(reading) == lines("""
         0 0.1 new>SCHEDULED scheduled
         0 0.1 SCHEDULED>QUEUED released
@@ -27,7 +27,7 @@ def test_p1_what_takes_no_time_happens_in_the_same_instant() -> None:
 def test_r2_a_retry_is_created_at_its_due_instant_and_a_reached_person_left_alone() -> None:
     # 2 s setup + 3 s ringing: ends at 5, due at 305; 307 ringing, 308 answered, 312 over.
     body = {"maxAttempts": 3, "retryInterval": 300_000}
-    reading = second_reading(scenario(campaign("A", "noAnswer 3s; answered 1s 4s", **body)))
+    reading = agreed(scenario(campaign("A", "noAnswer 3s; answered 1s 4s", **body)))
     assert calls(reading) == lines("""
         0 0.1 new>SCHEDULED scheduled
         0 0.1 SCHEDULED>QUEUED released
@@ -47,7 +47,7 @@ def test_t4_an_end_a_timeout_a_retry_and_a_dial_share_one_instant_in_their_order
     # Person 0 holds the slot from 0 to 5. Person 1 is QUEUED at 0 and too long so at 5: the slot is
     # free by then (step 4), but step 5 comes before step 7. With retryInterval 0 the new call is
     # created in step 6 and dialled in step 7. The timeout counts no attempt (maxAttempts is 1).
-    reading = second_reading(scenario(campaign("A", "noAnswer 3s", "busy 0s"), queueTimeout="5s"))
+    reading = agreed(scenario(campaign("A", "noAnswer 3s", "busy 0s"), queueTimeout="5s"))
     assert calls(reading) == lines("""
         0 0.1 new>SCHEDULED scheduled
         0 0.1 SCHEDULED>QUEUED released
@@ -68,7 +68,7 @@ def test_q6_a_closing_window_takes_queued_calls_back_and_their_wait_starts_anew(
     # 120: had the wait gone on, it would have been too long at 100.
     body = {"timeWindows": windows("10:00-10:01", "10:02-10:03")}
     a = campaign("A", "answered 0s 70s", "failed 0s", **body)
-    reading = second_reading(scenario(a, queueTimeout="100s"))
+    reading = agreed(scenario(a, queueTimeout="100s"))
     assert calls(reading)[-6:] == lines("""
         2 0.1 INITIATED>talking answered
         60 1.1 QUEUED>SCHEDULED window_closed
@@ -82,7 +82,7 @@ def test_t3_ranges_that_touch_in_two_items_of_a_day_are_one_and_end_half_open() 
     # Nothing closes at 60; at 120 the window is closed, so that person 2 waits for next Monday.
     body = {"timeWindows": windows("10:00-10:01") + windows("10:01-10:02")}
     a = campaign("A", "answered 0s 68s", "noAnswer 48s", "busy 0s", **body)
-    reading = second_reading(scenario(a, queueLimit=1))
+    reading = agreed(scenario(a, queueLimit=1))
     assert dials(reading) == ["0 A 0.1", "70 A 1.1", "604800 A 2.1"]
     assert "120 2.1 QUEUED>SCHEDULED window_closed" in calls(reading)
     assert "120 1.1 INITIATED>NO_ANSWER ended" in calls(reading)
@@ -91,7 +91,7 @@ def test_t3_ranges_that_touch_in_two_items_of_a_day_are_one_and_end_half_open() 
 def test_t2_windows_follow_the_thai_week() -> None:
     # Monday 00:30 in Thailand is Sunday 17:30 UTC: 6 days and 14.5 hours after Monday 10:00.
     a = campaign("A", "busy 0s", timeWindows=windows("00:30-00:31"))
-    assert dials(second_reading(scenario(a))) == ["570600 A 0.1"]  # seconds
+    assert dials(agreed(scenario(a))) == ["570600 A 0.1"]  # seconds
 
 
 def test_c4_a_pause_withdraws_what_does_not_ring_yet_and_hangs_up_nobody() -> None:
@@ -99,7 +99,7 @@ def test_c4_a_pause_withdraws_what_does_not_ring_yet_and_hangs_up_nobody() -> No
     # being set up, 2 is QUEUED. After the resume at 6: 1 at 6 (pace: 1 + 1), 2 at 7.
     pauses = [(2.5, "pause", {"campaign": "A"}), (6, "resume", {"campaign": "A"})]
     a = campaign("A", "noAnswer 3s", "busy 0s", "busy 0s")
-    reading = second_reading(scenario(a, limit=2, callsPerSecond=1, timeline=pauses))
+    reading = agreed(scenario(a, limit=2, callsPerSecond=1, timeline=pauses))
     assert calls(reading)[7:] == lines("""
         1 1.1 QUEUED>dialling dialled
         2 0.1 INITIATED>ringing ringing
@@ -123,7 +123,7 @@ def test_q4_a_withdrawn_dial_counts_for_the_pace_but_not_as_an_attempt() -> None
     # attempt 1 of 1, by step 1 of the script.
     pauses = [(1, "pause", {"campaign": "A"}), (1, "resume", {"campaign": "A"})]
     a = campaign("A", "busy 0s; failed 0s")
-    reading = second_reading(scenario(a, callsPerSecond=0.5, timeline=pauses))
+    reading = agreed(scenario(a, callsPerSecond=0.5, timeline=pauses))
     assert calls(reading)[3:] == lines("""
         1 0.1 INITIATED>SCHEDULED paused
         1 0.1 SCHEDULED>QUEUED released
@@ -132,9 +132,7 @@ def test_q4_a_withdrawn_dial_counts_for_the_pace_but_not_as_an_attempt() -> None
 
 
 def test_q4_the_gap_between_dials_is_rounded_up_to_a_millisecond() -> None:
-    reading = second_reading(
-        scenario(campaign("A", "busy 0s", "busy 0s"), limit=2, callsPerSecond=3)
-    )
+    reading = agreed(scenario(campaign("A", "busy 0s", "busy 0s"), limit=2, callsPerSecond=3))
     assert dials(reading) == ["0 A 0.1", "0.334 A 1.1"]
 
 
@@ -145,7 +143,7 @@ def test_c5_a_resume_leads_to_running_only_where_the_campaign_ran_or_would_now()
         for second, name in ((40, "pause"), (50, "resume"), (60, "pause"), (150, "resume"))
     ]
     a = campaign("A", "busy 0s", startDateTime=at(100))
-    reading = second_reading(scenario(a, timeline=timeline))
+    reading = agreed(scenario(a, timeline=timeline))
     assert life(reading) == lines("""
         0 A DRAFT>SCHEDULED schedule
         40 A SCHEDULED>PAUSED pause
@@ -162,7 +160,7 @@ def test_c6_a_cancellation_ends_what_waits_drops_retries_and_lets_talkers_talk()
     body = {"maxAttempts": 2, "retryInterval": 300_000}
     a = campaign("A", "answered 0s 10s", "noAnswer 1s", "busy 0s", "busy 0s", **body)
     cancel = [(4, "cancel", {"campaign": "A"})]
-    reading = second_reading(scenario(a, limit=2, queueLimit=1, timeline=cancel))
+    reading = agreed(scenario(a, limit=2, queueLimit=1, timeline=cancel))
     assert calls(reading)[-7:] == lines("""
         2 1.1 INITIATED>ringing ringing
         3 1.1 INITIATED>NO_ANSWER ended
@@ -177,7 +175,7 @@ def test_c6_a_cancellation_ends_what_waits_drops_retries_and_lets_talkers_talk()
 def test_c7_at_end_date_time_even_a_line_just_set_up_expires() -> None:
     # At 2 the setup would be over (step 4), but endDateTime is step 2.
     a = campaign("A", "answered 0s 1s", "busy 0s", "busy 0s", endDateTime=at(2))
-    reading = second_reading(scenario(a))
+    reading = agreed(scenario(a))
     assert calls(reading)[-3:] == lines("""
         2 0.1 INITIATED>EXPIRED expired
         2 1.1 QUEUED>EXPIRED expired
@@ -187,21 +185,21 @@ def test_c7_at_end_date_time_even_a_line_just_set_up_expires() -> None:
 
 def test_c7_a_call_that_rings_goes_on_is_not_retried_and_the_campaign_completes() -> None:
     body = {"maxAttempts": 2, "retryInterval": 300_000, "endDateTime": at(3)}
-    reading = second_reading(scenario(campaign("A", "noAnswer 5s", **body)))
+    reading = agreed(scenario(campaign("A", "noAnswer 5s", **body)))
     assert calls(reading)[-1] == "7 0.1 INITIATED>NO_ANSWER ended"
     assert life(reading)[2:] == ["7 A RUNNING>COMPLETED all_final"]
 
 
 def test_c7_a_retry_not_yet_due_is_dropped_and_the_campaign_expires() -> None:
     body = {"maxAttempts": 2, "retryInterval": 300_000, "endDateTime": at(302)}
-    reading = second_reading(scenario(campaign("A", "busy 0s", **body)))
+    reading = agreed(scenario(campaign("A", "busy 0s", **body)))
     assert calls(reading)[-1] == "2 0.1 INITIATED>BUSY ended"
     assert life(reading)[2:] == ["302 A RUNNING>EXPIRED end_date_time"]
 
 
 def test_c7_holds_for_an_end_already_past_at_the_request() -> None:
     a = campaign("A", "busy 0s", startDateTime=at(-100), endDateTime=at(-50))
-    reading = second_reading(scenario(a))
+    reading = agreed(scenario(a))
     assert calls(reading) == lines("""
         0 0.1 new>SCHEDULED scheduled
         0 0.1 SCHEDULED>EXPIRED expired""")
@@ -211,7 +209,7 @@ def test_c7_holds_for_an_end_already_past_at_the_request() -> None:
 
 
 def test_c3_a_campaign_without_recipients_runs_and_completes_when_a_window_opens() -> None:
-    reading = second_reading(scenario(campaign("A", timeWindows=windows("10:10-10:20"))))
+    reading = agreed(scenario(campaign("A", timeWindows=windows("10:10-10:20"))))
     assert life(reading) == lines("""
         0 A DRAFT>SCHEDULED schedule
         600 A SCHEDULED>RUNNING start
@@ -222,13 +220,13 @@ def test_c3_a_paused_campaign_completes_after_its_resume() -> None:
     pauses = [(3, "pause", {"campaign": "A"}), (3, "pause", {"campaign": "A"})]
     resume = [(20, "resume", {"campaign": "A"})]
     a = campaign("A", "noAnswer 5s")
-    reading = second_reading(scenario(a, timeline=pauses + resume))
+    reading = agreed(scenario(a, timeline=pauses + resume))
     assert life(reading)[2:] == lines("""
         3 A RUNNING>PAUSED pause
         20 A PAUSED>RUNNING resume
         20 A RUNNING>COMPLETED all_final""")
     assert reading.refused == []
-    stalled = second_reading(scenario(a, timeline=pauses))
+    stalled = agreed(scenario(a, timeline=pauses))
     assert stalled.stalled == {("Acme", "A")}
 
 
@@ -236,7 +234,7 @@ def test_c8_a_deleted_campaign_keeps_a_final_status_and_is_not_found_afterwards(
     timeline = [(5, name, {"campaign": "A"}) for name in ("pause", "delete", "resume", "delete")]
     a, b = campaign("A", "busy 0s"), campaign("B", "busy 0s", "answered 0s 9s", "busy 0s")
     delete_b = [(3, "delete", {"campaign": "B"})]
-    reading = second_reading(scenario(a, b, limit=3, queueLimit=1, timeline=timeline + delete_b))
+    reading = agreed(scenario(a, b, limit=3, queueLimit=1, timeline=timeline + delete_b))
     # Three slots: A's call and two of B's are dialled at 0, B's third at 2.
     assert calls(reading, of="B")[-3:] == lines("""
         2 2.1 QUEUED>dialling dialled
@@ -259,12 +257,12 @@ def test_c1_a_refused_schedule_request_changes_nothing() -> None:
     again = [(1, "schedule", {"campaign": "A", "body": {"startDateTime": at(0)}})]
     refused = scenario(campaign("A", "busy 0s"), timeline=again)
     text = "Campaign has already been started (current status: RUNNING)"
-    reading = second_reading(refused)
+    reading = agreed(refused)
     assert reading.refused == [
         (ZERO + 1000, "Acme", "A", "schedule", "CAMPAIGN_ALREADY_STARTED", text)
     ]
     refused["organizations"][0]["callingAllowed"] = False
-    reading = second_reading(refused)
+    reading = agreed(refused)
     assert [row[4] for row in reading.refused] == ["CALLING_NOT_ALLOWED"] * 2
     assert reading.transitions == reading.campaigns == []
     assert reading.stalled == set()
@@ -274,7 +272,7 @@ def test_q2_release_interval_lets_calls_into_the_queue_only_at_its_instants() ->
     # At 0: person 0 released and dialled, 1 released. The queue is empty from 3 on, but the next
     # release is at 10.
     a = campaign("A", "busy 1s", "busy 1s", "busy 1s")
-    reading = second_reading(scenario(a, releaseInterval="10s"))
+    reading = agreed(scenario(a, releaseInterval="10s"))
     assert dials(reading) == ["0 A 0.1", "3 A 1.1", "10 A 2.1"]
     assert "10 2.1 SCHEDULED>QUEUED released" in calls(reading)
 
@@ -289,7 +287,7 @@ def test_q2_release_interval_lets_calls_into_the_queue_only_at_its_instants() ->
 def test_q3_between_campaigns(sharing: str, expected: list[str]) -> None:
     # One slot, a queue of one: one release at a time, 2 s apart, so the turn is kept over instants.
     a, b = campaign("A", "busy 0s", "busy 0s"), campaign("B", "busy 0s", "busy 0s")
-    reading = second_reading(scenario(a, b, sharing=sharing))
+    reading = agreed(scenario(a, b, sharing=sharing))
     assert dials(reading) == [f"{2 * i} {call}" for i, call in enumerate(expected)]
 
 
@@ -307,7 +305,7 @@ def test_q3_inside_a_campaign(order: str, expected: list[str]) -> None:
     body = {"maxAttempts": 2, "retryInterval": 300_000}
     a = campaign("A", "busy 0s", "answered 0s 400s", "busy 0s", "busy 0s", **body)
     pauses = [(8, "pause", {"campaign": "A"}), (500, "resume", {"campaign": "A"})]
-    reading = second_reading(scenario(a, order=order, queueTimeout="5s", timeline=pauses))
+    reading = agreed(scenario(a, order=order, queueTimeout="5s", timeline=pauses))
     assert dials(reading)[2:5] == expected
 
 
@@ -316,26 +314,26 @@ def test_q1_a_lower_limit_hangs_up_nobody_and_0_releases_nothing() -> None:
     # the limit is 0 until 10, and 1 from then on.
     limits = [(1, "setConcurrency", {"value": 0}), (10, "setConcurrency", {"value": 1})]
     a = campaign("A", *["busy 1s"] * 5)
-    reading = second_reading(scenario(a, limit=2, queueLimit=2, timeline=limits))
+    reading = agreed(scenario(a, limit=2, queueLimit=2, timeline=limits))
     assert dials(reading) == ["0 A 0.1", "0 A 1.1", "10 A 2.1", "13 A 3.1", "16 A 4.1"]
     assert "3 1.1 INITIATED>BUSY ended" in calls(reading)
     assert "10 4.1 SCHEDULED>QUEUED released" in calls(reading)
 
 
 def test_t5_a_campaign_that_can_never_dial_is_stalled() -> None:
-    no_slots = second_reading(scenario(campaign("A", "busy 0s"), limit=0))
+    no_slots = agreed(scenario(campaign("A", "busy 0s"), limit=0))
     assert no_slots.stalled == {("Acme", "A")}
     assert life(no_slots)[-1] == "0 A SCHEDULED>RUNNING start"
     # Releases on the hour, a window from 10:05 to 10:20.
     never = campaign("A", "busy 0s", timeWindows=windows("10:05-10:20"))
-    reading = second_reading(scenario(never, releaseInterval="1h"))
+    reading = agreed(scenario(never, releaseInterval="1h"))
     assert reading.stalled == {("Acme", "A")}
     assert life(reading)[-1] == "300 A SCHEDULED>RUNNING start"
     # Every 11 minutes from 10:00 on: a week is 10,080 minutes, 4 more than 916 times 11, so that
     # the first release after opening comes 4 minutes earlier each week: week 0 at 10:11, 1 at
     # 10:07, 2 at 10:03.
     rare = campaign("A", "busy 0s", timeWindows=windows("10:03-10:05"))
-    reading = second_reading(scenario(rare, releaseInterval="11m"))
+    reading = agreed(scenario(rare, releaseInterval="11m"))
     assert dials(reading) == [f"{2 * 604800 + 180} A 0.1"]
 
 
@@ -344,7 +342,7 @@ def test_t5_clock_end_is_the_last_instant_worked_off() -> None:
     ends = []
     for last in (2, 1.999):
         whole["clock"]["end"] = at(last)
-        reading = second_reading(whole)
+        reading = agreed(whole)
         ends.append(life(reading)[-1])
         assert reading.stalled == set()
     assert ends == ["2 A RUNNING>COMPLETED all_final", "0 A SCHEDULED>RUNNING start"]
@@ -353,7 +351,7 @@ def test_t5_clock_end_is_the_last_instant_worked_off() -> None:
 def test_set_behaviour_holds_for_dials_from_then_on() -> None:
     slow = [(1, "setBehaviour", {"agent": "Agent", "behaviour": "slow"})]
     a = campaign("A", "busy 0s", "busy 0s")
-    reading = second_reading(scenario(a, timeline=slow))
+    reading = agreed(scenario(a, timeline=slow))
     ended = [text for text in calls(reading) if "ended" in text]
     assert ended == ["2 0.1 INITIATED>BUSY ended", "7 1.1 INITIATED>BUSY ended"]
 
@@ -377,7 +375,7 @@ def test_r2_a_history_goes_on_with_the_next_call_at_the_later_of_request_and_int
     body = {"maxAttempts": 2, "retryInterval": 300_000}
     histories = [(1, "COMPLETED", -9), (2, "BUSY", -9), (1, "FAILED", -100), (1, "BUSY", -400)]
     a = with_history(campaign("A", "busy 0s", "busy 0s", "busy 0s", "busy 0s", **body), *histories)
-    reading = second_reading(scenario(a))
+    reading = agreed(scenario(a))
     assert calls(reading) == lines("""
         0 3.1 new>SCHEDULED retry
         0 3.1 SCHEDULED>QUEUED released
@@ -397,11 +395,11 @@ def test_d3_who_was_reached_within_the_window_is_off_the_list() -> None:
     b["scheduledAt"], b["schedule"]["removeDuplicates"] = at(19), True
     written = scenario(a, b, limit=2)
     written["organizations"][0]["duplicateCallAlert"] = {"window": "10s"}
-    reading = second_reading(written)
+    reading = agreed(written)
     assert reading.removed == {("Acme", "B", 0)}
     assert dials(reading) == ["0 A 0.1", "0 A 1.1", "19 B 1.1"]
     b["scheduledAt"] = at(19.001)
-    assert second_reading(written).removed == set()
+    assert agreed(written).removed == set()
 
 
 def test_d3_nobody_left_is_refused_and_calling_must_be_allowed_first() -> None:
@@ -410,7 +408,7 @@ def test_d3_nobody_left_is_refused_and_calling_must_be_allowed_first() -> None:
     written = scenario(a, b)
     written["organizations"][0]["duplicateCallAlert"] = {"window": "1d"}
     nobody = ("VALIDATION_FAILED", "All recipients are duplicates within the configured window")
-    assert [row[3:] for row in second_reading(written).refused] == [("schedule", *nobody)]
+    assert [row[3:] for row in agreed(written).refused] == [("schedule", *nobody)]
     forbids = {"at": at(5), "action": "setCallingAllowed", "value": False}
     written["organizations"][0]["timeline"] = [forbids]
-    assert [row[4] for row in second_reading(written).refused] == ["CALLING_NOT_ALLOWED"]
+    assert [row[4] for row in agreed(written).refused] == ["CALLING_NOT_ALLOWED"]
