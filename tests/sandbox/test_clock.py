@@ -23,7 +23,7 @@ from dialsim.engine.simulation import run_trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import parse_instant
 from dialsim.sandbox import clock
-from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
+from dialsim.sandbox.clock import MOST_SPEED
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
@@ -95,56 +95,56 @@ def test_a_running_clock_comes_to_the_run_of_the_file_and_stops_at_its_end() -> 
 def test_the_speed_is_what_was_asked_for_also_a_slow_one(
     monkeypatch: pytest.MonkeyPatch, speed: float, long: float, tolerance: float
 ) -> None:
-    clock, seconds = _counted(monkeypatch)
+    core, seconds = _counted(monkeypatch)
 
     async def scene() -> None:
-        clock.run(speed)
+        core.clock.run(speed)
         await until(lambda: seconds[0] > long)
-        clock.stop()
+        core.clock.stop()
 
-    start = clock._core.at
+    start = core.at
     asyncio.run(scene())
-    assert abs(clock._core.at - start - 1_000 * speed * seconds[0]) <= tolerance
+    assert abs(core.at - start - 1_000 * speed * seconds[0]) <= tolerance
 
 
 def test_who_was_busy_for_long_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, seconds = _counted(monkeypatch, per_look=5.0)
-    start = clock._core.at
+    core, seconds = _counted(monkeypatch, per_look=5.0)
+    start = core.at
 
     async def scene() -> None:
-        clock.run(100)
+        core.clock.run(100)
         await until(lambda: seconds[0] > 50)
-        clock.stop()
+        core.clock.stop()
 
     asyncio.run(scene())
-    assert 0 < clock._core.at - start <= 100 * 100 * (seconds[0] / 5)
+    assert 0 < core.at - start <= 100 * 100 * (seconds[0] / 5)
 
 
 def test_time_in_which_results_are_under_way_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, seconds = _counted(monkeypatch, per_look=0)
+    core, seconds = _counted(monkeypatch, per_look=0)
 
     async def settle() -> bool:
         seconds[0] += 0.05
         return True
 
-    monkeypatch.setattr(clock, "_settle", settle)
-    start = clock._core.at
+    monkeypatch.setattr(core.clock, "_settle", settle)
+    start = core.at
 
     async def scene() -> None:
-        clock.run(100)
+        core.clock.run(100)
         await until(lambda: seconds[0] > 5)
-        clock.stop()
+        core.clock.stop()
 
     asyncio.run(scene())
-    assert clock._core.at == start
+    assert core.at == start
 
 
 def _counted(
     monkeypatch: pytest.MonkeyPatch, per_look: float = 0.02
-) -> tuple[VirtualClock, list[float]]:
-    """A clock for which some time has passed at every look at the time of the day."""
+) -> tuple[SandboxCore, list[float]]:
+    """A sandbox for whose clock some time has passed at every look at the time of the day."""
     seconds = [0.0]
 
     def look() -> float:
@@ -153,7 +153,7 @@ def _counted(
 
     monkeypatch.setattr(clock, "monotonic", look)
     monkeypatch.setattr(clock, "_TICK", 0)
-    return SandboxCore(QUIET.scenario()).clock, seconds
+    return SandboxCore(QUIET.scenario()), seconds
 
 
 @contextmanager
