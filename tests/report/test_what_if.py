@@ -179,16 +179,16 @@ def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None
     for replication in range(3):
         base = dialsim.run(dialsim.loads(SCENARIO), replication=replication).summary
         more = ["organizations.0.maxConcurrentCalls=7"]
-        measured = dialsim.run(
+        changed = dialsim.run(
             dialsim.loads(SCENARIO, overrides=more), replication=replication
         ).summary
         assert base.finish is not None
-        assert measured.finish is not None
-        differences.append((measured.finish - base.finish).total_seconds())
+        assert changed.finish is not None
+        differences.append((changed.finish - base.finish).total_seconds())
         before, after = (runs[replication].scopes[0].values["finish"]
                          for runs in (measured.base, lever.runs))  # fmt: skip
         assert before == pytest.approx(base.finish.timestamp() * 1000)
-        assert after == pytest.approx(measured.finish.timestamp() * 1000)
+        assert after == pytest.approx(changed.finish.timestamp() * 1000)
     assert lever.finish.estimate == pytest.approx(sum(differences) / 3)
     assert lever.finish.low < lever.finish.estimate < lever.finish.high
     assert best(measured) in measured.levers

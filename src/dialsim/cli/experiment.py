@@ -1,41 +1,34 @@
-"""What the commands of many runs share: going on after Ctrl-C, and printing.
-
-`dialsim sweep`: run variants of a scenario and compare them.
-
-`dialsim plan`: find the value that meets a goal.
-"""
+"""`dialsim sweep` and `dialsim plan`, and what all commands of many runs share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from dialsim.cli.program import (
     INTERRUPTED,
-    dask_option,
-    engine_option,
-    experiment_out_option,
-    force_option,
-    format_option,
-    jobs_option,
+    Options,
+    experiment_options,
+    progress_bar,
     scenario_argument,
-    seed_option,
-    set_option,
-    what_if_option,
+    with_options,
 )
 
 if TYPE_CHECKING:
-    from dialsim.engine.engines import Choice
+    import pandas as pd
+
     from dialsim.experiments.plan import Objective
     from dialsim.experiments.sweep import Adjustment
     from dialsim.experiments.variants import Variant
     from dialsim.report.what_if import FurtherRuns
+    from dialsim.results.summary_text import FigureTable
     from dialsim.scenario.scenario import Scenario
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -51,21 +44,64 @@ def resumable(out: Path | None) -> Iterator[None]:
         raise click.exceptions.Exit(INTERRUPTED) from None
 
 
-def write_page(
-    out: Path,
-    report: Callable[[FurtherRuns], str],
-    pairs: int | None,
-    jobs: int | None,
-    dask: str | None,
-    engine: Choice,
-) -> None:
-    """Write report.html; the runs that it takes are kept with the others."""
-    from dialsim.cli.program import progress_bar
-    from dialsim.report.what_if import FurtherRuns
-    from dialsim.report.writing import put
+class Experiment:
+    """An experiment of a kind (`replications`, `sweep` or `plan`): its runs, folder and answer."""
 
-    with resumable(out), progress_bar("What would help", "runs") as progress:
-        put(report(FurtherRuns(pairs, jobs, dask, out, progress, engine)), out)
+    def __init__(
+        self, kind: str, scenario: Scenario, options: Options, arguments: Mapping[str, object]
+    ) -> None:
+        """Open the folder, if there is to be one; `arguments` are what else the page is made from.
+
+        Raises ExistingOutput and OutputError as `ExperimentFolder.open`.
+        """
+        from dialsim.experiments.folder import ExperimentFolder
+
+        self._scenario, self._options = scenario, options
+        self._folder = None
+        if options.out is not None:
+            known = {**arguments, "what_if": options.what_if}
+            self._folder = ExperimentFolder(options.out, kind, scenario, options.seed, known)
+            self._folder.open(options.force)
+
+    def simulate(self, make: Callable[..., T], *arguments: object, **more: object) -> T:
+        """Call `replicate`, `sweep` or `plan` for the scenario, with a progress bar."""
+        options = self._options
+        with resumable(options.out), progress_bar("Simulating", "runs") as progress:
+            return make(
+                self._scenario, *arguments, **more, seed=options.seed, jobs=options.jobs,
+                dask=options.dask, store=options.out, progress=progress, engine=options.engine,
+            )  # fmt: skip
+
+    def deliver(
+        self,
+        document: object,
+        report: Callable[[FurtherRuns], str],
+        tables: Callable[[], Mapping[str, pd.DataFrame]],
+        printed: Callable[[], tuple[Sequence[str], Sequence[FigureTable]]],
+    ) -> None:
+        """Write the page, which takes runs that are kept with the others, and tables; print."""
+        from dialsim.experiments.experiment_text import print_experiment
+
+        options = self._options
+        if self._folder is not None:
+            from dialsim.report.what_if import FurtherRuns
+            from dialsim.report.writing import put
+
+            place = self._folder.path
+            with resumable(place), progress_bar("What would help", "runs") as progress:
+                further = FurtherRuns(
+                    options.what_if, options.jobs, options.dask, place, progress, options.engine
+                )
+                put(report(further), place)
+            self._folder.finish(tables(), document)
+        if options.form == "json":
+            import orjson
+
+            click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+            return
+        print_experiment(self._scenario.name, *printed())
+        if options.out is not None:
+            click.echo(f"\nWritten to {options.out}")
 
 
 def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
@@ -79,13 +115,6 @@ def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
         except ScenarioError as error:
             said = str(error).removeprefix("--set ")
             raise ExperimentError(f"variant {variant.name}: {said}") from None
-
-
-def print_json(document: object) -> None:
-    """Print one JSON document."""
-    import orjson
-
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
 
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -146,15 +175,8 @@ A file for --design; an empty cell leaves a value as it is:
     help="Guard against chance findings among many comparisons.",
 )
 @click.option("--unpaired", is_flag=True, help="Ignore that the variants met the same chance.")
-@experiment_out_option
-@force_option
-@seed_option
-@engine_option
-@jobs_option
-@dask_option
-@what_if_option
-@set_option
-@format_option
+@experiment_options
+@with_options
 def sweep(
     scenario: Path,
     vary: tuple[str, ...],
@@ -164,65 +186,48 @@ def sweep(
     baseline: str | None,
     adjust: Adjustment | None,
     unpaired: bool,
-    out: Path | None,
-    force: bool,
-    seed: int | None,
-    engine: Choice,
-    jobs: int | None,
-    dask: str | None,
-    what_if: int | None,
-    overrides: tuple[str, ...],
-    form: str,
+    options: Options,
 ) -> None:
     """Run variants of a scenario and print their figures, and what differs from the baseline.
 
     All variants call the same people, who react alike, so that little luck is left in a
     difference: it is real where its 95 % interval excludes 0.
     """
-    from dialsim.cli.program import progress_bar
     from dialsim.experiments import experiment_text
     from dialsim.experiments.estimates import check_baseline
-    from dialsim.experiments.experiment_text import print_experiment
-    from dialsim.experiments.folder import ExperimentFolder, sweep_document
+    from dialsim.experiments.folder import sweep_document
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
 
-    loaded = load(scenario, overrides)
+    loaded = load(scenario, options.overrides)
     listed = _variants(vary, design, variants)
     base = check_baseline([variant.name for variant in listed], baseline)
     check_variants(listed, loaded)
-    arguments = {"paired": not unpaired, "what_if": what_if}
-    folder = None if out is None else ExperimentFolder(out, "sweep", loaded, seed, arguments)
-    if folder is not None:
-        folder.open(force)
-    with resumable(out), progress_bar("Simulating", "runs") as progress:
-        found = run_all(
-            loaded, listed, replications,
-            seed=seed, jobs=jobs, dask=dask, store=out, progress=progress, engine=engine,
-        )  # fmt: skip
+    experiment = Experiment("sweep", loaded, options, {"paired": not unpaired})
+    found = experiment.simulate(run_all, listed, replications)
     compared = found.differences(base, paired=not unpaired, adjust=adjust)
-    used = loaded.seed if seed is None else seed
-    document = sweep_document(found, compared, base, used, adjust)
-    if folder is not None:
+    seed = loaded.seed if options.seed is None else options.seed
+
+    def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import sweep_report
 
-        tables = {
+        return sweep_report(found, compared, base, options.seed, further)
+
+    experiment.deliver(
+        sweep_document(found, compared, base, seed, adjust),
+        report,
+        lambda: {
             "runs": found.runs,
             "organizations": found.organizations,
             "campaigns": found.frame,
             "estimates": found.intervals(),
             "differences": compared,
-        }
-        report = partial(sweep_report, found, compared, base, seed)
-        write_page(folder.path, report, what_if, jobs, dask, engine)
-        folder.finish(tables, document)
-    if form == "json":
-        print_json(document)
-        return
-    said = [experiment_text.sweep_headline(found)]
-    print_experiment(loaded.name, said, experiment_text.sweep_tables(found, compared, base))
-    if out is not None:
-        click.echo(f"\nWritten to {out}")
+        },
+        lambda: (
+            [experiment_text.sweep_headline(found)],
+            experiment_text.sweep_tables(found, compared, base),
+        ),
+    )
 
 
 def _variants(vary: tuple[str, ...], design: Path | None, variants: Path | None) -> list[Variant]:
@@ -288,15 +293,8 @@ Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
     metavar="N",
     help="How often a value in doubt is run at most.",
 )
-@experiment_out_option
-@force_option
-@seed_option
-@engine_option
-@jobs_option
-@dask_option
-@what_if_option
-@set_option
-@format_option
+@experiment_options
+@with_options
 def plan(
     scenario: Path,
     varied: tuple[str, ...],
@@ -304,25 +302,14 @@ def plan(
     objective: Objective,
     replications: int,
     max_replications: int,
-    out: Path | None,
-    force: bool,
-    seed: int | None,
-    engine: Choice,
-    jobs: int | None,
-    dask: str | None,
-    what_if: int | None,
-    overrides: tuple[str, ...],
-    form: str,
+    options: Options,
 ) -> None:
     """Find the smallest (or largest, or cheapest) value of a setting that meets a goal.
 
     Prints the evidence for the value and for its neighbour. Exit status 1 if nothing meets the
     goal; what comes closest is printed then.
     """
-    from dialsim.cli.program import progress_bar
     from dialsim.experiments import experiment_text
-    from dialsim.experiments.experiment_text import print_experiment
-    from dialsim.experiments.folder import ExperimentFolder
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
     from dialsim.experiments.variants import ends, read_span
@@ -334,46 +321,28 @@ def plan(
             "crosses several"
         )
     (vary,) = varied
-    loaded = load(scenario, overrides)
+    loaded = load(scenario, options.overrides)
     path, span = read_span(vary)
     check_variants(ends(path, span), loaded)
     read_goal(goal, loaded)
-    most = max(replications, max_replications)
-    arguments: dict[str, object] = {
-        "vary": vary,
-        "goal": goal,
+    asked = {
         "objective": objective,
         "replications": replications,
-        "max_replications": most,
-        "what_if": what_if,
+        "max_replications": max(replications, max_replications),
     }
-    folder = None if out is None else ExperimentFolder(out, "plan", loaded, seed, arguments)
-    if folder is not None:
-        folder.open(force)
-    with resumable(out), progress_bar("Simulating", "runs") as progress:
-        answer = find(
-            loaded, path, span, goal, objective=objective, replications=replications,
-            max_replications=most, seed=seed, jobs=jobs, dask=dask,
-            store=out, progress=progress, engine=engine,
-        )  # fmt: skip
-    document = answer.to_dict()
-    if folder is not None:
+    experiment = Experiment("plan", loaded, options, {"vary": vary, "goal": goal, **asked})
+    answer = experiment.simulate(find, path, span, goal, **asked)
+
+    def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import plan_report
 
-        report = partial(plan_report, answer, loaded, seed)
-        write_page(folder.path, report, what_if, jobs, dask, engine)
-        folder.finish({}, document)
-    if form == "json":
-        print_json(document)
-    else:
+        return plan_report(answer, loaded, options.seed, further)
+
+    def printed() -> tuple[list[str], list[FigureTable]]:
         warnings = (f"Warning: {text}." for text in answer.warnings)
-        said = [
-            experiment_text.plan_headline(answer),
-            *experiment_text.plan_sentences(answer),
-            *warnings,
-        ]
-        print_experiment(loaded.name, said, experiment_text.plan_tables(answer))
-        if out is not None:
-            click.echo(f"\nWritten to {out}")
+        said = [experiment_text.plan_headline(answer), *experiment_text.plan_sentences(answer)]
+        return [*said, *warnings], experiment_text.plan_tables(answer)
+
+    experiment.deliver(answer.to_dict(), report, dict, printed)
     if not answer.met:
         raise click.exceptions.Exit(1)

@@ -1,9 +1,4 @@
-"""A progress bar on a terminal, nothing in a pipe.
-
-Arguments and options that several commands share.
-
-The group of all commands, which ends quietly when nobody reads what it prints any more.
-"""
+"""What the commands share: their group, arguments and options, and the progress bar."""
 
 from __future__ import annotations
 
@@ -11,6 +6,8 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +16,8 @@ from typing_extensions import override
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from dialsim.engine.engines import Choice
 
 
 class _Notes(logging.Handler):
@@ -158,6 +157,42 @@ what_if_option = click.option(
     help="For report.html: measure what would help by N runs of each small change; 0 for none. "
     "Default: 6, for many runs up to 25; fewer or none where people are many.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that `run`, `sweep` and `plan` share; some commands do without some."""
+
+    out: Path | None
+    force: bool
+    seed: int | None
+    engine: Choice
+    jobs: int | None
+    dask: str | None
+    what_if: int | None
+    overrides: tuple[str, ...]
+    form: str
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Pack the shared options of a command into its argument `options`."""
+
+    @wraps(command)
+    def packed(**given: Any) -> None:
+        shared = Options(**{part.name: given.pop(part.name) for part in fields(Options)})
+        command(**given, options=shared)
+
+    return packed
+
+
+def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
+    """All shared options, as commands of many runs have them."""
+    for option in reversed(
+        (experiment_out_option, force_option, seed_option, engine_option, jobs_option,
+         dask_option, what_if_option, set_option, format_option)
+    ):  # fmt: skip
+        command = option(command)
+    return command
 
 
 class Program(click.Group):

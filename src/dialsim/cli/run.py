@@ -1,31 +1,31 @@
-"""`dialsim report`: make the page of a result anew.
-
-`dialsim run`: simulate a scenario, once or many times, print what came of it, write tables.
-"""
+"""`dialsim run`: simulate a scenario, once or many times; `dialsim report`: make a page anew."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dialsim.cli.program import (
+    Options,
     dask_option,
     engine_option,
     force_option,
     format_option,
     jobs_option,
     optional_scenario_argument,
+    progress_bar,
     seed_option,
     set_option,
     what_if_option,
+    with_options,
 )
 
 if TYPE_CHECKING:
-    from dialsim.engine.engines import Choice
+    from dialsim.report.what_if import FurtherRuns
     from dialsim.results.result import Result
+    from dialsim.results.summary_text import FigureTable
 
 
 @click.command(
@@ -39,7 +39,6 @@ def report(folder: Path, what_if: int | None) -> None:
     A run is simulated again from the scenario in the folder, and must come to the same summary;
     many runs are taken from the folder as they are, those that measured what would help as well.
     """
-    from dialsim.cli.program import progress_bar
     from dialsim.report.writing import rebuild
 
     with progress_bar("Making the page", "runs") as progress:
@@ -101,22 +100,15 @@ def report(folder: Path, what_if: int | None) -> None:
 @what_if_option
 @set_option
 @format_option
+@with_options
 def run(
     scenario: Path | None,
-    out: Path | None,
-    force: bool,
     journal: Path | None,
-    seed: int | None,
     replication: int | None,
     replications: int | None,
     precision: str | None,
     max_replications: int,
-    engine: Choice,
-    jobs: int | None,
-    dask: str | None,
-    what_if: int | None,
-    overrides: tuple[str, ...],
-    form: str,
+    options: Options,
 ) -> None:
     """Simulate a scenario file and print when it is done, whom it reached and what held it back.
 
@@ -125,80 +117,64 @@ def run(
     quantiles of all figures, with their 95 % intervals.
     """
     if journal is not None:
-        others = seed, replication, replications, precision, what_if, overrides or None, scenario
+        others = (options.seed, replication, replications, precision, options.what_if, scenario,
+                  options.overrides or None)  # fmt: skip
         if any(other is not None for other in others):
             raise click.UsageError("--from-journal goes with --out, --force and --format alone")
-        _from_journal(journal, out, force, form)
+        _from_journal(journal, options)
         return
     if scenario is None:
         raise click.UsageError("Missing argument 'SCENARIO'.")
     if replications is None and precision is None:
-        _once(scenario, out, force, seed, replication or 0, engine, what_if, overrides, form)
+        _once(scenario, replication or 0, options)
         return
     if replication is not None:
         raise click.UsageError("--replication is for one run: it doesn't go with many")
     first = min(20, max_replications) if replications is None else replications
-    _many(
-        scenario, out, force, seed, first, precision, max_replications, engine, jobs, dask,
-        what_if, overrides, form,
-    )  # fmt: skip
+    _many(scenario, first, precision, max_replications, options)
 
 
-def _once(
-    scenario: Path,
-    out: Path | None,
-    force: bool,
-    seed: int | None,
-    replication: int,
-    engine: Choice,
-    what_if: int | None,
-    overrides: tuple[str, ...],
-    form: str,
-) -> None:
-    from dialsim.cli.program import progress_bar
+def _once(scenario: Path, replication: int, options: Options) -> None:
     from dialsim.results.folder import check_place
     from dialsim.results.result import run as simulate
     from dialsim.scenario.loading import load
 
-    if out is not None:
-        check_place(out, force)
-    loaded = load(scenario, overrides)
+    if options.out is not None:
+        check_place(options.out, options.force)
+    loaded = load(scenario, options.overrides)
     with progress_bar("Simulating") as progress:
         result = simulate(
-            loaded, seed=seed, replication=replication, engine=engine, progress=progress
-        )
-    _show(result, out, force, what_if, form, engine)
+            loaded, seed=options.seed, replication=replication, engine=options.engine,
+            progress=progress,
+        )  # fmt: skip
+    _show(result, options)
 
 
-def _from_journal(journal: Path, out: Path | None, force: bool, form: str) -> None:
+def _from_journal(journal: Path, options: Options) -> None:
     from dialsim.results.folder import check_place
     from dialsim.sandbox.dependencies import require_extra
 
-    if out is not None:
-        check_place(out, force)
+    if options.out is not None:
+        check_place(options.out, options.force)
     require_extra("run --from-journal")
     from dialsim.sandbox.restart import read
 
-    _show(read(journal), out, force, None, form)
+    _show(read(journal), options)
 
 
-def _show(
-    result: Result,
-    out: Path | None,
-    force: bool,
-    what_if: int | None,
-    form: str,
-    engine: Choice = "auto",
-) -> None:
-    from dialsim.cli.program import progress_bar
+def _show(result: Result, options: Options) -> None:
     from dialsim.results.summary_text import print_summary
 
+    out = options.out
     if out is not None:
         from dialsim.report.writing import write_run
 
         with progress_bar("What would help", "runs") as progress:
-            write_run(result, out, force=force, pairs=what_if, progress=progress, engine=engine)
-    if form == "json":
+            write_run(
+                result, out, force=options.force, pairs=options.what_if, progress=progress,
+                engine=options.engine,
+            )  # fmt: skip
+    if options.form == "json":
         click.echo(result.summary.to_json().decode())
         return
     print_summary(result.summary, result.trace.engine)
@@ -206,52 +182,36 @@ def _show(
         click.echo(f"Written to {out}")
 
 
-def _many(
-    scenario: Path,
-    out: Path | None,
-    force: bool,
-    seed: int | None,
-    first: int,
-    precision: str | None,
-    most: int,
-    engine: Choice,
-    jobs: int | None,
-    dask: str | None,
-    what_if: int | None,
-    overrides: tuple[str, ...],
-    form: str,
-) -> None:
-    from dialsim.cli.experiment import print_json, resumable, write_page
-    from dialsim.cli.program import progress_bar
+def _many(scenario: Path, first: int, precision: str | None, most: int, options: Options) -> None:
+    from dialsim.cli.experiment import Experiment
     from dialsim.experiments import experiment_text
-    from dialsim.experiments.experiment_text import print_experiment
-    from dialsim.experiments.folder import ExperimentFolder, replications_document
+    from dialsim.experiments.folder import replications_document
     from dialsim.experiments.replications import precisions, replicate
     from dialsim.scenario.loading import load
 
-    loaded = load(scenario, overrides)
+    loaded = load(scenario, options.overrides)
     precisions(precision, loaded)
-    arguments = {"what_if": what_if}
-    folder = None if out is None else ExperimentFolder(out, "replications", loaded, seed, arguments)
-    if folder is not None:
-        folder.open(force)
-    with resumable(out), progress_bar("Simulating", "runs") as progress:
-        runs = replicate(
-            loaded, first, seed=seed, precision=precision, max_replications=most,
-            jobs=jobs, dask=dask, store=out, progress=progress, engine=engine,
-        )  # fmt: skip
-    document = replications_document(runs)
-    if folder is not None:
+    experiment = Experiment("replications", loaded, options, {})
+    runs = experiment.simulate(replicate, first, precision=precision, max_replications=most)
+
+    def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import replications_report
 
-        tables = {"runs": runs.runs, "organizations": runs.organizations, "campaigns": runs.frame}
-        write_page(folder.path, partial(replications_report, runs), what_if, jobs, dask, engine)
-        folder.finish(tables | {"estimates": runs.intervals()}, document)
-    if form == "json":
-        print_json(document)
-        return
-    said = [experiment_text.replications_headline(runs), *experiment_text.lost_sentences(runs)]
-    said += experiment_text.precision_sentences(runs)
-    print_experiment(loaded.name, said, experiment_text.replications_tables(runs))
-    if out is not None:
-        click.echo(f"\nWritten to {out}")
+        return replications_report(runs, further)
+
+    def printed() -> tuple[list[str], list[FigureTable]]:
+        said = [experiment_text.replications_headline(runs), *experiment_text.lost_sentences(runs)]
+        said += experiment_text.precision_sentences(runs)
+        return said, experiment_text.replications_tables(runs)
+
+    experiment.deliver(
+        replications_document(runs),
+        report,
+        lambda: {
+            "runs": runs.runs,
+            "organizations": runs.organizations,
+            "campaigns": runs.frame,
+            "estimates": runs.intervals(),
+        },
+        printed,
+    )

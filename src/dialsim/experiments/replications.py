@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import inf, isfinite
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import (
     FigureName,
     RunFigures,
+    RunTables,
     earliest_start,
     figure_frame,
     read_figure,
@@ -59,13 +59,10 @@ class Precision:
     met: bool
 
 
-class Replications:
+class Replications(RunTables):
     """What came of many runs of one scenario.
 
-    `frame` has a row per replication and campaign, `organizations` and `runs` a row per replication
-    and organization, and per replication; columns are the numeric figures of the summary.
-    `finish` is an instant, NaT where there was none; `finish_seconds` counts from `origin`, the
-    earliest startAt, and is infinite where a run did not finish (later than any instant).
+    `frame`, `organizations` and `runs` have a column per numeric figure of the summary.
     `precision` says what came of a wanted precision, `prior` what was known before any run.
     """
 
@@ -81,43 +78,17 @@ class Replications:
         self.figures = tuple(figures)
         self.precision = tuple(precision)
         self.prior = prior_of(scenario)
-        self._start = earliest_start(self.figures)
+        super().__init__(self.figures)
 
     def __len__(self) -> int:
         return len(self.figures)
-
-    @property
-    def origin(self) -> datetime | None:
-        """The earliest startAt, from which `finish_seconds` counts; None if nothing started."""
-        if self._start is None:
-            return None
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self._start)
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """A row per replication and campaign."""
-        return self._table("campaign")
-
-    @cached_property
-    def organizations(self) -> pd.DataFrame:
-        """A row per replication and organization."""
-        return self._table("organization")
-
-    @cached_property
-    def runs(self) -> pd.DataFrame:
-        """A row per replication: the whole run."""
-        return self._table("run")
 
     def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
         """The mean and the quantiles of every figure with their intervals (`estimates`).
 
         A row per scope and figure. Raises ExperimentError unless 0 < confidence < 1.
         """
-        return estimates(
-            {"run": self.runs, "organization": self.organizations, "campaign": self.frame},
-            confidence,
-            self.prior,
-        )
+        return estimates(self._frames(), confidence, self.prior)
 
     def _table(self, scope: str) -> pd.DataFrame:
         return figure_frame(replication_rows(self.figures, scope, self._start), scope)

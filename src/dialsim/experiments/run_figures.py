@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from dialsim.results.figures import (
     REACH,
     Unit,
     attempt_of,
+    exact_instant,
     is_instant,
     number_values,
     unit_of,
@@ -298,3 +300,40 @@ def _row(
         elif name not in INSTANTS:
             row[name] = part.values.get(name, 0)
     return row
+
+
+class RunTables:
+    """The figures of many runs as tables, with a row per run; a sweep has those of each variant.
+
+    `finish` is an instant, NaT where there was none; `finish_seconds` counts from `origin`, and is
+    infinite where a run did not finish (later than any instant).
+    """
+
+    def __init__(self, runs: Sequence[RunFigures]) -> None:
+        self._start = earliest_start(runs)
+
+    @property
+    def origin(self) -> datetime | None:
+        """The earliest startAt of all runs; None if nothing started."""
+        return None if self._start is None else exact_instant(self._start)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row per run and campaign."""
+        return self._table("campaign")
+
+    @cached_property
+    def organizations(self) -> pd.DataFrame:
+        """A row per run and organization."""
+        return self._table("organization")
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row per run."""
+        return self._table("run")
+
+    def _frames(self) -> dict[str, pd.DataFrame]:
+        return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}
+
+    def _table(self, scope: str) -> pd.DataFrame:
+        raise NotImplementedError

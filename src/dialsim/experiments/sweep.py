@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +18,7 @@ from dialsim.experiments.estimates import check_baseline, differences, estimates
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import (
     RunFigures,
-    earliest_start,
+    RunTables,
     figure_frame,
     replication_rows,
 )
@@ -36,13 +35,12 @@ if TYPE_CHECKING:
 Adjustment = Literal["bonferroni", "holm"]
 
 
-class Sweep:
+class Sweep(RunTables):
     """What came of many runs of every variant.
 
-    `frame` has a row per variant, replication and campaign; `organizations` and `runs` are alike.
-    Their first columns are `variant`, the name, and one per path that varies: its value, missing
-    where the variant leaves it as is. `finish_seconds` counts from `origin`, the earliest startAt
-    of all variants, so that starting later shows; otherwise as `Replications`.
+    The first columns of `frame`, `organizations` and `runs` are `variant`, the name, and one per
+    path that varies: its value, missing where the variant leaves it as is. `origin` is the earliest
+    startAt of all variants, so that starting later shows.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class Sweep:
         self.variants = tuple(variants)
         self.priors = tuple(priors)
         self.figures = tuple(tuple(runs) for runs in figures)
-        self._start = earliest_start([run for runs in self.figures for run in runs])
+        super().__init__([run for runs in self.figures for run in runs])
 
     @property
     def replications(self) -> int:
@@ -72,28 +70,6 @@ class Sweep:
         """The paths that vary."""
         changes = (change for variant in self.variants for change in variant.changes)
         return tuple(dict.fromkeys(change.path for change in changes))
-
-    @property
-    def origin(self) -> datetime | None:
-        """The earliest startAt of all variants; None if nothing started."""
-        if self._start is None:
-            return None
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self._start)
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """A row per variant, replication and campaign."""
-        return self._table("campaign")
-
-    @cached_property
-    def organizations(self) -> pd.DataFrame:
-        """A row per variant, replication and organization."""
-        return self._table("organization")
-
-    @cached_property
-    def runs(self) -> pd.DataFrame:
-        """A row per variant and replication: the whole run."""
-        return self._table("run")
 
     def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
         """The mean and the quantiles of every figure of every variant (`estimates`)."""
@@ -130,9 +106,6 @@ class Sweep:
         base = check_baseline(names, baseline)
         priors = dict(zip(names, self.priors, strict=True))
         return differences(self._frames(), priors, base, confidence, paired, adjust)
-
-    def _frames(self) -> dict[str, pd.DataFrame]:
-        return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}
 
     def _place(self, variant: Variant) -> dict[str, SettingValue | None]:
         values = {change.path: change.value for change in variant.changes}
