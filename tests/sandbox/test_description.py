@@ -14,7 +14,7 @@ from tests.sandbox.test_corpus import CASES, envelope, sent
 
 from dialsim.sandbox.http.failures import ASKED_FOR, NOT_KEPT
 
-WEBHOOKS = Path(__file__).parents[1] / "results" / "webhooks"
+WEBHOOKS = Path(__file__).parents[1] / "webhooks" / "golden"
 SCHEDULE = OPERATIONS["scheduleCampaign"]
 
 

@@ -23,7 +23,7 @@ OUTCOMES: Mapping[str, CallStatus] = {
     "busy": CallStatus.BUSY,
     "failed": CallStatus.FAILED,
 }
-FLAWS = (
+ANALYSIS_WORDS = (
     "silent",
     "agentError",
     "notRecorded",
@@ -40,7 +40,7 @@ class ScriptStep:
     outcome: CallStatus
     ring: int
     talk: int = 0
-    flaw: str | None = None
+    analysis: str | None = None
 
 
 Script: TypeAlias = tuple[ScriptStep, ...]
@@ -98,7 +98,9 @@ def format_script(script: Script) -> str:
 def _step_text(step: ScriptStep) -> str:
     word = next(word for word, outcome in OUTCOMES.items() if outcome is step.outcome)
     times = [step.ring, step.talk] if step.outcome is CallStatus.COMPLETED else [step.ring]
-    return " ".join([word, *map(format_duration, times), *([step.flaw] if step.flaw else [])])
+    return " ".join(
+        [word, *map(format_duration, times), *([step.analysis] if step.analysis else [])]
+    )
 
 
 def _step(words: list[str], number: int) -> ScriptStep:
@@ -118,13 +120,14 @@ def _step(words: list[str], number: int) -> ScriptStep:
         raise ValueError(
             f"needs two durations in step {number}: answered 5s 90s (ring time, talk time)"
         )
-    flaw = rest[2] if len(rest) == 3 else None
-    if flaw is not None and flaw not in FLAWS:
+    analysis = rest[2] if len(rest) == 3 else None
+    if analysis is not None and analysis not in ANALYSIS_WORDS:
         raise ValueError(
-            f'has "{flaw}" in step {number}, but an answered step may end with {", ".join(FLAWS)}'
+            f'has "{analysis}" in step {number}, but an answered step may end with '
+            f"{', '.join(ANALYSIS_WORDS)}"
         )
     return ScriptStep(
-        CallStatus.COMPLETED, _duration(rest[0], number), _duration(rest[1], number), flaw
+        CallStatus.COMPLETED, _duration(rest[0], number), _duration(rest[1], number), analysis
     )
 
 

@@ -99,7 +99,7 @@ def said(
     if scripted:
         keys = call_keys(recipients, calls)
         for row in np.flatnonzero(np.isin(keys, [*scripted])).tolist():
-            codes[row] = _BY_WORD[scripted[int(keys[row])].flaw]
+            codes[row] = _BY_WORD[scripted[int(keys[row])].analysis]
     return codes
 
 
@@ -169,7 +169,7 @@ def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> 
         scripted = np.flatnonzero(codes >= 0)
         for code, attempt, rows in rows_by_pair(codes[scripted], calls.attempt[scripted]):
             script = people.scripts[code]
-            drawn[scripted[rows]] = _BY_WORD[script[min(attempt, len(script)) - 1].flaw]
+            drawn[scripted[rows]] = _BY_WORD[script[min(attempt, len(script)) - 1].analysis]
     return np.where(calls.said == NOT_SAID, drawn, calls.said)
 
 
