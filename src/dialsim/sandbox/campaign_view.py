@@ -17,7 +17,6 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus
 from dialsim.results.tables import AGENT_STATUSES, agent_statuses
 from dialsim.sandbox.analyses import LiveAnalyses
-from dialsim.sandbox.tables import CallTable, TransitionTable
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.bodies import Body, duration_json, instants_json
 from dialsim.webhooks.retention import ALL_EXPIRED, DATA_EXPIRED, OUTPUT, PERSONAL_DATA, expired
@@ -59,8 +58,8 @@ class SortedIds:
 class CampaignView:
     """What can be read of one campaign; everything is shown as it stands at the instant `at` (ms).
 
-    `identifier` is the campaign's id, `created_at` the instant of the upload (F2). `calls` and
-    `analyses` are what it is read from.
+    `identifier` is the campaign's id, `created_at` the instant of the upload (F2). `part` of the
+    trace, `calls` and `analyses` are what it is read from.
     """
 
     def __init__(self, trace: Trace, campaign: Campaign) -> None:
@@ -68,16 +67,12 @@ class CampaignView:
         self.campaign = campaign
         self.identifier = block.id
         self.created_at = block.created_at
-        self._trace = trace
+        self.part = trace.campaign(block.organization, block.position)
+        self.calls = Calls(self.part)
+        self.analyses = LiveAnalyses(self.part, self.calls)
         self._people = block.people
-        self._retention = trace.world.organizations[block.organization].settings.retention
-        self._key = block.organization, block.position
-        self._place = trace.world.seed, *self._key
-        part = trace.campaign(*self._key)
-        self.calls = Calls(part)
-        self.analyses = LiveAnalyses(part, self.calls)
-        self.call_table = CallTable(self, trace)
-        self.transition_table = TransitionTable(self)
+        self._retention = self.part.owner.settings.retention
+        self._place = trace.world.seed, block.organization, block.position
         self._call_ids: list[SortedIds] = []  # of first calls, of second ones, …
         self._calls_seen = 0
 
@@ -254,15 +249,13 @@ class CampaignView:
 
     @property
     def _removed(self) -> NDArray[np.int64]:
-        scheduled = self._trace.campaign(*self._key).scheduled
-        if scheduled is None or not scheduled.removed:
-            return _NOBODY
-        return self._removed_once
+        return _NOBODY if self.part.scheduled is None else self._removed_once
 
     @cached_property
     def _removed_once(self) -> NDArray[np.int64]:
         """The recipients removed by the one request there ever is, ascending."""
-        return np.array(self._trace.requests[self._key].removed, dtype=np.int64)
+        scheduled = self.part.scheduled
+        return np.array(scheduled.removed if scheduled is not None else (), dtype=np.int64)
 
     @cached_property
     def _kept(self) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,19 +12,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dialsim.engine.calls import CALL_STATUSES, TO_STATUS
-from dialsim.engine.trace import CallRows, Trace
+from dialsim.engine.trace import CallRows
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.status import AgentStatus, CallStatus, Phase
 from dialsim.results.run_view import Catalog
 from dialsim.results.tables import INSTANT, ChosenCalls, call_columns, change_columns
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.webhooks.analysis import AnalysisChanges
 from dialsim.webhooks.bodies import instants_json
 from dialsim.webhooks.stream import Verdict
-
-if TYPE_CHECKING:
-    from dialsim.sandbox.campaign_view import CampaignView
-
 
 PAGE_SIZE = 100
 
@@ -90,9 +87,8 @@ class CallRow(WireModel):
 class CallTable:
     """Rows are made when they are asked for, from what is known by now of each call."""
 
-    def __init__(self, view: CampaignView, trace: Trace) -> None:
+    def __init__(self, view: CampaignView) -> None:
         self._view = view
-        self._trace = trace
 
     def __len__(self) -> int:
         return len(self._view.calls)
@@ -111,20 +107,19 @@ class CallTable:
 
     def rows(self, chosen: NDArray[np.int64], at: int) -> list[CallRow]:
         """Some calls as they stand at an instant (ms) from now on."""
-        view, block = self._view, self._view.campaign.block
+        view, world = self._view, self._view.part.trace.world
         part = ChosenCalls(
-            part=self._trace.campaign(block.organization, block.position),
+            part=view.part,
             calls=view.calls,
             chosen=chosen,
             status=view.analyses.standing(chosen, at).status,
             analyses=view.analyses.of(chosen),
             verdicts=view.analyses.verdicts(chosen, at),
         )
-        world = self._trace.world
         who = view.calls.recipient[chosen]
         columns = {
             "recipient_id": view.recipient_ids(who).astype(str),
-            "tel": [block.people.tel(recipient) for recipient in who.tolist()],
+            "tel": [view.part.block.people.tel(recipient) for recipient in who.tolist()],
             **call_columns(world, Catalog.of(world), [part]),
         }
         return [CallRow.model_validate(row) for row in json_rows(columns)]

@@ -48,7 +48,15 @@ from dialsim.sandbox.http.operation import (
     operation,
 )
 from dialsim.sandbox.organization import Account
-from dialsim.sandbox.tables import CallRow, PageNumber, TransitionRow, count_pages, shown
+from dialsim.sandbox.tables import (
+    CallRow,
+    CallTable,
+    PageNumber,
+    TransitionRow,
+    TransitionTable,
+    count_pages,
+    shown,
+)
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, Recipient
 from dialsim.scenario.fields import Phone, Text
 from dialsim.scenario.units import Instant
@@ -332,7 +340,7 @@ class CallOperations(Operations):
         The calls table as it stands, in the order of creation, 100 rows a page.
         """
         account, view = self._caught_up(id)
-        table, at, page = view.call_table, self.core.simulation.at, query.page
+        table, at, page = CallTable(view), self.core.simulation.at, query.page
         if query.is_whole:
             total = len(table)
             calls = np.arange(*page.rows.indices(total))
@@ -348,7 +356,7 @@ class CallOperations(Operations):
         The transitions table so far, in the order of occurrence, 100 rows a page.
         """
         account, view = self._caught_up(id)
-        table, at, page = view.transition_table, self.core.simulation.at, query.page
+        table, at, page = TransitionTable(view), self.core.simulation.at, query.page
         if query.is_whole:
             total = table.count(at)
             start, stop, _ = page.rows.indices(total)
@@ -366,7 +374,7 @@ class CallOperations(Operations):
         """
         view, call = self.core.call(id)
         self.core.carry_out(ReanalyzeCall(**view.place, call=call))
-        return view.call_table.rows(np.array([call]), self.core.simulation.at)[0]
+        return CallTable(view).rows(np.array([call]), self.core.simulation.at)[0]
 
     def _caught_up(self, identifier: str) -> tuple[Account, CampaignView]:
         account, view = self.core.campaign(identifier)
