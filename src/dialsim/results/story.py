@@ -1,7 +1,4 @@
-"""Status sequences: what each recipient went through, as text to count and compare.
-
-The story of one recipient: everything that happened, in sentences and Thai time.
-"""
+"""The story of one recipient in sentences and Thai time, and everybody's sequence of statuses."""
 
 from __future__ import annotations
 

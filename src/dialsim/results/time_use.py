@@ -1,8 +1,7 @@
-"""Step functions of time: how many calls are under way, waiting, or allowed, at each instant.
+"""Where a campaign's time went, from its start to its finish, cause by cause.
 
-Slots in use: how many calls were under way, against how many could have been.
-
-Where a campaign's time went, from its start to its finish, cause by cause.
+It is told from step functions of time: how many calls were under way, waiting, or allowed at each
+instant.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Spans of time: sorted, disjoint, half-open [start, end) pairs of ms; int64 of shape (n, 2).
+"""The timeline of a campaign: when it started, paused and ended, and when its windows were open.
 
-A campaign's life: when it started, paused and ended, and when its windows were open.
+Stretches of time are `Spans`: sorted, disjoint, half-open [start, end) pairs of ms; int64 of shape
+(n, 2).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""API keys: one per organization, in the form that the interface describes (section 5).
-
-Changes of an organization's settings, as an operator asks for them.
-
-An account: all that one organization's API key can see and control.
-"""
+"""An organization's account: API key, settings, and all that the key can see and control."""
 
 from __future__ import annotations
 
