@@ -1,6 +1,6 @@
-"""The case of an experiment: a scenario with a seed, and what its replications came to.
+"""A case of an experiment, a scenario with a seed, and one replication as a task for a worker.
 
-One replication as a task for a worker, which may be another process or another machine.
+The worker may be another process or another machine.
 """
 
 from __future__ import annotations

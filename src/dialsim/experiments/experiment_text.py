@@ -1,9 +1,4 @@
-"""Experiments in words and small tables of text, for the terminal and for notebooks alike.
-
-Experiments printed: the answer first, then tables, in 80 columns or as wide as it takes.
-
-Experiments as HTML, for notebooks: the answer in words, then tables.
-"""
+"""Experiments in sentences and small tables of text, printed or shown in a notebook."""
 
 from __future__ import annotations
 

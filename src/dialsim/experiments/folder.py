@@ -1,12 +1,10 @@
-"""Experiments as plain values, for summary.json and `--format json`.
-
-NaN and infinite numbers are null; `unfinished` counts the runs that make them infinite.
-
-The folder of an experiment: its store, and its tables, numbers and manifest when it is done.
+"""The folder of an experiment: its store, and its tables, numbers and manifest when it is done.
 
 The manifest is there from the beginning, so that a stopped experiment is known again: it goes on
 with the same command, and only where scenario, seed and version of dialsim are the same. Every
 other file appears in one step; `finished` in the manifest says that all of them are there.
+
+In summary.json, as in `--format json`, NaN and infinite numbers are null.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Goals: `p95(finish) <= 2026-01-09T12:00:00Z and mean(cost) <= 5000`, and whether runs meet them.
+"""Goals, such as `p95(finish) <= 2026-01-09T12:00:00Z and mean(cost) <= 5000`, judged by runs.
 
 A goal is one clause or several joined by `and`. A clause compares a statistic with a bound:
 `mean(FIGURE)`, a quantile such as `p95(FIGURE)`, or `prob(FIGURE <= BOUND)`; the comparison is one
-of `<=`, `<`, `>=`, `>`.
-
-Evidence: what the runs of one value say about a goal, and how sure that is.
+of `<=`, `<`, `>=`, `>`. The evidence says whether the runs of one value meet a goal, and how sure
+that is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The workers: worker processes on this machine, or a Dask cluster, behind one way of working.
+"""The runner: replicates cases with workers, keeps what is finished, reports progress.
 
-Both are joblib backends. Results come in any order and are told apart by their index. Where a
-worker is killed, joblib gives the whole round up; what is missing then is handed out again.
-
-The runner: replicates cases with workers, keeps what is finished, reports progress.
+Workers are processes on this machine, or a Dask cluster. Both are joblib backends. Results come in
+any order and are told apart by their index. Where a worker is killed, joblib gives the whole round
+up; what is missing then is handed out again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An axis: evenly spaced values of a number, a duration or an instant, as `10..60:5` says them."""
+"""Ranges of a number, a duration or an instant, evenly spaced, as `10..60:5` says them."""
 
 from __future__ import annotations
 

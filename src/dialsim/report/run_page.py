@@ -1,6 +1,6 @@
-"""The pictures of one run, with captions that say in numbers what they show.
+"""The page of one run: will it finish, when, how sure, what holds it back, what would help.
 
-The page of one run: will it finish, when, how sure, what holds it back, what would help.
+Its pictures have captions that say in numbers what they show.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Levers: small changes of a scenario that may help one organization, as variants to be run.
+"""What would help: small changes of a scenario, called levers, measured by further runs.
 
-What would help: the levers, measured by runs that meet the same chance as the scenario's own.
+They meet the same chance as the scenario's own.
 """
 
 from __future__ import annotations

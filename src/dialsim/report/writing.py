@@ -1,9 +1,4 @@
-"""The page of one run, made from its result, and written with it.
-
-The pages of many runs as HTML, with the further runs that they show.
-
-Rebuilding: the page of a folder made anew from what the folder holds.
-"""
+"""Pages as HTML, with the further runs that they show; a folder's page made anew."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CampaignBounds:
     """What bounded a campaign: its organization's limit over its time, and the engine's pace."""
 
     least_limit: int
@@ -89,7 +89,7 @@ def held_back(
     use: TimeUse,
     people: PeopleCount,
     exhausted: Mapping[CallStatus, int],
-    setting: Setting,
+    setting: CampaignBounds,
 ) -> Bottleneck:
     """Name what took the largest share of a campaign's time, and what else must be named with it.
 
@@ -156,7 +156,11 @@ _NAMES = {
 
 
 def _sentence(
-    reason: Reason, also: tuple[Reason, ...], life: CampaignTimeline, use: TimeUse, setting: Setting
+    reason: Reason,
+    also: tuple[Reason, ...],
+    life: CampaignTimeline,
+    use: TimeUse,
+    setting: CampaignBounds,
 ) -> str:
     """`Slots: …`, `Calling windows and slots: …; …`: what each cause took of the time."""
     causes = [reason, *also]
@@ -173,7 +177,7 @@ def _sentence(
     return f"{head[0].upper()}{head[1:]}: {'; '.join(clauses)}"
 
 
-def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Setting) -> str:
+def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
     """What the cause took that is named first."""
     figure = percent(use.share(reason))
     unlimited = ", which has no limit" if setting.engine.queue_limit == "unlimited" else ""
@@ -192,7 +196,7 @@ def _leading(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Sett
     return clauses[reason]
 
 
-def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Setting) -> str:
+def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: CampaignBounds) -> str:
     """What a cause took that is named after another."""
     figure = percent(use.share(reason))
     clauses = {
@@ -208,7 +212,7 @@ def _further(reason: Reason, life: CampaignTimeline, use: TimeUse, setting: Sett
     return clauses[reason]
 
 
-def _pair(use: TimeUse, setting: Setting) -> str:
+def _pair(use: TimeUse, setting: CampaignBounds) -> str:
     """What slots and pacing took that bind together: more of the one alone wins little."""
     return (
         f"while people waited, {percent(use.slots_used)} of the slots were busy and "
@@ -247,7 +251,7 @@ def _pace(use: TimeUse, engine: EngineSettings) -> str:
     return f"calls are released only every {duration_text(interval)}"
 
 
-def _stall(life: CampaignTimeline, setting: Setting) -> tuple[Reason, str]:
+def _stall(life: CampaignTimeline, setting: CampaignBounds) -> tuple[Reason, str]:
     """What keeps a campaign's calls from ever being dialled (T5)."""
     if life.status is CampaignStatus.PAUSED:
         return Reason.PAUSES, "Pauses: it was paused and never resumed"

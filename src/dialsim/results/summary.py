@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dialsim.results.bottleneck import Setting, held_back
+from dialsim.results.bottleneck import CampaignBounds, held_back
 from dialsim.results.counts import Counts, attempts_of_exhausted, count_campaign
 from dialsim.results.figures import (
     FIGURES,
@@ -239,7 +239,7 @@ def _campaigns(reading: RunView, organization: int) -> tuple[list[Part], Occupan
         agent = reading.block(position).agent
         counts = count_campaign(calls, states, costs, stream, verdicts, agent)
         use, exhausted = reading.time_uses[position], attempts_of_exhausted(calls, states)
-        bounds = _setting(reading, life, use)
+        bounds = _bounds(reading, life, use)
         parts.append(
             Part(
                 lives=(life,),
@@ -255,14 +255,14 @@ def _campaigns(reading: RunView, organization: int) -> tuple[list[Part], Occupan
     return parts, Occupancy.of(slots.busy, slots.allowed, opened)
 
 
-def _setting(reading: RunView, life: CampaignTimeline, use: TimeUse) -> Setting:
+def _bounds(reading: RunView, life: CampaignTimeline, use: TimeUse) -> CampaignBounds:
     """What bounded a campaign while it ran."""
     slots, own = reading.slots[life.position[0]], reading.busy[life.position]
     start = life.end if life.start is None else min(life.start, life.end)
     inside = slots.allowed.at[(slots.allowed.at > start) & (slots.allowed.at < life.end)]
     limits = slots.allowed(np.append(inside, start))
     of_all = slots.busy.integral(use.slot_spans)
-    return Setting(
+    return CampaignBounds(
         least_limit=int(limits.min()),
         most_limit=int(limits.max()),
         last_limit=int(slots.allowed(np.array([life.end]))[0]),
