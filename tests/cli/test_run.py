@@ -16,6 +16,8 @@ import pytest
 
 from cli.program import ROOT, SCRIPTED, command, dialsim, dialsim_process
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 TABLES = ("calls", "transitions", "recipients", "campaigns")
 
 

@@ -28,6 +28,8 @@ from dialsim.report.writing import run_report
 from dialsim.results.result import Result
 from report.pages import SCENARIO, Reader
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 
 def effect(
     estimate: float,
