@@ -82,7 +82,7 @@ def shuffle_ties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_with_chance() -> None:
     shuffled_for = 0
-    for seed in range(2000, 2045):
+    for seed in range(2000, 2090):
         written = chancy_scenario(seed)
         expected = tables(run(written))
         for shuffle in (1, 2):
@@ -91,11 +91,11 @@ def test_t4_shuffled_ties_change_no_byte_of_a_run_with_chance() -> None:
                 trace = run(written)
             assert tables(trace) == expected, (seed, shuffle)
         shuffled_for += len({row.at for row in rows(trace)}) < len(rows(trace)) // 3
-    assert shuffled_for > 5  # in many of them much does happen at once
+    assert shuffled_for > 10  # in many of them much does happen at once
 
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_without_chance() -> None:
-    for seed in range(75):
+    for seed in range(150):
         written = random_scenario(seed)
         expected = tables(run(written))
         with pytest.MonkeyPatch.context() as monkeypatch:

@@ -379,7 +379,7 @@ def reference(seed: int) -> tuple[Written, bytes, int, int]:
     return REFERENCE[seed]
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_stepping_in_any_increments_yields_the_trace_of_one_run(data: st.DataObject) -> None:
     written, expected, start, end = reference(data.draw(st.integers(0, 60)))

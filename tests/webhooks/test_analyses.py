@@ -14,7 +14,7 @@ import dialsim
 from dialsim.results.result import Result
 from dialsim.sandbox.live_engine import LiveEngine
 
-PEOPLE = 10_000
+PEOPLE = 20_000
 RATES = {
     "silent": 0.05,
     "agentError": 0.04,
