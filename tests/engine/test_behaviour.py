@@ -16,7 +16,7 @@ from dialsim.engine.chance import Draws, Purpose
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.behaviour import Behaviour
-from dialsim.scenario.history import Past
+from dialsim.scenario.campaign import Past
 from dialsim.scenario.scripts import Script, parse_script
 
 NOON = parse_instant("2026-01-05T05:00:00Z")  # Monday 12:00 in Thailand

@@ -11,8 +11,7 @@ import pytest
 
 import dialsim
 from dialsim.engine.chance import Draws, Purpose
-from dialsim.engine.odds import Odds
-from dialsim.engine.own_chance import DEAD, own_chances
+from dialsim.engine.own_chance import DEAD, Odds, own_chances
 from dialsim.engine.world import World
 from dialsim.scenario.loading import loads
 from oracle.given import DAY, HOUR, MINUTE, instant

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from dialsim.engine.trace import CHANGES, Change, Trace
-from dialsim.scenario.history import Past
+from dialsim.scenario.campaign import Past
 from oracle.given import DAY, THAI, Windows
 
 Row = tuple[int, int, int, int, int, Change, int]

@@ -16,7 +16,7 @@ from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 import dialsim
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import MOST_FAULTS
-from dialsim.sandbox.http import answer_faults
+from dialsim.sandbox.http import application
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 
@@ -80,7 +80,7 @@ def test_the_next_answers_are_errors_and_then_all_is_as_before(sandbox: dialsim.
         assert (fault.id, fault.met, fault.struck, fault.left) == (1, 0, 0, 2)
         struck = asking.get(AGENTS)
         assert (struck.status_code, struck.json()) == (503, SERVICE_UNAVAILABLE)
-        assert struck.headers[answer_faults.MARK] == "1"
+        assert struck.headers[application.MARK] == "1"
         assert (sandbox.faults[1].struck, sandbox.faults[1].left) == (1, 1)
         assert statuses(asking, 3) == [503, 200, 200]
         after = asking.get(AGENTS)
@@ -126,7 +126,7 @@ def test_a_slow_answer_is_held_back_as_long_as_was_asked_for(
         held.append(seconds)
         await asyncio.sleep(seconds)
 
-    monkeypatch.setattr(answer_faults, "asyncio", SimpleNamespace(sleep=hold))
+    monkeypatch.setattr(application, "asyncio", SimpleNamespace(sleep=hold))
     with http(sandbox) as asking:
         before = asking.get(AGENTS)
         sandbox.faults.strike_api("slow", delay="20ms")
@@ -154,7 +154,7 @@ def test_a_slow_answer_is_that_of_the_moment_of_the_request_and_others_do_not_wa
 
     client = Client(exchange_of_the_corpus())
     add(client, api="slow", next=1, delay="1m")
-    monkeypatch.setattr(answer_faults, "asyncio", SimpleNamespace(sleep=hold))
+    monkeypatch.setattr(application, "asyncio", SimpleNamespace(sleep=hold))
     paused = "/api/campaign/cccccccc-0000-4000-8000-000000000003"
     headers = {"X-API-Key": key("Acme")}
 

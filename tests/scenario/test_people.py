@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.campaign import GeneratedRecipients
-from dialsim.scenario.history import Past
+from dialsim.scenario.campaign import GeneratedRecipients, Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
 from dialsim.scenario.scripts import ScriptStep, parse_script

@@ -8,10 +8,9 @@ from io import TextIOWrapper
 import click
 
 from dialsim.cli.experiment import plan, sweep
-from dialsim.cli.journal import journal
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
-from dialsim.cli.serve import serve
+from dialsim.cli.serve import journal, serve
 from dialsim.cli.validate import schema, validate
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__

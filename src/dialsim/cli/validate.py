@@ -1,7 +1,4 @@
-"""`dialsim schema`: the JSON Schema of scenario files.
-
-`dialsim validate`: is this scenario file good?
-"""
+"""`dialsim validate` checks a scenario file; `dialsim schema` prints the JSON Schema of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Inverse distribution functions: a uniform draw becomes a duration in whole milliseconds.
+"""The reactions of people to a dial: by script, or by chance (a scenario's `behaviours`; P2, P7).
 
-How people react to being dialled: by script, or by chance (a scenario's `behaviours`).
+Each uniform draw becomes a duration or an ending through the inverse distribution function.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import Column, Draws, Purpose, Same, Values
-from dialsim.engine.odds import Odds
-from dialsim.engine.own_chance import DEAD, own_chances
+from dialsim.engine.own_chance import DEAD, Odds, own_chances
 from dialsim.engine.special_quantiles import gamma_quantiles
 from dialsim.interface.status import CallStatus
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, CampaignTrace, Trace
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.history import REACHED
+from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.people import People
 from dialsim.scenario.scripts import ScriptStep
 

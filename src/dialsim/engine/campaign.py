@@ -1,6 +1,7 @@
-"""Whose call is released next inside a campaign (Q3): calls in SCHEDULED, by the engine's order.
+"""A campaign: its states (rules C), its waiting calls (Q3, Q5) and its retries (rules R).
 
-A campaign: its states (rules C), its waiting calls and its retries (rules R).
+Beside it stand what duplicate removal looks at (D3) and the refusals of commands, in the
+interface's words.
 """
 
 from __future__ import annotations
@@ -17,13 +18,6 @@ from dialsim.engine import trace
 from dialsim.engine.call import Call
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.dial_choice import DialChoice
-from dialsim.engine.refusals import (
-    all_duplicates,
-    already_started,
-    calling_not_allowed,
-    campaign_not_found,
-    wrong_state,
-)
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.windows import Windows
 from dialsim.interface.errors import Refused
@@ -34,6 +28,79 @@ if TYPE_CHECKING:
     from dialsim.engine.dialler import Dialler
     from dialsim.engine.world import CampaignBlock
     from dialsim.interface.schedule import ScheduleRequest
+
+
+class ReachedPeople:
+    """When each recipient was reached, in all of an organization's campaigns and their histories.
+
+    Nothing is kept where the organization's duplicate-call alert is off (`window` is None).
+    """
+
+    def __init__(self, window: int | None) -> None:
+        """`window` in ms is how far back a request looks."""
+        self._window = window
+        self._campaigns: list[CampaignBlock] = []
+        self._ended_at: list[dict[int, int]] = []
+
+    def add(self, block: CampaignBlock) -> None:
+        """Take in the next campaign of the organization, and whom its history says was reached."""
+        self._campaigns.append(block)
+        self._ended_at.append({})
+        for recipient, past in block.people.history.items():
+            if past.reached:
+                self.note(block, recipient, past.last_ended_at)
+
+    def remove_last(self) -> None:
+        """Forget the campaign that was added last."""
+        self._campaigns.pop()
+        self._ended_at.pop()
+
+    def note(self, block: CampaignBlock, recipient: int, ended_at: int) -> None:
+        """A call to this recipient ended COMPLETED."""
+        if self._window is not None:
+            self._ended_at[block.position][recipient] = ended_at
+
+    def duplicates(self, block: CampaignBlock, now: int) -> tuple[int, ...]:
+        """The recipients of a campaign whom its agent reached within the window before now."""
+        if self._window is None:
+            return ()
+        reached = set(self._reached_since(block.agent.name, now - self._window))
+        tels = enumerate(block.people.tels()) if reached else ()
+        return tuple(recipient for recipient, tel in tels if tel in reached)
+
+    def _reached_since(self, agent: str, since: int) -> Iterator[str]:
+        """The phone numbers that an agent reached at an instant or later."""
+        for block, ended_at in zip(self._campaigns, self._ended_at, strict=True):
+            if block.agent.name == agent and ended_at:
+                tels = block.people.tels()
+                yield from (tels[who] for who, ended in ended_at.items() if ended >= since)
+
+
+def campaign_not_found() -> Refused:
+    """There is no such campaign, or no longer (C8)."""
+    return Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
+
+
+def already_started(status: CampaignStatus) -> Refused:
+    """A schedule request to a campaign that is no DRAFT."""
+    text = f"Campaign has already been started (current status: {status})"
+    return Refused(409, "CAMPAIGN_ALREADY_STARTED", [text])
+
+
+def calling_not_allowed() -> Refused:
+    """The organization may not call."""
+    return Refused(403, "CALLING_NOT_ALLOWED", ["Your organization is not allowed to make calls."])
+
+
+def all_duplicates() -> Refused:
+    """Nobody is left once duplicates are removed (D3)."""
+    text = "All recipients are duplicates within the configured window"
+    return Refused(400, "VALIDATION_FAILED", [text])
+
+
+def wrong_state(verb: str, status: CampaignStatus) -> Refused:
+    """What can't be done in this status."""
+    return Refused(409, "INVALID_CAMPAIGN_STATE", [f"Cannot {verb} a {status} campaign"])
 
 
 Waiting = tuple[int, int, int, int]

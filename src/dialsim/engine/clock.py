@@ -2,8 +2,7 @@
 
 The steps of one instant (T4) are SimPy event priorities; `At` is the one event class that carries
 them. Nothing here uses an epsilon, and nothing depends on the order in which events were made.
-
-Moves: how far a clock is to be moved, as callers in Python say it.
+`Move` says how far a clock is to be moved.
 """
 
 from __future__ import annotations

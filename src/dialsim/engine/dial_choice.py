@@ -1,10 +1,6 @@
-"""Caller IDs: which number a dial shows (P3), and how a number tires (`byCallerIdUse`).
+"""The choices of a dial: caller ID (P3), voice (P4), and the script of a number (P6).
 
 The plain functions are rules that both engines use, one of them compiled.
-
-Scripted numbers: what the next calls to a phone number do, whoever makes them (P6).
-
-What a campaign's dials show, say and meet: caller ID, voice and people's reaction (P3, P4).
 """
 
 from __future__ import annotations

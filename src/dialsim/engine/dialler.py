@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from simpy.events import Event
 
-from dialsim.engine.campaign import Campaign
+from dialsim.engine.campaign import Campaign, ReachedPeople
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.dial_choice import NumberUse
-from dialsim.engine.duplicates import ReachedPeople
 from dialsim.engine.trace import CallLog, LimitChange, Trace, UrlChange
 from dialsim.interface.status import CallStatus
 

@@ -1,7 +1,4 @@
-"""Adding a campaign to an organization while it runs (C11).
-
-A simulation that can be stepped and steered; running a file is stepping it to its end.
-"""
+"""A simulation to be stepped, steered, and given campaigns (C11); a run steps to the end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The result of a run: tables, sequences, stories and the summary, all readings of its trace.
-
-Running a scenario: from the file's models to a result.
-"""
+"""The result of a run: tables, sequences, stories, the summary; `run` makes one of a scenario."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from dialsim.results.run_view import RunView
 from dialsim.results.tables import campaign_columns
 from dialsim.results.thai_time import date_text, duration_text, minute_text, time_text
 from dialsim.results.timeline import CampaignTimeline, Position
-from dialsim.scenario.history import Past
+from dialsim.scenario.campaign import Past
 
 _NEXT_CALL = len(CALL_STATUSES)
 _CHANGES_STATUS = np.array([change.from_status != change.to_status for change in CHANGES])

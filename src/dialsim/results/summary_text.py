@@ -1,7 +1,4 @@
-"""The summary in words and small tables of text, for the terminal and for notebooks alike.
-
-The printed summary: the answer first, then the figures, in 80 columns.
-"""
+"""The summary in words and small tables of text, and as printed: the answer first."""
 
 from __future__ import annotations
 

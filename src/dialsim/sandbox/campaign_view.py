@@ -19,8 +19,14 @@ from dialsim.results.tables import AGENT_STATUSES, agent_statuses
 from dialsim.sandbox.analyses import LiveAnalyses
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.bodies import Body, duration_json, instants_json
-from dialsim.webhooks.retention import ALL_EXPIRED, DATA_EXPIRED, OUTPUT, PERSONAL_DATA, expired
-from dialsim.webhooks.visible_state import visible_people
+from dialsim.webhooks.visible_state import (
+    ALL_EXPIRED,
+    DATA_EXPIRED,
+    OUTPUT,
+    PERSONAL_DATA,
+    expired,
+    visible_people,
+)
 
 IN_PROGRESS = "IN_PROGRESS"
 """`agentStatus` while the conversation goes on; the interface names no value for it: ours."""

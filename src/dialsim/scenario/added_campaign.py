@@ -11,18 +11,17 @@ from pydantic import ValidationError
 
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import format_instant
-from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
+from dialsim.scenario.campaign import GeneratedRecipients, PeopleTable, RecipientsFile
 from dialsim.scenario.checks import check_references, read_schedules
-from dialsim.scenario.clock import Beginning, check_order, not_after
 from dialsim.scenario.csv_file import CsvSource
 from dialsim.scenario.document import Cursor, NodePath, Place, SourceFolder, planted, put
 from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.people import tabled
 from dialsim.scenario.people_file import read_people
-from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.problems import Problems, ScenarioError, seen_from, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.scenario import Campaign, Organization, Scenario
+from dialsim.scenario.service import Beginning, check_order, not_after
 
 NAME = "campaign"
 """What problems call the campaign, which comes from no file."""

@@ -23,13 +23,18 @@ from dialsim.interface.schedule import (
     read_schedule,
 )
 from dialsim.scenario.agent import Agent
-from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
-from dialsim.scenario.corrections import CURLY_QUOTES, is_curly_quoted
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients, PeopleTable, RecipientsFile
 from dialsim.scenario.document import Cursor, Node, NodePath, ScalarNode, SequenceNode, put
 from dialsim.scenario.error_text import behind, few, quoting, suggestion, unlike
+from dialsim.scenario.fields import (
+    CURLY_QUOTES,
+    PLAUSIBLE_TEXT,
+    is_curly_quoted,
+    is_plausible,
+    lacks_zero,
+    national,
+)
 from dialsim.scenario.organization import Organization
-from dialsim.scenario.people_table import PeopleTable
-from dialsim.scenario.phones import PLAUSIBLE_TEXT, is_plausible, lacks_zero, national
 from dialsim.scenario.problems import Problem, Problems, Remark, told
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.timeline import check_fields

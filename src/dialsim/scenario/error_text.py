@@ -10,10 +10,8 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dialsim.scenario.corrections import number_meant
 from dialsim.scenario.document import Cursor, MappingNode, NodePath, ScalarNode
-from dialsim.scenario.fields import PHONE_TEXT
-from dialsim.scenario.phones import phone_meant
+from dialsim.scenario.fields import PHONE_TEXT, number_meant, phone_meant
 from dialsim.scenario.problems import Problem, told
 from dialsim.scenario.schema import known_keys
 

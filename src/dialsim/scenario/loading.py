@@ -14,7 +14,6 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.checks import check_references, read_schedules, remarks_on
-from dialsim.scenario.clock import Beginning, check_order, start_of
 from dialsim.scenario.distribution import read_measurements
 from dialsim.scenario.document import (
     Cursor,
@@ -30,6 +29,7 @@ from dialsim.scenario.overrides import apply, override_texts
 from dialsim.scenario.problems import Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.scenario import Campaign, Origin, Scenario
+from dialsim.scenario.service import Beginning, check_order, start_of
 
 
 def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> Scenario:

@@ -15,10 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dialsim.scenario.campaign import GeneratedRecipients, Recipient, Recipients, RecipientsFile
+from dialsim.scenario.campaign import (
+    GeneratedRecipients,
+    Past,
+    PeopleTable,
+    Recipient,
+    Recipients,
+    RecipientsFile,
+)
 from dialsim.scenario.fields import ParamValue
-from dialsim.scenario.history import Past
-from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.scripts import Script, parse_script
 
 _FIRST = """

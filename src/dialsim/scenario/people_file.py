@@ -12,16 +12,20 @@ from typing import TypeVar
 from dialsim.interface.agent import ParamSchema
 from dialsim.interface.model import is_uuid
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.clock import Beginning, not_after
-from dialsim.scenario.corrections import number_meant
+from dialsim.scenario.campaign import (
+    MOST_ATTEMPTS,
+    MOST_SEGMENTS,
+    Codes,
+    Past,
+    PeopleTable,
+    contradiction,
+)
 from dialsim.scenario.csv_file import CsvSource, quoted
 from dialsim.scenario.error_text import few
-from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, ParamValue
-from dialsim.scenario.history import MOST_ATTEMPTS, Past, contradiction
-from dialsim.scenario.people_table import MOST_SEGMENTS, Codes, PeopleTable
-from dialsim.scenario.phones import phone_meant
+from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, ParamValue, number_meant, phone_meant
 from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scripts import parse_script
+from dialsim.scenario.service import Beginning, not_after
 from dialsim.scenario.units import parse_offset_instant
 
 PREFIX = "history."

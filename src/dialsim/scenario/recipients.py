@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.interface.agent import ParamSchema, check_agent_params
-from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
-from dialsim.scenario.clock import Beginning
-from dialsim.scenario.corrections import number_meant
+from dialsim.scenario.campaign import GeneratedRecipients, PeopleTable, RecipientsFile
 from dialsim.scenario.csv_file import CsvSource
 from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
 from dialsim.scenario.error_text import behind, quoting
+from dialsim.scenario.fields import number_meant
 from dialsim.scenario.people_file import read_people
-from dialsim.scenario.people_table import PeopleTable
 from dialsim.scenario.problems import Problems, ScenarioError
 from dialsim.scenario.scenario import Campaign
+from dialsim.scenario.service import Beginning
 
 ParamsSchema = Mapping[str, ParamSchema]
 

@@ -13,8 +13,7 @@ from pydantic import BeforeValidator
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.model import broken
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, Text
-from dialsim.scenario.phones import phone_meant
+from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, Text, phone_meant
 from dialsim.scenario.units import format_duration, parse_duration
 
 OUTCOMES: Mapping[str, CallStatus] = {

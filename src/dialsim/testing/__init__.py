@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dialsim.testing.assertions import assert_no_violations, assert_sequence, violations
+    from dialsim.testing.checks.record import Violation
     from dialsim.testing.fixtures import Host, Runner, Stepper
     from dialsim.testing.golden import GoldenTraces, trace_text
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
     from dialsim.testing.sketch import Sketch, at
-    from dialsim.testing.violation import Violation
 
 # Names are imported when first used: pytest loads this package in every run.
 _HOMES = {
@@ -38,7 +38,7 @@ _HOMES = {
     "Runner": "fixtures",
     "Sketch": "sketch",
     "Stepper": "fixtures",
-    "Violation": "violation",
+    "Violation": "assertions",
     "assert_no_violations": "assertions",
     "assert_sequence": "assertions",
     "at": "sketch",

@@ -13,8 +13,7 @@ from dialsim.results.result import Result
 from dialsim.results.run_view import RunView
 from dialsim.results.story import sequences, tell
 from dialsim.testing.checks import calls, campaigns, queue, retries
-from dialsim.testing.checks.record import RunRecord
-from dialsim.testing.violation import Violation
+from dialsim.testing.checks.record import RunRecord, Violation
 
 MAX_PRINTED = 20
 """How many violations a failing assertion prints."""

@@ -1,1 +1,1 @@
-"""What customers receive, as a function of a trace (rules A, W and D)."""
+"""The webhook stream, a function of the trace: analyses, messages, bodies, deliveries (A, W, D)."""

@@ -32,8 +32,15 @@ from dialsim.interface.payload import (
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.agent import Analysis, AnalysisField
 from dialsim.webhooks.messages import Content, Messages
-from dialsim.webhooks.retention import AUDIO, DATA_EXPIRED, OUTPUT, PERSONAL_DATA
-from dialsim.webhooks.visible_state import Setting, VisibleState, visible_people
+from dialsim.webhooks.visible_state import (
+    AUDIO,
+    DATA_EXPIRED,
+    OUTPUT,
+    PERSONAL_DATA,
+    Setting,
+    VisibleState,
+    visible_people,
+)
 
 Body = dict[str, object]
 

@@ -1,4 +1,4 @@
-"""What a payload shows of recipient, campaign and retention when it is sent (W4, D1, D2)."""
+"""The state that a payload shows of recipient, campaign and retention (W4, D1, D2)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,42 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ENDS, NO_CALL, TO_STATUS, Calls
+from dialsim.engine.calls import ENDS, NEVER, NO_CALL, TO_STATUS, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.masks import MASKED_NAME, mask_agent_params, mask_tel
+from dialsim.interface.payload import data_expired
 from dialsim.interface.status import CampaignStatus
+from dialsim.scenario.organization import Retention
 from dialsim.scenario.people import People
 from dialsim.webhooks.messages import FOREVER, Messages, change_sequence, row_sequence, sequence
-from dialsim.webhooks.retention import ALL_EXPIRED, expired
+
+AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
+ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted campaign
+DATA_EXPIRED = tuple(
+    data_expired(
+        audio=bool(flags & AUDIO),
+        personal_data=bool(flags & PERSONAL_DATA),
+        output=bool(flags & OUTPUT),
+    )
+    for flags in range(ALL_EXPIRED + 1)
+)
+"""The three flags on the wire, by their bits."""
+
+
+def expired(
+    retention: Retention | None, ended_at: NDArray[np.int64], at: NDArray[np.int64] | int
+) -> NDArray[np.int8]:
+    """The three flags as bits, each set its span after the end of the call (D2); instants in ms.
+
+    A call without an end (`NEVER`) keeps everything, and so does an organization without a policy.
+    """
+    flags, policy = np.zeros(len(ended_at), dtype=np.int8), retention or Retention()
+    age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
+    spans = {AUDIO: policy.audio, PERSONAL_DATA: policy.personal_data, OUTPUT: policy.output}
+    for flag, span in spans.items():
+        if span is not None:
+            flags[age >= span] |= flag
+    return flags
 
 
 class VisiblePerson(NamedTuple):

@@ -21,7 +21,6 @@ from dialsim.engine.world import World
 
 ENGINE = Path(trace_module.__file__).parent
 SIMPY = (
-    "duplicates",
     "dial_choice",
     "clock",
     "call",
@@ -32,7 +31,6 @@ SIMPY = (
 )
 COMPILED = (
     "compiled.state",
-    "compiled.heap",
     "compiled.queue",
     "compiled.calls",
     "compiled.campaigns",
@@ -200,10 +198,10 @@ OF_SIMPY = (
     Mutant("P5", "dial_choice",
            "            use.withdrawn(call.shown_number, call.dialled_at, now)\n",
            "            pass\n"),
-    Mutant("P8", "outgoing", "self._world.reactions(self._block, name, self._request)",
+    Mutant("P8", "dial_choice", "self._world.reactions(self._block, name, self._request)",
            "self._world.reactions(self._block, name, self._request.model_copy("
            "update={'max_attempts': 1}))"),
-    Mutant("setBehaviour", "outgoing", "self._reaction = self._reactions[name]",
+    Mutant("setBehaviour", "dial_choice", "self._reaction = self._reactions[name]",
            "self._reaction = next(iter(self._reactions.values()))"),
     Mutant("R1", "campaign", ">= self._request.max_attempts or self._closed",
            "> self._request.max_attempts or self._closed"),
@@ -211,5 +209,5 @@ OF_SIMPY = (
            "self.clock.now + self._request.retry_interval + 1"),
     Mutant("R3", "campaign", "if reached or self._attempts[recipient] >=",
            "if self._attempts[recipient] >="),
-    Mutant("D3", "duplicates", "if ended >= since)", "if ended > since)"),
+    Mutant("D3", "campaign", "if ended >= since)", "if ended > since)"),
 )  # fmt: skip

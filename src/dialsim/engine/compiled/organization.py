@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from dialsim.engine import trace as kinds
 from dialsim.engine.behaviour import ENDINGS
-from dialsim.engine.compiled.chances import Kind
+from dialsim.engine.campaign import (
+    all_duplicates,
+    already_started,
+    calling_not_allowed,
+    campaign_not_found,
+    wrong_state,
+)
+from dialsim.engine.compiled.calls import Kind
 from dialsim.engine.compiled.instants import carry_out, work_off
 from dialsim.engine.compiled.state import (
     CAMPAIGN,
@@ -41,13 +48,6 @@ from dialsim.engine.compiled.state import (
 )
 from dialsim.engine.dial_choice import NONE, shown_numbers, spoken_voices
 from dialsim.engine.dialler import dial_gap
-from dialsim.engine.refusals import (
-    all_duplicates,
-    already_started,
-    calling_not_allowed,
-    campaign_not_found,
-    wrong_state,
-)
 from dialsim.engine.trace import (
     CallLog,
     CampaignChange,

@@ -9,8 +9,14 @@ import numpy as np
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus
-from dialsim.testing.checks.record import NOTHING, STATUSES, CampaignRecord, kinds, leads_to
-from dialsim.testing.violation import Violation
+from dialsim.testing.checks.record import (
+    NOTHING,
+    STATUSES,
+    CampaignRecord,
+    Violation,
+    kinds,
+    leads_to,
+)
 
 RULE_OF = {
     "scheduled": "C1",

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dialsim.interface.status import CampaignStatus
-from dialsim.testing.checks.record import CampaignRecord, Mask, kinds
-from dialsim.testing.violation import Violation
+from dialsim.testing.checks.record import CampaignRecord, Mask, Violation, kinds
 
 S = CampaignStatus
 _NOT_FINAL = (S.DRAFT, S.SCHEDULED, S.RUNNING, S.PAUSED)

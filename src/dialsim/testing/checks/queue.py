@@ -16,11 +16,11 @@ from dialsim.testing.checks.record import (
     Instants,
     Mask,
     OrganizationRecord,
+    Violation,
     kinds,
     leads_to,
     net,
 )
-from dialsim.testing.violation import Violation
 
 _UNLIMITED = np.iinfo(np.int64).max
 _DIALS, _RELEASES = kinds("dialled"), kinds("released")

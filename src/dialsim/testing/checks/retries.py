@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.trace import CHANGES
 from dialsim.interface.status import CallStatus
-from dialsim.testing.checks.record import CampaignRecord, kinds, leads_to
-from dialsim.testing.violation import Violation
+from dialsim.testing.checks.record import CampaignRecord, Violation, kinds, leads_to
 
 _UNREACHED = leads_to(CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
 _ENDED, _TIMED_OUT = kinds("ended"), kinds("queue_timeout")
