@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+from html import unescape
 from math import inf, isnan
 
 import numpy as np
@@ -192,7 +193,7 @@ def test_precision_runs_as_many_as_it_takes_and_no_fewer() -> None:
     assert (interval.high - interval.estimate) / interval.estimate <= 0.03 / 1.03
     capped = replicate(scenario, 10, precision="finish=0.1%", max_replications=30, jobs=1)
     assert (len(capped), capped.precision[0].met) == (30, False)
-    assert "30 replications don&#x27;t tell the mean of finish" in capped._repr_html_()
+    assert "30 replications don't tell the mean of finish" in unescape(capped._repr_html_())
 
 
 def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
