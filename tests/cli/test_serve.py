@@ -15,8 +15,8 @@ import pytest
 
 from cli.program import command, dialsim
 from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.http.server import listening
 from dialsim.sandbox.organization import derived_key
+from dialsim.sandbox.server import listening
 from dialsim.testing import Answer, Receiver
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"

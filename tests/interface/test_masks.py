@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.interface.masks import mask_agent_params, mask_call_result, mask_tel
+from dialsim.interface.payload import mask_agent_params, mask_call_result, mask_tel
 
 KEYS = st.sampled_from(["version", "amount", "metadata__row", "metadata__", "Metadata__x", ""])
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)

@@ -11,9 +11,9 @@ import httpx
 from tests.sandbox.described import require_as_described
 
 import dialsim
+from dialsim.sandbox.application import application
 from dialsim.sandbox.control.guard import ControlToken
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.application import application
 
 WORLD = Path(__file__).with_name("corpus.yaml")
 NOW = "2026-01-05T04:00:00Z"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from jsonschema_rs import Draft202012Validator
 
-from dialsim.sandbox.http.application import description
+from dialsim.sandbox.application import description
 
 DOCUMENT = description()
 OPERATIONS = {

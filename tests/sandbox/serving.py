@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import uvicorn
 
+from dialsim.sandbox.application import application
 from dialsim.sandbox.control.guard import ControlToken
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.application import application
-from dialsim.sandbox.http.server import Connection, address, configuration, listening
+from dialsim.sandbox.server import Connection, address, configuration, listening
 
 
 class Served(NamedTuple):

@@ -14,9 +14,9 @@ import pytest
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 import dialsim
+from dialsim.sandbox import application
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import MOST_FAULTS
-from dialsim.sandbox.http import application
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Sketch
 

@@ -13,8 +13,8 @@ import pytest
 from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 
 import dialsim
+from dialsim.sandbox.application import application
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.application import application
 from dialsim.sandbox.http.service import InterfaceOperations
 from dialsim.sandbox.organization import KeyRing, derived_key
 

@@ -20,8 +20,8 @@ from tests.sandbox.asking import WORLD, exchange_of_the_corpus, key
 from tests.sandbox.serving import Served, served
 
 import dialsim
-from dialsim.sandbox.http.server import Connection, Patience
 from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.sandbox.server import Connection, Patience
 
 CAMPAIGN = "/api/campaign/cccccccc-0000-4000-8000-000000000001"
 KEY = f"X-API-Key: {key('Acme')}\r\n"

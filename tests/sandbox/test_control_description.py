@@ -18,9 +18,9 @@ from tests.sandbox.described import (
 )
 
 from dialsim.results.result import Result
+from dialsim.sandbox.application import DESCRIPTION, application
 from dialsim.sandbox.control.guard import ControlToken
 from dialsim.sandbox.faults import MOST_FAULTS
-from dialsim.sandbox.http.application import DESCRIPTION, application
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
 
 CAMPAIGN = "cccccccc-0000-4000-8000-000000000"

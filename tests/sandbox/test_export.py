@@ -17,9 +17,9 @@ import dialsim
 from cli.program import dialsim as dialsim_program
 from dialsim.report.writing import write_run
 from dialsim.results.result import Result
+from dialsim.sandbox.application import application
 from dialsim.sandbox.control import export
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.application import application
 from dialsim.scenario.loading import with_overrides
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch

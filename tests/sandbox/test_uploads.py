@@ -12,9 +12,9 @@ import pytest
 from pydantic import TypeAdapter
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
+from dialsim.sandbox.application import application
 from dialsim.sandbox.commands import AddCampaign, Command
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.http.application import application
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
 
 START = "2026-01-05T04:00:00.000Z"

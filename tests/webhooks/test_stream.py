@@ -17,7 +17,7 @@ import pytest
 import dialsim
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.interface.instants import parse_instant
-from dialsim.interface.masks import mask_agent_params, mask_call_result, mask_tel
+from dialsim.interface.payload import mask_agent_params, mask_call_result, mask_tel
 from dialsim.results.result import Result
 from oracle.scenarios import random_scenario
 from webhooks.payload_rules import broken

@@ -101,8 +101,8 @@ def serve(
         raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
     require_extra("serve")
     from dialsim.sandbox.control.guard import ControlToken
-    from dialsim.sandbox.http.server import address, listening
-    from dialsim.sandbox.http.server import serve as serve_http
+    from dialsim.sandbox.server import address, listening
+    from dialsim.sandbox.server import serve as serve_http
 
     token = None if control_token is None else ControlToken(control_token)
     with listening(host, port, token) as listener:

@@ -32,7 +32,7 @@ from dialsim.results.figures import (
     number_values,
     unit_of,
 )
-from dialsim.results.progress import ProgressCurve
+from dialsim.results.run_view import ProgressCurve
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -79,7 +79,7 @@ class ScenarioReader:
         replication: int,
     ) -> tuple[Scenario, int]:
         """The scenario, and the seed to run it with: that of the call, the test or the scenario."""
-        from dialsim.scenario.overrides import override_texts
+        from dialsim.scenario.loading import override_texts
         from dialsim.scenario.scenario import Scenario
 
         scenario = self._load(source, overrides)

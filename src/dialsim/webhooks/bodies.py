@@ -15,7 +15,6 @@ from dialsim.engine.calls import CALL_STATUSES, NEVER, TO_STATUS, Calls
 from dialsim.engine.identity import agent_id, call_ids, session_ids
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import CampaignBlock
-from dialsim.interface.masks import mask_call_result
 from dialsim.interface.model import MOST_EXACT
 from dialsim.interface.payload import (
     FAILED_MESSAGE,
@@ -27,6 +26,7 @@ from dialsim.interface.payload import (
     agent_json,
     campaign_json,
     links,
+    mask_call_result,
     unavailable,
 )
 from dialsim.interface.status import CallStatus

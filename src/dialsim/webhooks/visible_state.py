@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import ENDS, NEVER, NO_CALL, TO_STATUS, Calls
 from dialsim.engine.trace import Trace
-from dialsim.interface.masks import MASKED_NAME, mask_agent_params, mask_tel
-from dialsim.interface.payload import data_expired
+from dialsim.interface.payload import MASKED_NAME, data_expired, mask_agent_params, mask_tel
 from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.organization import Retention
 from dialsim.scenario.people import People

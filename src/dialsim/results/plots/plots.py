@@ -1,11 +1,30 @@
-"""`result.plot`: the pictures of a run by name."""
+"""`result.plot`: the pictures of a run by name; and the picture of one person's story."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from matplotlib.axes import Axes
+
+from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.errors import DialsimError
-from dialsim.results.plots.drawing import Scope
+from dialsim.interface.status import CallStatus, Phase
+from dialsim.results.plots.drawing import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    TEXT,
+    Scope,
+    canvas,
+    dress,
+    letters,
+    note,
+)
 from dialsim.results.plots.outcomes import (
     draw_answers,
     draw_funnel,
@@ -13,13 +32,148 @@ from dialsim.results.plots.outcomes import (
     draw_reach,
     funnels,
 )
-from dialsim.results.plots.story import draw_story
 from dialsim.results.plots.time import draw_deliveries, draw_occupancy, draw_progress, draw_queue
+from dialsim.results.run_view import RunView
+from dialsim.results.thai_time import date_text, duration_text, thai
+from dialsim.results.timeline import CampaignTimeline
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from dialsim.results.result import Result
+
+
+COLORS = {"in the queue": ORANGE, "dialling": GREY, "ringing": SKY, "talking": GREEN}
+_PHASES = {Phase.DIALLING: "dialling", Phase.RINGING: "ringing", Phase.TALKING: "talking"}
+_LEAST_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time (ms) that a call spent in one state: `scheduled` or one of `COLORS`."""
+
+    state: str
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallStory:
+    """One call of a person: its stretches, the instant (ms) of its last dial, and how it stands."""
+
+    call: int
+    stretches: tuple[Stretch, ...]
+    dialled_at: int | None
+    status: CallStatus
+    end: int
+
+    @property
+    def zero(self) -> int:
+        """The instant that the drawing counts from: the dial, or the end of a call without one."""
+        return self.end if self.dialled_at is None else self.dialled_at
+
+
+def call_stories(reading: RunView, life: CampaignTimeline, recipient: int) -> list[CallStory]:
+    """The calls of a recipient (position from 0). Raises DialsimError if there is none such."""
+    if not 0 <= recipient < life.people:
+        raise DialsimError(f"campaign {life.full_name} has no recipient {recipient}")
+    rows = reading.calls[life.position].rows
+    found = np.flatnonzero(rows.recipient == recipient)
+    by_call: dict[int, list[tuple[int, int]]] = {}
+    for row in found:
+        by_call.setdefault(int(rows.call[row]), []).append((int(rows.at[row]), int(rows.kind[row])))
+    return [
+        _call_story(call, changes, reading.trace.end) for call, changes in sorted(by_call.items())
+    ]
+
+
+def _call_story(call: int, changes: list[tuple[int, int]], now: int) -> CallStory:
+    stretches = []
+    over = [*(at for at, _ in changes[1:]), None]
+    for (since, kind), until in zip(changes, over, strict=True):
+        state = _state(kind)
+        if state is not None:
+            stretches.append(Stretch(state, since, now if until is None else until))
+    dials = [at for at, kind in changes if kind == DIALLED]
+    last, kind = changes[-1]
+    return CallStory(
+        call=call,
+        stretches=tuple(stretches),
+        dialled_at=dials[-1] if dials else None,
+        status=CHANGES[kind].to_status,
+        end=last if _state(kind) is None else now,
+    )
+
+
+def _state(kind: int) -> str | None:
+    """The state that a change leads to; None where the call is over."""
+    change = CHANGES[kind]
+    if change.phase is not None:
+        return _PHASES[change.phase]
+    names = {CallStatus.SCHEDULED: "scheduled", CallStatus.QUEUED: "in the queue"}
+    return names.get(change.to_status)
+
+
+def draw_story(reading: RunView, recipient: int, campaign: str | None, ax: Axes | None) -> Axes:
+    """A row per call: waiting in the queue left of the dial, ringing and talking right of it.
+
+    Waits too long for the scale are cut off at the left, and their length is written there.
+    """
+    life = reading.find(campaign)
+    calls = call_stories(reading, life, recipient)
+    ax = canvas(ax, (6.4, 1.6 + 0.42 * len(calls)))
+    name = reading.block(life.position).people.customer_name(recipient)
+    title = f"Recipient {recipient} of {life.name}" + (f": {name}" if name else "")
+    if not calls:
+        note(ax, "No call was ever created.")
+        return dress(ax, title, "", "")
+    right = max([_LEAST_MS, *(call.end - call.zero for call in calls)])
+    waits = [call.zero - s.since for call in calls for s in call.stretches if _queued(s, call)]
+    left = min(max([_LEAST_MS // 3, *waits]), right // 2)
+    for row, call in enumerate(calls):
+        _draw_call(ax, row, call, left)
+    ax.axvline(0, color=TEXT, linewidth=0.8)
+    ax.set_xlim(-left / 1000, right / 1000 * 1.28)
+    ax.set_ylim(len(calls) - 0.4, -0.6)
+    # – for minus, which the fonts lack
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "–"))
+    ax.set_yticks(range(len(calls)), [_label(call) for call in calls])
+    for state, color in COLORS.items():
+        ax.fill_between([], [], color=color, label=state)
+    return dress(ax, title, "seconds from the dial", "")
+
+
+def _queued(stretch: Stretch, call: CallStory) -> bool:
+    return stretch.state == "in the queue" and stretch.until == call.zero
+
+
+def _label(call: CallStory) -> str:
+    weekday, day, month, _ = date_text(call.zero).split()
+    return f"call {call.call}, {weekday} {day} {month}\n{thai(call.zero):%H:%M:%S}"
+
+
+def _draw_call(ax: Axes, row: int, call: CallStory, left: int) -> None:
+    """The bars of one call, what it came to, and a wait that the scale cuts off."""
+    for stretch in call.stretches:
+        if stretch.state == "scheduled" or stretch.until < call.zero - left:
+            continue
+        since = max(stretch.since - call.zero, -left)
+        until = stretch.until - call.zero
+        ax.barh(row, (until - since) / 1000, 0.5, since / 1000, color=COLORS[stretch.state])
+        if stretch.since - call.zero < -left:
+            ax.text(
+                -left / 1000 * 0.97,
+                row,
+                f"… {duration_text(round(stretch.until - stretch.since, -3))}",
+                va="center",
+                **letters(8, BLACK),
+            )
+    ax.annotate(
+        call.status.value,
+        ((call.end - call.zero) / 1000, row),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        **letters(8.5, BLUE if call.status is CallStatus.COMPLETED else TEXT),
+    )
 
 
 class Plots:

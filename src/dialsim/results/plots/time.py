@@ -34,7 +34,7 @@ from dialsim.results.plots.drawing import (
     thinned,
     time_axis,
 )
-from dialsim.results.progress import ProgressCurve
+from dialsim.results.run_view import ProgressCurve
 from dialsim.results.thai_time import duration_text, minute_text
 from dialsim.results.timeline import Spans
 

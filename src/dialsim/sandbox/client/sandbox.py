@@ -20,7 +20,7 @@ from dialsim.sandbox.client.records import CampaignRecord, WebhookRecord, find
 from dialsim.sandbox.client.remote import ControlClient, RemoteClock, RemoteFaults
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.dependencies import require_extra
-from dialsim.sandbox.http.server import ServerThread, address, listening
+from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.scenario.loading import is_text, load, loads, with_overrides
 from dialsim.scenario.scenario import Scenario
 

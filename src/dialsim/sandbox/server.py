@@ -28,10 +28,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
+from dialsim.sandbox.application import application
 from dialsim.sandbox.control.guard import ControlToken, is_control
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
-from dialsim.sandbox.http.application import application
 
 _CLOSE = {"Connection": "close"}
 _NO_HTTP = Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])
