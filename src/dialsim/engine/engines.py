@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from dialsim.engine.compiled.jit import is_available, is_compiled
+from dialsim.engine.compiled.cache import is_available, is_compiled
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 

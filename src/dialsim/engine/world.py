@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dialsim.engine.behaviour import Reactions
 from dialsim.engine.chance import Draws
-from dialsim.engine.compiled.calls import Chances
+from dialsim.engine.compiled.chances import Chances
 from dialsim.engine.identity import campaign_id
 from dialsim.interface.errors import DialsimError
 

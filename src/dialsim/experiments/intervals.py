@@ -28,7 +28,6 @@ from math import ceil, exp, inf, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dialsim.experiments.prior import Prior
 from dialsim.results.figures import Unit, is_instant, unit_of
@@ -122,6 +121,8 @@ def mean_interval(values: Values, confidence: float, support: Support = ANY) -> 
     limit is what runs not seen could make of the mean: at most `unseen_share` of all, each of them
     as far off as the figure can be. A figure without such an end has no limit there.
     """
+    from scipy import stats
+
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
@@ -177,6 +178,8 @@ def _limits(values: Values, confidence: float) -> tuple[float, float, Values]:
 
 def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
     """The mean of a log-normal figure is exp(μ + σ²/2): the intervals of both, put together."""
+    from scipy import stats
+
     count, tail = len(logs), (1.0 - confidence) / 2.0
     freedom, half_variance = count - 1, float(logs.var(ddof=1)) / 2.0
     of_mean = _t(freedom, confidence) * sqrt(2.0 * half_variance / count)
@@ -189,6 +192,8 @@ def _lognormal_limits(logs: Values, confidence: float) -> tuple[float, float]:
 
 def _t(freedom: float, confidence: float) -> float:
     """The two-sided t quantile: P(|T| ≤ t) = confidence."""
+    from scipy import stats
+
     return float(stats.t.ppf((1.0 + confidence) / 2.0, freedom))
 
 
@@ -203,6 +208,8 @@ def _enough(values: Values, judged: Values, support: Support) -> int | None:
 
 def skewness(values: Values) -> float:
     """The coefficient of skewness G1; 0 where a normal figure might show it, or values are few."""
+    from scipy import stats
+
     count = len(values)
     if count < _LEAST_TO_JUDGE or np.ptp(values) == 0:
         return 0.0
@@ -213,6 +220,8 @@ def skewness(values: Values) -> float:
 
 def _rare_count(values: Values) -> bool:
     """Whether values are counts of what happens seldom, and spread no more than chance does."""
+    from scipy import stats
+
     mean = float(values.mean())
     if values.min() != 0 or mean >= _RARE or (values != np.floor(values)).any():
         return False
@@ -224,6 +233,8 @@ def quantile_interval(
     values: Values, share: float, confidence: float, certain: bool = False
 ) -> Interval:
     """A quantile with limits that are values themselves; infinite where there are too few."""
+    from scipy import stats
+
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
@@ -253,6 +264,8 @@ def rank(count: int, share: float) -> int:
 
 def share_interval(hits: int, count: int, confidence: float, certain: bool = False) -> Interval:
     """A share with its Clopper-Pearson interval."""
+    from scipy import stats
+
     if certain and hits in (0, count):
         return Interval(hits / count, hits / count, hits / count)
     # as stats.binomtest(…).proportion_ci, which searches for them and takes 200 times as long
@@ -270,6 +283,8 @@ def paired_difference(
     A pair of which neither finished is a tie. `certain` says that the difference is the same in all
     pairs because there is no chance in it.
     """
+    from scipy import stats
+
     with np.errstate(invalid="ignore"):
         every = np.where(values == baseline, 0.0, values - baseline)
     both = ~np.isnan(every)
@@ -307,6 +322,8 @@ def _too_skewed(differences: Values) -> bool:
 
 def sign_test(rose: int, fell: int) -> float:
     """The p-value of as many, or more, pairs going one way; ties count for nothing."""
+    from scipy import stats
+
     return float(stats.binomtest(rose, rose + fell).pvalue) if rose or fell else 1.0
 
 
@@ -314,6 +331,8 @@ def unpaired_difference(
     values: Values, baseline: Values, confidence: float, certain: bool = False
 ) -> Difference:
     """Of two samples as if independent: what would be known without common random numbers."""
+    from scipy import stats
+
     sides = values[~np.isnan(values)], baseline[~np.isnan(baseline)]
     if not all(len(side) and np.isfinite(side).all() for side in sides):
         return Difference(nan, nan, nan, nan, "Welch t")

@@ -1,14 +1,8 @@
-"""The compiler's side: functions into machine code, columns into addresses, code that is kept."""
+"""How rules are compiled: functions into machine code, columns into addresses."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
@@ -26,56 +20,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import get_itemsize, make_array, populate_array
 
-_ENGINE = Path(__file__).parents[1]
-
-
-def is_available() -> bool:
-    """Whether numba is there; it has no wheels for some platforms."""
-    return find_spec("numba") is not None
-
-
-@cache
-def folder() -> Path:
-    """Where compiled code is kept: in NUMBA_CACHE_DIR, else in the user's cache.
-
-    numba looks for changes only in the file of the function that is kept, and not in those of
-    what is compiled into it. So all of the engine's source has a part in the folder's name.
-    """
-    from platformdirs import user_cache_path
-
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    place = Path(given) if given else user_cache_path("dialsim", appauthor=False)
-    source = hashlib.sha256()
-    for file in sorted([*_ENGINE.glob("*.py"), *Path(__file__).parent.glob("*.py")]):
-        source.update(file.read_bytes())
-    return place / f"compiled-{source.hexdigest()[:16]}"
-
-
-def is_compiled() -> bool:
-    """Whether compiled code of this version is there; else compiling takes some seconds."""
-    return any(folder().rglob("*.nbc"))
-
-
-@contextmanager
-def numba_keeps_code() -> Iterator[bool]:
-    """Have numba keep what is decorated in `folder`; yields whether that can be written."""
-    import numba
-
-    place, before = folder(), numba.config.CACHE_DIR
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        yield False
-        return
-    if not os.access(place, os.W_OK):
-        yield False
-        return
-    numba.config.CACHE_DIR = str(place)
-    try:
-        yield True
-    finally:
-        numba.config.CACHE_DIR = before
-
+from dialsim.engine.compiled.cache import numba_keeps_code
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -17,7 +17,7 @@ from dialsim.engine.campaign import (
     campaign_not_found,
     wrong_state,
 )
-from dialsim.engine.compiled.calls import Kind
+from dialsim.engine.compiled.chances import Kind
 from dialsim.engine.compiled.instants import carry_out, work_off
 from dialsim.engine.compiled.state import (
     CAMPAIGN,

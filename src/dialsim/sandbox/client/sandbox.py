@@ -1,4 +1,4 @@
-"""`Sandbox`: the service on a port of this machine, from Python, for as long as needed."""
+"""The sandbox from Python: the service on a port of this machine, for as long as it is needed."""
 
 from __future__ import annotations
 
@@ -6,76 +6,23 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import orjson
 
-from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
-from dialsim.sandbox.addresses import with_public_url, with_webhook_url
+from dialsim.sandbox.addresses import with_webhook_url
 from dialsim.sandbox.client.records import CampaignRecord, WebhookRecord, find
-from dialsim.sandbox.client.remote import ControlClient, RemoteClock, RemoteFaults
-from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.dependencies import require_extra
-from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.scenario.loading import is_text, load, loads, with_overrides
 from dialsim.scenario.scenario import Scenario
 
-
-class Session:
-    """The server's thread, and the client that asks it over HTTP."""
-
-    def __init__(self, scenario: Scenario, seed: int | None, port: int) -> None:
-        """Serve from now on; raises DialsimError where that can't be."""
-        listener = listening("127.0.0.1", port)
-        try:
-            self.url = address(listener)
-            self._core = SandboxCore(with_public_url(scenario, self.url), seed)
-            self._thread = ServerThread(self._core, listener)
-            self._thread.start()
-        except BaseException:
-            listener.close()
-            raise
-        self.client = ControlClient(self.url)
-        self.clock = RemoteClock(self.client)
-        self.faults = RemoteFaults(self.client)
-
-    @property
-    def at(self) -> int:
-        """The virtual instant (ms)."""
-        return self._core.simulation.at
-
-    @property
-    def api_keys(self) -> dict[str, str]:
-        """The API key of every organization, by its name."""
-        return {
-            account.block.name: self._core.api_key(account.block.position)
-            for account in self._core.accounts
-        }
-
-    def snapshot(self) -> Trace:
-        """What has happened so far, for keeps."""
-
-        def take() -> Trace:
-            return self._core.simulation.trace.snapshot()
-
-        return self._thread.ask(take)
-
-    def close(self) -> None:
-        """Stop serving; raises DialsimError if there was a fault of ours."""
-        self._thread.stop()
-        self.client.close()
-        if self._thread.failure is not None:
-            raise DialsimError(
-                f"the sandbox ended by itself: {self._thread.failure!r}"
-            ) from self._thread.failure
-        for fault in self._thread.faults:
-            raise DialsimError(
-                f"the sandbox had a fault of its own, please report it: {fault!r}"
-            ) from fault
+if TYPE_CHECKING:
+    from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
+    from dialsim.sandbox.client.session import Session
 
 
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
@@ -133,6 +80,7 @@ class Sandbox:
 
         Raises DialsimError if the port can't be had, or the sandbox has been started before.
         """
+        from dialsim.sandbox.client.session import Session
 
         if self._session is not None or self._over:
             raise DialsimError("a sandbox is started once: make another one")

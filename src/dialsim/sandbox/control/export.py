@@ -18,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 
 from dialsim.engine.trace import Trace
 from dialsim.interface.model import WireModel
-from dialsim.report.writing import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
@@ -35,6 +34,8 @@ def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
     The file has no name: it is gone when it is closed. It takes as long as writing the folder;
     `trace` must not grow meanwhile. API keys in the scenario are masked unless `api_keys`.
     """
+    from dialsim.report.writing import write_run  # takes a second that no server's start has
+
     with TemporaryDirectory(prefix="dialsim-export-") as place:
         shown = trace if api_keys else _masked(trace)
         folder = write_run(Result(shown), Path(place) / "run")

@@ -1,0 +1,64 @@
+"""One sandbox of Python's from start to stop, with all that it holds of this machine."""
+
+from __future__ import annotations
+
+from dialsim.engine.trace import Trace
+from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.addresses import with_public_url
+from dialsim.sandbox.client.remote import ControlClient, RemoteClock, RemoteFaults
+from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.server import ServerThread, address, listening
+from dialsim.scenario.scenario import Scenario
+
+
+class Session:
+    """The server's thread, and the client that asks it over HTTP."""
+
+    def __init__(self, scenario: Scenario, seed: int | None, port: int) -> None:
+        """Serve from now on; raises DialsimError where that can't be."""
+        listener = listening("127.0.0.1", port)
+        try:
+            self.url = address(listener)
+            self._core = SandboxCore(with_public_url(scenario, self.url), seed)
+            self._thread = ServerThread(self._core, listener)
+            self._thread.start()
+        except BaseException:
+            listener.close()
+            raise
+        self.client = ControlClient(self.url)
+        self.clock = RemoteClock(self.client)
+        self.faults = RemoteFaults(self.client)
+
+    @property
+    def at(self) -> int:
+        """The virtual instant (ms)."""
+        return self._core.simulation.at
+
+    @property
+    def api_keys(self) -> dict[str, str]:
+        """The API key of every organization, by its name."""
+        return {
+            account.block.name: self._core.api_key(account.block.position)
+            for account in self._core.accounts
+        }
+
+    def snapshot(self) -> Trace:
+        """What has happened so far, for keeps."""
+
+        def take() -> Trace:
+            return self._core.simulation.trace.snapshot()
+
+        return self._thread.ask(take)
+
+    def close(self) -> None:
+        """Stop serving; raises DialsimError if there was a fault of ours."""
+        self._thread.stop()
+        self.client.close()
+        if self._thread.failure is not None:
+            raise DialsimError(
+                f"the sandbox ended by itself: {self._thread.failure!r}"
+            ) from self._thread.failure
+        for fault in self._thread.faults:
+            raise DialsimError(
+                f"the sandbox had a fault of its own, please report it: {fault!r}"
+            ) from fault
