@@ -24,6 +24,7 @@ A limit that the runs can't support is missing: infinite, or NaN where there is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import ceil, exp, inf, log, nan, sqrt
 
 import numpy as np
@@ -233,22 +234,28 @@ def quantile_interval(
     values: Values, share: float, confidence: float, certain: bool = False
 ) -> Interval:
     """A quantile with limits that are values themselves; infinite where there are too few."""
-    from scipy import stats
-
     count = len(values)
     if not count:
         return Interval(nan, nan, nan)
     if certain and values.min() == values.max():
         return Interval(float(values[0]), float(values[0]), float(values[0]))
     ordered = np.concatenate([[-inf], np.sort(values), [inf]])
-    below = stats.binom.cdf(np.arange(count + 1), count, share)  # P(B ≤ k), k = 0 … n
-    tail = (1.0 - confidence) / 2.0
-    low = int(np.searchsorted(below, tail, side="right"))
-    high = int(np.searchsorted(below, 1.0 - tail)) + 1
+    low, high = _ranks_of_limits(count, share, confidence)
     missing = low == 0 or high == count + 1
     middle, lower, upper = (float(ordered[place]) for place in (rank(count, share), low, high))
     enough = runs_for_quantile(share, confidence) if missing else None
     return Interval(middle, lower, upper, enough)
+
+
+@cache  # a table asks for the same ranks once a figure, and scipy takes longer than all the rest
+def _ranks_of_limits(count: int, share: float, confidence: float) -> tuple[int, int]:
+    """The ranks of the values that are a quantile's limits; 0 and n + 1 where there is none."""
+    from scipy import stats
+
+    below = stats.binom.cdf(np.arange(count + 1), count, share)  # P(B ≤ k), k = 0 … n
+    tail = (1.0 - confidence) / 2.0
+    low = int(np.searchsorted(below, tail, side="right"))
+    return low, int(np.searchsorted(below, 1.0 - tail)) + 1
 
 
 def runs_for_quantile(share: float, confidence: float) -> int:
