@@ -346,7 +346,7 @@ def test_runs_in_the_store_are_not_made_again(swept: Sweep, tmp_path: Path) -> N
 def test_an_experiment_of_many_people_is_not_helped_without_being_asked(
     swept: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(what_if, "_BUDGET", 3000)
+    monkeypatch.setattr(what_if, "BUDGET", 3000)
     words = page_of(swept, FurtherRuns()).words
     assert (
         words.count("What would help most: maxConcurrentCalls=4, the baseline? Not measured") == 1
@@ -357,14 +357,14 @@ def test_an_experiment_of_many_people_is_not_helped_without_being_asked(
         "folder of this page."
     )
     assert words.count(why) == 3  # of both variants, and where the table would stand
-    monkeypatch.setattr(what_if, "_BUDGET", 4800)
+    monkeypatch.setattr(what_if, "BUDGET", 4800)
     assert "(30 runs in all)" in page_of(swept, FurtherRuns()).words
 
 
 def test_a_plan_that_was_not_helped_says_why(
     scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(what_if, "_BUDGET", 100)
+    monkeypatch.setattr(what_if, "BUDGET", 100)
     answer = planned(scenario, "p95(finish) <= 2026-01-05T03:24:00Z", (5, 5))
     words = Reader(plan_report(answer, scenario, None, FurtherRuns())).words
     assert (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dialsim
-from dialsim.experiments.intervals import Difference, paired_difference
+from dialsim.experiments.intervals import Difference, paired_difference, sign_test
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
 from dialsim.report.run_page import help_fact
@@ -343,3 +343,7 @@ def test_a_run_with_an_added_campaign_has_no_levers_for_its_text_is_not_the_whol
         "What would help most? Not measured This run did not go as its scenario says" in page.words
     )
     assert "--what-if" not in page.words
+
+
+def test_the_pairs_of_one_run_are_the_fewest_that_the_sign_test_can_tell() -> None:
+    assert sign_test(MOST_PAIRS, 0) < 0.05 <= sign_test(MOST_PAIRS - 1, 0)

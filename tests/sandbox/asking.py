@@ -36,7 +36,7 @@ class Client:
 
     def __init__(self, core: SandboxCore, token: ControlToken | None = None) -> None:
         self.core = core
-        self._app = application(core, token)
+        self.app = application(core, token)
 
     def ask(
         self,
@@ -51,7 +51,7 @@ class Client:
     async def _ask(
         self, method: str, path: str, headers: Mapping[str, str] | None, body: bytes | None
     ) -> httpx.Response:
-        transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://sandbox.test") as client:
             return await client.request(method, path, headers=headers, content=body)
 

@@ -159,7 +159,7 @@ def test_a_slow_answer_is_that_of_the_moment_of_the_request_and_others_do_not_wa
     headers = {"X-API-Key": key("Acme")}
 
     async def scene() -> tuple[httpx.Response, httpx.Response]:
-        transport = httpx.ASGITransport(client._app)
+        transport = httpx.ASGITransport(client.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://it") as asking:
             slow = asyncio.create_task(asking.post(f"{paused}/pause", headers=headers))
             while not held:

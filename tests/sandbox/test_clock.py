@@ -129,7 +129,7 @@ def test_time_in_which_results_are_under_way_does_not_count(
         seconds[0] += 0.05
         return True
 
-    monkeypatch.setattr(core.clock, "_settle", settle)
+    monkeypatch.setattr(core.clock, "settle", settle)
     start = core.at
 
     async def scene() -> None:
@@ -152,7 +152,7 @@ def _counted(
         return seconds[0]
 
     monkeypatch.setattr(clock, "monotonic", look)
-    monkeypatch.setattr(clock, "_TICK", 0)
+    monkeypatch.setattr(clock, "TICK", 0)
     return SandboxCore(QUIET.scenario()), seconds
 
 
@@ -243,14 +243,14 @@ def test_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
 
 def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
     stops = 0
-    collect = SandboxCore._collect
+    collect = SandboxCore.collect
 
     def counted(core: SandboxCore) -> None:
         nonlocal stops
         stops += 1
         collect(core)
 
-    monkeypatch.setattr(SandboxCore, "_collect", counted)
+    monkeypatch.setattr(SandboxCore, "collect", counted)
     sketch = Sketch(slots=20).campaign("January", recipients={"count": 2_000})
     core = SandboxCore(sketch.scenario())
     asyncio.run(core.clock.advance_by(9 * HOUR))

@@ -97,7 +97,7 @@ def test_a_move_that_makes_no_sense_is_refused(
 def test_moving_in_strides_comes_to_the_run_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = dialsim.load(WORLD)
     core = SandboxCore(scenario)
-    monkeypatch.setattr(sandbox_exchange, "_PATIENCE", 0)
+    monkeypatch.setattr(sandbox_exchange, "PATIENCE", 0)
     asyncio.run(core.clock.advance_to(scenario.clock.end or 0))
     whole, moved = run_trace(scenario), core.simulation.trace
     assert moved.campaigns == whole.campaigns
@@ -110,7 +110,7 @@ def test_moving_in_strides_comes_to_the_run_of_the_file(monkeypatch: pytest.Monk
 def test_questions_are_answered_while_the_clock_moves_and_a_second_move_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sandbox_exchange, "_PATIENCE", 0)
+    monkeypatch.setattr(sandbox_exchange, "PATIENCE", 0)
     core = SandboxCore(dialsim.load(WORLD))
     clock = core.clock
     target = core.simulation.at + 7_200_000

@@ -21,7 +21,7 @@ LONGEST_TO_IDLE = 366 * 86_400_000
 MOST_SPEED = 1_000_000
 """A running clock goes at most so many times as fast as real time."""
 
-_TICK = 0.02  # seconds between two moves of a running clock
+TICK = 0.02  # seconds between two moves of a running clock
 _LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for longer doesn't jump
 
 
@@ -65,7 +65,7 @@ class VirtualClock:
         """
         core, last = self._core, self._last()
         with _Advance(self) as advance:
-            await self._settle()
+            await self.settle()
             before = core.happened()
             while core.happened() == before:
                 ahead = core.next_event_at()
@@ -74,7 +74,7 @@ class VirtualClock:
                     break
                 core.move_to(ahead)
                 await asyncio.sleep(0)
-                await self._settle()
+                await self.settle()
         return not advance.stopped
 
     async def advance_to_idle(self) -> bool:
@@ -124,7 +124,7 @@ class VirtualClock:
         before, owed = monotonic(), 0.0
         try:
             while self.speed is not None and core.at < last:
-                await asyncio.sleep(_TICK)
+                await asyncio.sleep(TICK)
                 now = monotonic()
                 owed += min(now - before, _LONGEST_TICK) * 1000 * self.speed
                 waited = await self._run_to(min(core.at + int(owed), last))
@@ -159,13 +159,13 @@ class VirtualClock:
 
     async def _work_off(self, last: int) -> bool:
         """Carry out all events up to an instant, and let others have their turn now and then."""
-        waited = await self._settle()
+        waited = await self.settle()
         while self._core.work_on(last):
             await asyncio.sleep(0)
-            waited |= await self._settle()
+            waited |= await self.settle()
         return waited
 
-    async def _settle(self) -> bool:
+    async def settle(self) -> bool:
         """Wait until no POST is under way; whether any was."""
         self._core.catch_up()
         waiting = self._core.sender.busy

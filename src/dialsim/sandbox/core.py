@@ -25,7 +25,7 @@ from dialsim.scenario.scenario import Scenario
 POST: TypeAdapter[Post] = TypeAdapter(Post)
 """Writes and reads what the journal keeps of a POST."""
 
-_PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
+PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
 _NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
 
 
@@ -82,7 +82,7 @@ class SandboxCore:
                 self._see_to(self.journal)
             raise
         if command.concerns_calling:
-            self._collect()
+            self.collect()
             self._read_on()
         self._let_leave()
 
@@ -95,7 +95,7 @@ class SandboxCore:
 
     def open(self) -> None:
         """Go on, in an event loop: send what is due, and run the clock if it was running."""
-        self._collect()
+        self.collect()
         self._read_on()
         self._let_leave()
         self.clock.go_on()
@@ -132,14 +132,14 @@ class SandboxCore:
         journal can't be written; the clock has then come so far that no POST has left since.
         """
         self._require_journal()
-        turn_ends = monotonic() + _PATIENCE
+        turn_ends = monotonic() + PATIENCE
         while (ahead := self._ahead()) is not None and ahead <= last:
             stretch = min(self.outbox.stretch(ahead), last)
             if stretch > ahead == self.simulation.next_instant():
                 self.simulation.work_off(stretch)
             else:
                 self.simulation.move_to(ahead)
-            self._collect()
+            self.collect()
             if self._leaving or self.sender.busy or monotonic() > turn_ends:
                 self._stepped()
                 return True
@@ -150,7 +150,7 @@ class SandboxCore:
         """Move to an instant (ms) before which nothing is due; raises `NotKept` as `work_on`."""
         self._require_journal()
         self.simulation.move_to(instant)
-        self._collect()
+        self.collect()
         self._stepped()
 
     def _ahead(self) -> int | None:
@@ -179,7 +179,7 @@ class SandboxCore:
                 return None
         return struck
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
         """Have the POSTs ready that leave now (T4 step 9); they meet the faults in that order."""
         deliveries = self.outbox.collect()
         for delivery in deliveries:

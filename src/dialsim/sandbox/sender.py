@@ -89,15 +89,15 @@ class Sender:
             case "refuse":
                 return REFUSED
             case "late":
-                response = await self._post(delivery)
+                response = await self.post(delivery)
                 return TIMED_OUT if response > 0 else response
             case "twice":
-                response = await self._post(delivery)
-                await self._post(delivery)  # the service knows of one alone
+                response = await self.post(delivery)
+                await self.post(delivery)  # the service knows of one alone
                 return response
-        return await self._post(delivery)
+        return await self.post(delivery)
 
-    async def _post(self, delivery: Delivery) -> int:
+    async def post(self, delivery: Delivery) -> int:
         """Send one request; it is answered when the reply is there as a whole, which is dropped."""
         request = self._http.stream(
             "POST", delivery.url, content=delivery.body, headers=self._headers

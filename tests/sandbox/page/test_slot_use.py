@@ -25,7 +25,7 @@ def test_columns_are_the_means_and_peaks_of_the_step_function(pieces: int) -> No
     at, gain = at[order], np.repeat(np.array([1, -1], np.int8), 400)[order]
     use, end = LiveSlotUse(START), START + HOUR + 30_000
     for now in np.linspace(START, end, pieces + 1).astype(np.int64)[1:].tolist():
-        chosen = (at <= now) & (at > use._upto)
+        chosen = (at <= now) & (at > use.upto)
         use.take_in(at[chosen], gain[chosen], now)
     columns = use.columns(3, 20)
     whole = StepFunction.of_changes(at, gain)
@@ -44,7 +44,7 @@ def test_a_leap_of_thousands_of_years_costs_no_more_than_what_is_kept() -> None:
     use = LiveSlotUse(START)
     use.take_in(np.array([START + 5]), np.array([1], np.int8), START + HOUR)
     use.take_in(np.empty(0, np.int64), np.empty(0, np.int8), START + 7_000 * 365 * 24 * HOUR)
-    assert len(use._used) < 5 * KEPT
+    assert len(use.used) < 5 * KEPT
     assert use.columns(60, 168).mean.tolist() == [1.0] * 168
 
 
@@ -53,7 +53,7 @@ def test_weeks_by_the_hour_stay_small_and_right() -> None:
     for hour in range(1, 24 * 40):
         now = START + hour * HOUR
         use.take_in(np.array([now - 30 * MINUTE]), np.array([(-1) ** (hour + 1)], np.int8), now)
-    assert len(use._used) < 5 * KEPT
+    assert len(use.used) < 5 * KEPT
     assert use.columns(60, 100).mean.tolist()[:-1] == [0.5] * 99
 
 

@@ -50,4 +50,4 @@ class NoNetwork:
                 return rng.choice((200, 201, 202, 204, 299))
             return rng.choice((301, 404, 500, TIMED_OUT, REFUSED, BROKEN))
 
-        monkeypatch.setattr(Sender, "_post", post)
+        monkeypatch.setattr(Sender, "post", post)

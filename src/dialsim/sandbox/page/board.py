@@ -126,9 +126,9 @@ class LiveSlotUse:
     def __init__(self, start: int) -> None:
         """`start` is the clock's first instant (ms)."""
         self.in_use = 0
-        self._upto = start
+        self.upto = start
         self._first = start // MINUTE  # the minute that row 0 is about
-        self._used = np.zeros(1, dtype=np.int64)  # slot-milliseconds
+        self.used = np.zeros(1, dtype=np.int64)  # slot-milliseconds
         self._peak = np.zeros(1, dtype=np.int64)
 
     def take_in(self, at: NDArray[np.int64], gain: NDArray[np.int8], now: int) -> None:
@@ -136,7 +136,7 @@ class LiveSlotUse:
 
         `at` (ms, any order) lies between the instant of the last time and `now`.
         """
-        start = max(self._upto, (now // MINUTE - KEPT) * MINUTE)
+        start = max(self.upto, (now // MINUTE - KEPT) * MINUTE)
         self._make_room(start // MINUTE, now // MINUTE)
         edges = np.arange(start // MINUTE * MINUTE + MINUTE, now, MINUTE, dtype=np.int64)
         times = np.concatenate([[start], np.maximum(at, start), edges])
@@ -145,17 +145,17 @@ class LiveSlotUse:
         value, since = np.cumsum(gains[order]), times[order]
         lasted = np.diff(since, append=now)
         row = since // MINUTE - self._first
-        np.add.at(self._used, row, value * lasted)
+        np.add.at(self.used, row, value * lasted)
         np.maximum.at(self._peak, row[lasted > 0], value[lasted > 0])
-        self.in_use, self._upto = int(value[-1]), now
+        self.in_use, self.upto = int(value[-1]), now
 
     def columns(self, minutes: int, count: int) -> SlotColumns:
         """The last `count` columns of so many minutes each; the last one is of now."""
-        last = self._upto // MINUTE // minutes
+        last = self.upto // MINUTE // minutes
         first = (last - count + 1) * minutes
         at = (first + np.arange(count, dtype=np.int64) * minutes) * MINUTE
-        lasted = np.minimum(self._upto - at, minutes * MINUTE)
-        used = self._stretch(self._used, first, minutes * count).reshape(count, minutes)
+        lasted = np.minimum(self.upto - at, minutes * MINUTE)
+        used = self._stretch(self.used, first, minutes * count).reshape(count, minutes)
         peak = self._stretch(self._peak, first, minutes * count).reshape(count, minutes).max(axis=1)
         peak[-1] = max(peak[-1], self.in_use)
         mean = used.sum(axis=1) / np.maximum(lasted, 1)
@@ -175,13 +175,13 @@ class LiveSlotUse:
         """Have a row for every minute up to `last`; those long gone are given up."""
         if start - self._first > 2 * KEPT:
             keep_from = start - KEPT
-            self._used = self._stretch(self._used, keep_from, KEPT)
+            self.used = self._stretch(self.used, keep_from, KEPT)
             self._peak = self._stretch(self._peak, keep_from, KEPT)
             self._first = keep_from
-        missing = last - self._first + 1 - len(self._used)
+        missing = last - self._first + 1 - len(self.used)
         if missing > 0:
-            spare = np.zeros(missing + len(self._used) // 2, dtype=np.int64)
-            self._used = np.concatenate([self._used, spare])
+            spare = np.zeros(missing + len(self.used) // 2, dtype=np.int64)
+            self.used = np.concatenate([self.used, spare])
             self._peak = np.concatenate([self._peak, spare])
 
 
