@@ -127,6 +127,7 @@ def count_campaign(
     steps, values = _found(verdicts, agent)
     known = np.bincount(verdicts.code[verdicts.code >= 0], minlength=len(VERDICTS))
     of_result = fates(stream)
+    ended = np.bincount(of_result, minlength=len(Fate))
     taken = np.bincount(stream.posts.message[stream.posts.received], minlength=len(of_result))
     arrived = _first_arrivals(stream)
     received = np.flatnonzero(arrived != FOREVER)
@@ -145,7 +146,7 @@ def count_campaign(
         reanalyses=int(np.count_nonzero(stream.owed.result)),
         steps=steps,
         values=values,
-        fates=Counter(map(Fate, of_result.tolist())),
+        fates=Counter({Fate(code): int(ended[code]) for code in np.flatnonzero(ended)}),
         lost_but_received=int(np.count_nonzero((of_result == Fate.LOST) & (taken > 0))),
         duplicated=int(np.count_nonzero(taken > 1)),
         out_of_order=_overtaken(stream, received, arrived[received]),
