@@ -62,7 +62,9 @@ def test_intervals_of_quantiles_cover_at_least_as_often_as_they_say(share: float
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
 def test_intervals_of_shares_cover_at_least_as_often_as_they_say(share: float) -> None:
     chance = np.random.default_rng(3)
-    found = coverage(lambda: share_interval(int(chance.binomial(60, share)), 60, 0.95), share)
+    found = coverage(
+        lambda: share_interval(int(chance.binomial(60, share)), 60, (0.025, 0.025)), share
+    )
     assert found >= 0.94
 
 
@@ -71,7 +73,7 @@ def test_mean_and_share_intervals_are_scipy_s() -> None:
     found = mean_interval(values, 0.9)
     theirs = stats.t.interval(0.9, 16, loc=values.mean(), scale=stats.sem(values))
     assert (found.low, found.high) == pytest.approx(theirs)
-    share = share_interval(3, 40, 0.95)
+    share = share_interval(3, 40, (0.025, 0.025))
     exact = stats.binomtest(3, 40).proportion_ci(0.95, method="exact")
     assert (share.low, share.high) == pytest.approx((exact.low, exact.high))
 
@@ -126,7 +128,7 @@ def test_the_same_value_in_every_run_is_known_exactly_only_where_there_is_no_cha
     same = np.full(7, 0.1)
     assert mean_interval(same, 0.95, Support(certain=True)) == Interval(0.1, 0.1, 0.1)
     assert quantile_interval(same, 0.95, 0.95, certain=True) == Interval(0.1, 0.1, 0.1)
-    assert share_interval(7, 7, 0.95, certain=True) == Interval(1.0, 1.0, 1.0)
+    assert share_interval(7, 7, (0.025, 0.025), certain=True) == Interval(1.0, 1.0, 1.0)
     assert mean_interval(same, 0.95) == Interval(0.1, -inf, inf)
     # seven runs may have missed 1 − 0.025^(1/7) = 41 % of all, which may be 0, 1, or an hour later
     unseen = 1 - 0.025 ** (1 / 7)

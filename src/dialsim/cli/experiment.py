@@ -280,7 +280,7 @@ Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
 @click.option(
     "--replications",
     type=click.IntRange(min=2),
-    default=25,
+    default=8,
     show_default=True,
     metavar="N",
     help="How often each value is run at first.",

@@ -289,6 +289,11 @@ def plan_headline(answer: Plan) -> str:
             f"among the cheapest values from {low} to {high} that meet {goal}: its cost can't be "
             f"told from that of {_listed(answer.tied)}"
         )
+    elif answer.in_doubt and answer.evidence.sure:
+        wish = (
+            f"the {answer.objective} value from {low} to {high} that surely meets {goal}; "
+            f"{_listed(answer.in_doubt)} may meet it as well"
+        )
     else:
         wish = f"the {answer.objective} value from {low} to {high} that meets {goal}"
     found = f"{answer.path} = {answer.value} is {wish}"

@@ -27,6 +27,7 @@ from dialsim.experiments.intervals import (
     rank,
     share_interval,
 )
+from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.prior import UNKNOWN, Prior
 from dialsim.experiments.run_figures import FigureName, earliest_start, read_figure
 from dialsim.experiments.value_range import Amount, AmountKind, read_amount
@@ -136,6 +137,12 @@ class Clause:
         if self.statistic is Statistic.PROBABILITY:
             return self.bound.upper is self.wanted.startswith(">")
         return self.bound.upper
+
+    @property
+    def least_share(self) -> float:
+        """The share with which that of the runs within the bound of the figure is compared."""
+        thin = self.statistic is Statistic.QUANTILE and not self.bound.upper
+        return 1 - self.share if thin else self.share
 
     @property
     def share_to_tell(self) -> float:
@@ -251,9 +258,6 @@ def _refuse(clause: str, says: str) -> NoReturn:
     raise ExperimentError(f"goal {clause or '(nothing)'}: {says}")
 
 
-LEAST_TO_BE_SURE = 20
-"""Of fewer runs no mean is sure: they tell too little of how a figure is spread."""
-
 Plain = float | int | str | None
 
 
@@ -364,15 +368,18 @@ def judge(
     runs: Sequence[RunFigures],
     confidence: float,
     prior: Prior = UNKNOWN,
+    looks: Looks | None = None,
 ) -> Evidence:
     """Judge a goal by runs of a scenario, of which `prior` was known before.
 
-    It is sure that the goal is met if that is sure of every clause, which is wrong no more often
-    than the one clause that is missed. It is sure that it is missed if that is sure of any, so that
-    clauses share the risk (Bonferroni). `confidence` is that of the whole.
+    This is one of `looks`, or the only one. It is sure that the goal is met if that is sure of
+    every clause, which is wrong no more often than the one clause that is missed. It is sure that
+    it is missed if that is sure of any, so that clauses share the risk (Bonferroni). `confidence`
+    is that of the whole.
     """
+    looks = looks or Looks((len(runs),))
     each = 1 - (1 - confidence) / len(goal.clauses)
-    findings = tuple(_clause_finding(clause, runs, (confidence, each), prior)
+    findings = tuple(_clause_finding(clause, runs, (confidence, each), prior, looks)
                      for clause in goal.clauses)  # fmt: skip
     met = all(finding.met for finding in findings)
     missed = [finding for finding in findings if not finding.met]
@@ -381,13 +388,17 @@ def judge(
 
 
 def _clause_finding(
-    clause: Clause, runs: Sequence[RunFigures], levels: tuple[float, float], prior: Prior
+    clause: Clause,
+    runs: Sequence[RunFigures],
+    levels: tuple[float, float],
+    prior: Prior,
+    looks: Looks,
 ) -> Finding:
     """A finding that is sure at the first level if it is met, at the second if it is missed."""
-    finding = _finding(clause, runs, levels[0], prior)
+    finding = _finding(clause, runs, levels[0], prior, looks)
     if finding.met or not finding.sure or levels[0] == levels[1]:
         return finding
-    return replace(finding, sure=_finding(clause, runs, levels[1], prior).sure)
+    return replace(finding, sure=_finding(clause, runs, levels[1], prior, looks).sure)
 
 
 def _cost(runs: Sequence[RunFigures]) -> float | None:
@@ -396,17 +407,20 @@ def _cost(runs: Sequence[RunFigures]) -> float | None:
 
 
 def _finding(
-    clause: Clause, runs: Sequence[RunFigures], confidence: float, prior: Prior
+    clause: Clause, runs: Sequence[RunFigures], confidence: float, prior: Prior, looks: Looks
 ) -> Finding:
     values = clause.values(runs)
     support = Support.of(clause.figure.column, prior)
     if clause.statistic is Statistic.MEAN:
         origin = 0.0 if clause.bound.after_start or not clause.is_instant else _start(runs)
-        found = _mean(clause, values, origin, confidence, support)
-    elif clause.statistic is Statistic.QUANTILE:
-        found = _quantile(clause, values, confidence, support.certain)
+        each = looks.of_mean(len(runs), confidence).confidence
+        found = _mean(clause, values, origin, each, support)
     else:
-        found = _probability_interval(clause, values, confidence, support.certain)
+        tails = looks.of_share(clause.least_share, len(runs), confidence)
+        if clause.statistic is Statistic.QUANTILE:
+            found = _quantile(clause, values, tails, support.certain)
+        else:
+            found = _probability_interval(clause, values, tails, support.certain)
     met, sure, interval, hits, bound = found
     margin = _margin(interval.estimate, bound, clause, runs)
     ends = interval.estimate, interval.low, interval.high
@@ -439,27 +453,24 @@ def _mean(
     return met, enough and within, interval, None, bound.value
 
 
-def _quantile(
-    clause: Clause, values: NDArray[np.float64], confidence: float, certain: bool
-) -> _Found:
+def _quantile(clause: Clause, values: NDArray[np.float64], tails: Tails, certain: bool) -> _Found:
     """x₍ᵣ₎ ≤ T for r = ⌈n·share⌉ says that r runs or more are ≤ T: a matter of a share."""
     count, share = len(values), clause.share
     hits = sum(clause.bound.holds(value) for value in values)
     late = np.where(np.isnan(values), inf if clause.bound.upper else -inf, values)
-    interval = quantile_interval(late, share, confidence, certain)
+    interval = quantile_interval(late, share, tails.confidence, certain)
     # of a lower bound, the runs below it must be fewer than the quantile's rank
     needed = rank(count, share) if clause.bound.upper else count - rank(count, share) + 1
-    within = share_interval(hits, count, confidence, certain)
-    least = share if clause.bound.upper else 1 - share
-    sure = within.low >= least or within.high < least
+    within = share_interval(hits, count, tails, certain)
+    sure = within.low >= clause.least_share or within.high < clause.least_share
     return hits >= needed, sure, interval, hits, clause.bound.value
 
 
 def _probability_interval(
-    clause: Clause, values: NDArray[np.float64], confidence: float, certain: bool
+    clause: Clause, values: NDArray[np.float64], tails: Tails, certain: bool
 ) -> _Found:
     hits = sum(clause.bound.holds(value) for value in values)
-    interval = share_interval(hits, len(values), confidence, certain)
+    interval = share_interval(hits, len(values), tails, certain)
     wanted = type(clause.bound)(clause.wanted, clause.share)
     sure = wanted.holds(interval.low) == wanted.holds(interval.high)
     return wanted.holds(interval.estimate), sure, interval, hits, clause.share

@@ -269,16 +269,20 @@ def rank(count: int, share: float) -> int:
     return max(1, ceil(count * share - 1e-9))
 
 
-def share_interval(hits: int, count: int, confidence: float, certain: bool = False) -> Interval:
-    """A share with its Clopper-Pearson interval."""
+def share_interval(
+    hits: int, count: int, tails: tuple[float, float], certain: bool = False
+) -> Interval:
+    """A share with its Clopper-Pearson interval.
+
+    `tails` are the probabilities with which the lower and the upper limit may be wrong.
+    """
     from scipy import stats
 
     if certain and hits in (0, count):
         return Interval(hits / count, hits / count, hits / count)
     # as stats.binomtest(…).proportion_ci, which searches for them and takes 200 times as long
-    tail = (1.0 - confidence) / 2.0
-    low = float(stats.beta.ppf(tail, hits, count - hits + 1)) if hits else 0.0
-    high = float(stats.beta.isf(tail, hits + 1, count - hits)) if hits < count else 1.0
+    low = float(stats.beta.ppf(tails[0], hits, count - hits + 1)) if hits else 0.0
+    high = float(stats.beta.isf(tails[1], hits + 1, count - hits)) if hits < count else 1.0
     return Interval(hits / count, low, high)
 
 

@@ -1,10 +1,11 @@
 """A plan: the smallest, largest or cheapest value of a setting that meets a goal.
 
-The values are searched by bisection, with runs that meet the same chance at every value. A value
-whose evidence is in doubt, because an interval straddles the goal's bound, gets four times the
-runs, and again, up to a cap; the confidence is shared between these looks (Bonferroni), so that
-looking again doesn't make sure of what isn't. Values beside the path are tried as well: where they
-contradict it, the response is not monotone, and the plan says so.
+The values are searched by bisection, with runs that meet the same chance at every value. A few runs
+show the way; the value that seems to be the answer, the one before it, and those that contradict
+them get more, until they are sure or have as many as they may. The error is controlled over all
+looks at a value (`dialsim.experiments.looks`). In doubt the answer is on the safe side: a value
+that is sure to meet the goal, with those named that may do so as well. Values beside the path are
+tried, too: where they contradict it, the response is not monotone, and the plan says so.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dialsim.experiments.search import (
     Search,
     cheapest,
     closest,
+    doubtful,
     enough,
     enough_runs,
     ruled_out,
@@ -49,8 +51,9 @@ class Plan:
     `neighbour` is the evidence of the next value in the direction wished for, the one that just
     doesn't do (None at the end of the range). `tried` is all evidence, by value. `ruled_out` says
     that there is no value that meets the goal, and not only that none was found. `tied` are other
-    values that meet the goal, and whose cost can't be told from that of the cheapest. `warnings`
-    say what to doubt.
+    values that meet the goal, and whose cost can't be told from that of the cheapest. `in_doubt`
+    are the values before the answer that may meet the goal as well: their runs are too few to tell.
+    `warnings` say what to doubt.
     """
 
     scenario: str
@@ -65,6 +68,7 @@ class Plan:
     neighbour: Evidence | None
     tried: tuple[Evidence, ...]
     tied: tuple[Value, ...]
+    in_doubt: tuple[Value, ...]
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, object]:
@@ -81,6 +85,7 @@ class Plan:
             "neighbour": self.neighbour.to_dict() if self.neighbour else None,
             "tried": [evidence.to_dict() for evidence in self.tried],
             "tied": list(self.tied),
+            "in_doubt": list(self.in_doubt),
             "warnings": list(self.warnings),
         }
 
@@ -105,7 +110,7 @@ def plan(
     *,
     step: object | None = None,
     objective: Objective = "smallest",
-    replications: int = 25,
+    replications: int = 8,
     max_replications: int = 400,
     confidence: float = 0.95,
     seed: int | None = None,
@@ -119,7 +124,7 @@ def plan(
 
     `between` are the ends of the range, numbers, durations or instants, or a text `LOW..HIGH:STEP`;
     `step` is what values differ by (1, 1m, 1h, or a hundredth of the way). Every value tried
-    gets `replications` runs, those in doubt up to `max_replications`. The rest is as in
+    gets `replications` runs, those that decide up to `max_replications`. The rest is as in
     `replicate`. Raises ExperimentError for a goal or range that can't be read, ScenarioError for a
     value that the scenario can't have.
     """
@@ -165,15 +170,15 @@ def _unpriced(path: str) -> str:
 def _answer(search: Search, objective: Objective) -> Plan:
     last = len(search.axis) - 1
     index: int | None
-    if objective == "smallest":
-        index = smallest(search, range(last + 1))
-        beside = None if index is None else index - 1
-    elif objective == "largest":
-        index = smallest(search, range(last, -1, -1))
-        beside = None if index is None else index + 1
-    else:
+    order = range(last, -1, -1) if objective == "largest" else range(last + 1)
+    if objective == "cheapest":
         index = cheapest(search)
         beside = None if index is None else (index - 1 if index else index + 1)
+        search.settle([] if beside is None or beside > last else [beside])
+    else:
+        index = smallest(search, order)
+        beside = None if index is None else index - order.step
+    smaller = [] if index is None or objective == "cheapest" else doubtful(search, order, index)
     alike = tied(search, index) if objective == "cheapest" and index is not None else []
     neighbour = search.at(beside) if beside is not None and 0 <= beside <= last else None
     evidence = search.at(closest(search) if index is None else index)
@@ -190,6 +195,7 @@ def _answer(search: Search, objective: Objective) -> Plan:
         neighbour=neighbour,
         tried=search.tried,
         tied=tuple(search.at(other).value for other in alike),
+        in_doubt=tuple(search.axis[other].plain for other in sorted(smaller)),
         warnings=tuple(search.warnings),
     )
 

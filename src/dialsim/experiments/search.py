@@ -1,4 +1,10 @@
-"""The search along an axis: which values are tried, and with how many runs."""
+"""The search along an axis: which values are tried, and with how many runs.
+
+A value is looked at with few runs first, which show on which side of the goal's bound it lies if it
+is far off. That is enough to find the way: bisection leads to where the goal turns from missed to
+met. Only the values there, and those that contradict what was found, are looked at again, until
+they are sure (`dialsim.experiments.looks`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,8 @@ import numpy as np
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.goal import Evidence, judge
-from dialsim.experiments.intervals import paired_difference, share_interval
+from dialsim.experiments.intervals import paired_difference
+from dialsim.experiments.looks import Looks
 from dialsim.experiments.variants import SettingChange, Variant
 
 if TYPE_CHECKING:
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 _MORE = 4
-"""A value in doubt gets so many times the runs at its next look."""
+"""So many times the runs are proposed where they are too few to be sure."""
 _PROBES = 7
 """So many values between the ends are tried where neither end meets the goal."""
 _GRID = 9
@@ -49,9 +56,11 @@ class Search:
         self.warnings: list[str] = []
         self._place = place
         self._seed = seed
-        self._looks = _looks(first, most)
-        self._confidence = _each(confidence, self._looks)
+        self._looks = Looks.between(first, most)
+        self._confidence = confidence
         self._cases: dict[int, Case] = {}
+        self._first = 1
+        self._looked: dict[int, int] = {}
         self._tried: dict[int, Evidence] = {}
 
     @property
@@ -64,28 +73,75 @@ class Search:
         """The values tried, as indexes into the axis."""
         return sorted(self._tried)
 
+    @property
+    def can_be_sure(self) -> bool:
+        """Whether runs can be sure that a value meets the goal, if all are within the bounds."""
+        return all(
+            self._looks.can_tell(clause.share_to_tell, self._confidence)
+            for clause in self.goal.clauses
+        )
+
     def at(self, index: int) -> Evidence:
-        """The evidence on one value."""
-        self.try_all([index])
+        """The evidence on one value, after one look or more."""
+        if index not in self._tried:
+            self._look_at([index])
+            while self._looked[index] < self._first and not self._tried[index].sure:
+                self._look_at([index])
         return self._tried[index]
 
     def met(self, index: int) -> bool:
-        """Whether a value meets the goal."""
+        """Whether a value meets the goal, as far as its runs can tell."""
         return self.at(index).met
 
     def try_all(self, indices: Iterable[int]) -> None:
-        """Gather evidence on several values at once."""
-        doubtful = [index for index in dict.fromkeys(indices) if index not in self._tried]
-        for count in self._looks:
-            if not doubtful:
-                return
-            self._place.replicate([self._case(index) for index in doubtful], count)
-            for index in doubtful:
-                runs = self._cases[index].first(count)
-                value = self.axis[index].plain
-                prior = self._cases[index].prior
-                self._tried[index] = judge(value, self.goal, runs, self._confidence, prior)
-            doubtful = [index for index in doubtful if not self._tried[index].sure]
+        """Look at several values for the first time; at those that were looked at not again."""
+        self._look_at([index for index in dict.fromkeys(indices) if index not in self._tried])
+
+    def settle(
+        self, indices: Iterable[int], enough: Callable[[Evidence], bool] | None = None
+    ) -> bool:
+        """Look at values until their evidence is sure, or `enough`, or no look is left.
+
+        Returns whether that took a further look at any.
+        """
+        indices = list(dict.fromkeys(indices))
+        self.try_all(indices)
+        again = False
+        while doubtful := [
+            index
+            for index in indices
+            if self._looked[index] < len(self._looks.counts)
+            and not self._tried[index].sure
+            and not (enough is not None and enough(self._tried[index]))
+        ]:
+            self._look_at(doubtful)
+            again = True
+        return again
+
+    def confirm(self, index: int) -> bool:
+        """Look at a value that seems to meet the goal until that is sure, or it seems to miss it.
+
+        In the latter case so few runs mislead, and values tried from now on on the way to the
+        answer get as many at first. Returns whether it took a further look.
+        """
+        again = self.settle([index], lambda evidence: not evidence.met)
+        if not self._tried[index].met:
+            self._first = max(self._first, self._looked[index])
+        return again
+
+    def _look_at(self, indices: Sequence[int]) -> None:
+        """Have the next look at several values at once."""
+        counts = {index: self._looks.counts[self._looked.get(index, 0)] for index in indices}
+        for count in sorted({*counts.values()}):
+            together = [index for index in indices if counts[index] == count]
+            self._place.replicate([self._case(index) for index in together], count)
+        for index, count in counts.items():
+            case = self._case(index)
+            value, runs = self.axis[index].plain, case.first(count)
+            self._looked[index] = self._looked.get(index, 0) + 1
+            self._tried[index] = judge(
+                value, self.goal, runs, self._confidence, case.prior, self._looks
+            )
 
     def _case(self, index: int) -> Case:
         if index not in self._cases:
@@ -100,31 +156,17 @@ class Search:
             self.warnings.append(text)
 
 
-def _each(confidence: float, looks: Sequence[int]) -> float:
-    """The confidence of one look, that all of them together have the whole (Bonferroni)."""
-    return 1 - (1 - confidence) / len(looks)
-
-
 def enough(first: int, most: int, share: float, confidence: float) -> bool:
     """Whether `most` runs can tell that so great a share of them meets a bound, if all do."""
-    each = _each(confidence, _looks(first, most))
-    return share_interval(most, most, each).low >= share
+    return Looks.between(first, most).can_tell(share, confidence)
 
 
 def enough_runs(first: int, most: int, share: float, confidence: float, least: int = 0) -> int:
-    """A greater maximum of runs, `least` or more, that is enough: of the next look or looks."""
+    """A greater maximum of runs, `least` or more, that is enough."""
     most *= _MORE
     while most < least or not enough(first, most, share, confidence):
         most *= _MORE
     return most
-
-
-def _looks(first: int, most: int) -> list[int]:
-    """The numbers of runs after which a value is judged."""
-    counts = [first]
-    while counts[-1] < most:
-        counts.append(min(most, counts[-1] * _MORE))
-    return counts
 
 
 def smallest(search: Search, order: Sequence[int]) -> int | None:
@@ -133,29 +175,107 @@ def smallest(search: Search, order: Sequence[int]) -> int | None:
     `order` goes up for the smallest and down for the largest. Bisection finds where each clause
     turns, from missed to met or the other way round, and the goal is met where all clauses are.
     Values off the path show whether a clause turns more than once.
+
+    The value is the first that is *sure* to meet the goal; those before it of which it is in doubt
+    whether they do are `doubtful`. Where no value is sure to, it is the first that seems to.
     """
-    last = len(order) - 1
-    search.try_all([order[0], order[last]])
-    low, high = 0, last
+    spread = False
+    while True:
+        found, end = _first_meeting(search, order)
+        if found is None:
+            if search.settle(search.indices):
+                continue
+            _check_turns(search, order)
+            return None
+        if search.confirm(order[found]) or search.settle([order[max(found - 1, 0)]]):
+            continue
+        if not spread:
+            off_the_path = [*_spread(0, found, 3), *_spread(found, end, 3)]
+            search.try_all(order[place] for place in off_the_path)
+            spread = True
+            continue
+        beyond = [place for place in _tried(search, order) if found < place <= end]
+        if search.settle((order[place] for place in beyond), lambda evidence: evidence.met):
+            continue
+        answer = found if search.at(order[found]).sure else _first_sure(search, order, found)
+        doubtful(search, order, order[answer])
+        if _meeting(search, order)[0] == found:
+            _check_turns(search, order)
+            return order[answer]
+
+
+def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, int]:
+    """The first place that meets the goal by what is known so far, None if none does.
+
+    And the last place up to which the goal is met, if clauses turn no more often than they have to.
+    """
+    low, high = 0, len(order) - 1
+    search.try_all([order[low], order[high]])
     for clause in range(len(search.goal.clauses)):
         span = _span(search, order, clause)
         if span is None:
-            return None
+            return None, high
         low, high = max(low, span[0]), min(high, span[1])
     if low <= high and search.met(order[low]):
         found: int | None = low
     else:
         found = next(iter(_meeting(search, order)), None)
     while found is not None:
-        before = {found - 2, found - 1, *_spread(0, found, 3)}
-        after = _spread(found, high, 3)
-        search.try_all(order[place] for place in [*before, *after] if place >= 0)
+        for place in range(max(found - 2, 0), found):
+            search.at(order[place])
         earliest = _meeting(search, order)[0]
         if earliest == found:
             break
         found = _turn(search.met, order, search, missed=0, met=earliest)
-    _check_turns(search, order)
-    return None if found is None else order[found]
+    return found, high
+
+
+def _first_sure(search: Search, order: Sequence[int], found: int) -> int:
+    """The first place after `found`, which is in doubt, that is sure to meet the goal.
+
+    It is looked for in steps that double, up to a place that surely misses the goal; if there is
+    none, `found` remains.
+    """
+    if not search.can_be_sure:
+        return found
+
+    def sure(index: int) -> bool:
+        search.settle([index])
+        evidence = search.at(index)
+        return evidence.met and evidence.sure
+
+    doubtful, beyond, step = found, len(order), 1
+    while beyond - doubtful > 1:
+        place = min(doubtful + step, beyond - 1)
+        if sure(order[place]):
+            return _turn(sure, order, search, missed=found, met=place)
+        if search.at(order[place]).sure:
+            beyond, step = place, max(1, (place - doubtful) // 2)
+        else:
+            doubtful, step = place, 2 * step
+    return found
+
+
+def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
+    """The indices before that of the answer of which it is in doubt whether they meet the goal.
+
+    They are those after the last that surely misses it, in the order.
+    """
+    answer = order.index(index)
+
+    def in_doubt(index: int) -> bool:
+        search.settle([index])
+        evidence = search.at(index)
+        return evidence.met or not evidence.sure
+
+    first, step = answer, 1
+    while first > 0:
+        place = max(0, first - step)
+        if not in_doubt(order[place]):
+            first = _turn(in_doubt, order, search, missed=place, met=first)
+            break
+        first, step = place, 2 * step
+    return [order[place] for place in range(first, answer)]
 
 
 def _tried(search: Search, order: Sequence[int]) -> list[int]:
@@ -268,7 +388,7 @@ def cheapest(search: Search) -> int | None:
     low, high = 0, len(search.axis) - 1
     while True:
         grid = [low, *_spread(low, high, _GRID - 2), high]
-        search.try_all(grid)
+        search.settle(grid)
         meeting = [index for index in search.indices if search.met(index)]
         if not meeting:
             best = closest(search)
