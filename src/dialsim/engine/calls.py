@@ -186,7 +186,35 @@ class Calls:
         """Take in what the log has got since the last time."""
         if len(self._log) > self._rows_read:
             rows = self._log.rows(self._rows_read)
-            self._take_in(rows, len(self) + np.arange(np.count_nonzero(CREATES[rows.kind])))
+            created = np.flatnonzero(CREATES[rows.kind])
+            places = len(self) + np.arange(len(created))
+            self._create(rows[created], places)
+            calls = np.empty(len(rows), dtype=np.int32)
+            calls[created] = places
+            for chosen in self._by_turns(rows):
+                # Of a recipient all these rows are of one call: the newest, or one that they create
+                self._begin(calls[chosen][CREATES[rows.kind[chosen]]])
+                calls[chosen] = self.newest[rows.recipient[chosen]]
+                self.last_kind[calls[chosen]] = rows.kind[chosen]  # numpy keeps the last of several
+            self._take_in(rows, calls)
+
+    def read(self) -> None:
+        """Take in the whole log at once, before any of it was: in the order (recipient, call)."""
+        rows = self._log.rows()
+        created = np.flatnonzero(CREATES[rows.kind])
+        before = np.zeros(self.people + 1, dtype=np.int32)  # calls of the recipients before each
+        np.cumsum(np.bincount(rows.recipient[created], minlength=self.people), out=before[1:])
+        row_call = before[rows.recipient] + rows.call - 1
+        self._create(rows[created], row_call[created])
+        self.last_kind[row_call] = rows.kind
+        position = np.arange(len(self), dtype=np.int32)
+        self.previous[:] = np.where(self.call > 1, position - 1, NO_CALL)
+        has = before[1:] > before[:-1]
+        self.newest[has] = before[1:][has] - 1
+        counted = np.append(0, np.cumsum(ENDS[self.last_kind], dtype=np.int32))
+        self.attempts_before[:] = counted[:-1] - counted[before[self.recipient]]
+        self.attempts_before += self.past_attempts[self.recipient]
+        self._take_in(rows, row_call)
 
     # -- what is known of calls -------------------------------------------------------------------
 
@@ -322,24 +350,19 @@ class Calls:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def _take_in(self, rows: CallRows, places: NDArray[np.integer]) -> None:
-        """Take in the next rows of the log; `places` are the positions of the calls they create."""
+    def _create(self, rows: CallRows, places: NDArray[np.integer]) -> None:
+        """Have calls more; `rows` are those that create them, `places` their positions."""
         self._show(len(self) + len(places))
-        creations = np.flatnonzero(CREATES[rows.kind])
-        self.recipient[places], self.call[places] = rows.recipient[creations], rows.call[creations]
-        calls = np.empty(len(rows), dtype=np.int32)
-        calls[creations] = places
-        for chosen in self._by_turns(rows):
-            # Of a recipient all these rows are of one call: the newest, or one that they create
-            self._begin(calls[chosen][CREATES[rows.kind[chosen]]])
-            calls[chosen] = self.newest[rows.recipient[chosen]]
-            self.last_kind[calls[chosen]] = rows.kind[chosen]  # numpy keeps the last of several
+        self.recipient[places], self.call[places] = rows.recipient, rows.call
+
+    def _take_in(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
+        """Take in the next rows of the log, each of which is of one of `calls`."""
         self.changed_at[calls] = rows.at
         for name, kinds in _INSTANTS.items():
             chosen = np.flatnonzero(kinds[rows.kind])
             getattr(self, name)[calls[chosen]] = rows.at[chosen]
         self._take_in_dials(rows, calls)
-        self._take_in_ends(calls[HAS_END[rows.kind]])
+        self._take_in_ends(calls[np.flatnonzero(HAS_END[rows.kind])])
         self._rows_read += len(rows)
         self.rows, self.row_call = rows, calls
 
@@ -404,12 +427,8 @@ _ENDINGS = frozenset(np.flatnonzero(HAS_END).tolist())
 def read_calls(trace: Trace, organization: int, campaign: int) -> Calls:
     """Read the log of one campaign at once, given by its positions in the scenario."""
     part = trace.campaign(organization, campaign)
-    calls, rows = Calls(part), part.log.rows()
-    created = CREATES[rows.kind]
-    who, number = rows.recipient[created], rows.call[created]
-    first = np.zeros(calls.people + 1, dtype=np.int64)
-    np.cumsum(np.bincount(who, minlength=calls.people), out=first[1:])
-    calls._take_in(rows, first[who] + number - 1)
+    calls = Calls(part)
+    calls.read()
     return calls
 
 

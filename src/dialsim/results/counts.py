@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, TIMES_OUT, WITHDRAWS, Calls
+from dialsim.engine.calls import NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.engine.windows import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
 from dialsim.results.people import PERSON_STATES, PeopleCount, PersonState, listed
 from dialsim.results.tables import billed_increments
+from dialsim.results.time_use import distinct
 from dialsim.webhooks.messages import FOREVER
 from dialsim.webhooks.stream import VERDICTS, CampaignStream, Verdict, Verdicts
 
@@ -138,7 +139,7 @@ def count_campaign(
         withdrawn=int(np.count_nonzero(WITHDRAWS[kinds])),
         reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
         waits_ms=queue_waits(calls)[1],
-        days=np.unique((calls.rows.at[dialled] + THAI_OFFSET) // DAY),
+        days=distinct((calls.rows.at[np.flatnonzero(dialled)] + THAI_OFFSET) // DAY),
         talk_ms=int(calls.talk_ms.sum()),
         charged_dials=int(np.count_nonzero(calls.attempt)),
         charged_increments=int(billed_increments(costs, calls.talk_ms).sum()) if costs else 0,
@@ -146,7 +147,7 @@ def count_campaign(
         reanalyses=int(np.count_nonzero(stream.owed.result)),
         steps=steps,
         values=values,
-        fates=Counter({Fate(code): int(ended[code]) for code in np.flatnonzero(ended)}),
+        fates=Counter(dict(zip(Fate, ended.tolist(), strict=True))),
         lost_but_received=int(np.count_nonzero((of_result == Fate.LOST) & (taken > 0))),
         duplicated=int(np.count_nonzero(taken > 1)),
         out_of_order=_overtaken(stream, received, arrived[received]),
@@ -172,10 +173,18 @@ def attempts_of_exhausted(calls: Calls, states: NDArray[np.int8]) -> dict[CallSt
 
 def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
     """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
-    order = calls.rows_by_call()
-    kinds, at = calls.rows.kind[order], calls.rows.at[order]
-    left = np.flatnonzero((kinds == DIALLED) | TIMES_OUT[kinds])
-    return at[left], at[left] - at[left - 1]  # a queued call's row before is its release
+    kinds, at, call = calls.rows.kind, calls.rows.at, calls.row_call
+    released = RELEASES[kinds]
+    leaves = (kinds == DIALLED) | TIMES_OUT[kinds]
+    left = np.flatnonzero(leaves)
+    since = calls.queued_at[call[left]]  # of a call that was released more than once, the last time
+    again = np.bincount(call[np.flatnonzero(released)], minlength=len(calls)) > 1
+    if again.any():
+        rows = np.flatnonzero((released | leaves) & again[call])
+        rows = rows[np.argsort(call[rows], kind="stable")]
+        ended = np.flatnonzero(leaves[rows])  # the row before, of the same call, is its release
+        since[np.searchsorted(left, rows[ended])] = at[rows[ended - 1]]
+    return at[left], at[left] - since
 
 
 def _found(

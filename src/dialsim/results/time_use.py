@@ -114,9 +114,12 @@ def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
 
     `gain` says, by kind of change, how many calls enter (`SLOTS`, `WAITING`, `IN_QUEUE`).
     """
-    return StepFunction.total(
-        StepFunction.of_changes(calls.rows.at, gain[calls.rows.kind]) for calls in campaigns
-    )
+    parts = []
+    for calls in campaigns:
+        chosen = np.flatnonzero(gain.astype(bool)[calls.rows.kind])
+        change = gain[calls.rows.kind[chosen]]
+        parts.append(StepFunction.of_changes(calls.rows.at[chosen], change))
+    return StepFunction.total(parts)
 
 
 def limit(trace: Trace, organization: int) -> StepFunction:
