@@ -1,14 +1,16 @@
 """Whether "95 %" and "sure" keep their word: experiments whose truth is known, many times over.
 
-    python benchmarks/honesty.py              # two tables; half a minute
+    python benchmarks/honesty.py              # three tables; some minutes
     python benchmarks/honesty.py --json       # one JSON document
 
 The figures are drawn from distributions instead of being simulated, so that their true mean is
 known; what is made of them is what `dialsim run --replications` and `dialsim plan` make of them.
 Coverage is the share of the intervals that hold the true mean. One without an upper limit, printed
 as "12 or more", holds it if it is not below; so coverage is told of all intervals, which have the
-target, and of those with both limits. A verdict is wrong that is called sure and is not true. Exit
-status: 0 all targets are met, 1 one is missed.
+target, and of those with both limits. A verdict is wrong that is called sure and is not true. An
+answer of a search that is sure is wrong unless it is the smallest value that meets the goal; one in
+doubt, beside which smaller values are named, is wrong if it is too small. Exit status: 0 all
+targets are met, 1 one is missed.
 """
 
 from __future__ import annotations
@@ -21,13 +23,14 @@ from math import isfinite, isnan, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.intervals import Support, mean_interval
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
-from dialsim.experiments.search import Search
+from dialsim.experiments.search import Search, doubtful, smallest
 from dialsim.experiments.value_range import make_axis
 from dialsim.scenario.loading import loads
 
@@ -59,6 +62,7 @@ organizations:
                         {dayOfWeek: 6, time: [{start: "09:00", end: "10:00"}]},
                         {dayOfWeek: 7, time: [{start: "09:00", end: "10:00"}]}]
 """)
+LIMIT = "organizations.Acme.maxConcurrentCalls"
 START = SCENARIO.organizations[0].campaigns[0].schedule.start_date_time
 
 
@@ -251,6 +255,157 @@ def verdicts(experiments: int, seed: int = 1) -> Iterator[Judged]:
         yield found
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Values from 1 on, of which the smallest that meets the goal is known.
+
+    `draw` gives the finishes (s) of so many runs, a row a value; all values have the same luck.
+    """
+
+    name: str
+    values: int
+    truth: int
+    draw: Callable[[Chance, int], NDArray[np.float64]]
+
+
+def shares(*within: float) -> Callable[[Chance, int], NDArray[np.float64]]:
+    """Within the hour in these shares of the runs of each value, else an hour later."""
+    return lambda c, n: np.where(c.random(n) < np.array(within)[:, np.newaxis], 0.9, 1.9) * HOUR
+
+
+ATTEMPTS, ANSWERING, ASKED, CROWD = 12, 0.25, 85, 100
+
+
+def attempts(c: Chance, n: int) -> NDArray[np.float64]:
+    """Within the hour if enough of a crowd answer one of so many attempts, else an hour later.
+
+    The number who do is binomial, with the probability 1 − (1 − p)^k for k attempts.
+    """
+    answered = c.geometric(ANSWERING, (n, CROWD))
+    reached = [(answered <= k).sum(axis=1) for k in range(1, ATTEMPTS + 1)]
+    return np.where(np.array(reached) >= ASKED, 0.9, 1.9) * HOUR
+
+
+def enough_attempts() -> int:
+    """The truth of `attempts`, in closed form."""
+    reach = 1 - (1 - ANSWERING) ** np.arange(1, ATTEMPTS + 1)
+    return 1 + int(np.argmax(stats.binom.sf(ASKED - 1, CROWD, reach) >= 0.95))
+
+
+MOST_LINES, CALLS, CALL_S, MANY_RUNS = 20, 300, 149.5, 100_000
+
+
+def finish_of(count: int, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """When so many lines have made all calls; `lengths` has a row a call and a column a run."""
+    runs = np.arange(lengths.shape[1])
+    free_at = np.zeros((len(runs), count))
+    for length in lengths:
+        free_at[runs, free_at.argmin(axis=1)] += length
+    latest: NDArray[np.float64] = free_at.max(axis=1)
+    return latest
+
+
+def lines(c: Chance, n: int) -> NDArray[np.float64]:
+    """When lines have made all of a list of calls, of exponential lengths."""
+    lengths = c.exponential(CALL_S, (CALLS, n))
+    return np.array([finish_of(count, lengths) for count in range(1, MOST_LINES + 1)])
+
+
+def enough_lines() -> int:
+    """The truth of `lines`, by many runs: 16 are done within the hour in 95.3 % of them."""
+    lengths = np.random.default_rng(1).exponential(CALL_S, (CALLS, MANY_RUNS))
+    return next(n for n in range(14, 20) if (finish_of(n, lengths) <= HOUR).mean() >= 0.95)
+
+
+def drawn_steps() -> list[Steps]:
+    """Axes whose answers are known in closed form; in most the goal is met or missed by a hair."""
+    return [
+        Steps("a clear step", 10, 6, shares(0, 0, 0, 0.1, 0.5, 1, 1, 1, 1, 1)),
+        Steps("2 % a step", 40, 24, shares(*np.minimum(0.49 + 0.02 * np.arange(40), 1))),
+        Steps("a hair short, then clear", 8, 5, shares(0, 0.2, 0.7, 0.948, 0.99, 1, 1, 1)),
+        Steps("a hair short, a hair beyond", 8, 5, shares(0, 0.2, 0.8, 0.948, 0.952, 0.985, 1, 1)),
+        Steps("three a hair short", 8, 6, shares(0, 0.5, 0.947, 0.948, 0.949, 0.953, 0.99, 1)),
+        Steps("just met", 8, 4, shares(0, 0.2, 0.7, 0.95, 0.98, 1, 1, 1)),
+        Steps("attempts: binomial", ATTEMPTS, enough_attempts(), attempts),
+    ]
+
+
+def simulated_steps() -> Steps:
+    """Lines that work a list off: the answer comes from many runs, and is met by a hair."""
+    return Steps("lines: 100,000 runs", MOST_LINES, enough_lines(), lines)
+
+
+class DrawnSteps:
+    """In place of a runner: the replications of each value are drawn, and not simulated."""
+
+    def __init__(self, steps: Steps, chance: Chance) -> None:
+        self._finishes = START + 1000 * steps.draw(chance, MOST)
+        self.runs = 0
+
+    def replicate(self, cases: Sequence[Case], count: int) -> None:
+        for case in cases:
+            finishes = self._finishes[case.scenario.organizations[0].max_concurrent_calls - 1]
+            for k in range(len(case.finished), count):
+                values = {"finish": float(finishes[k]), "cost": nan}
+                scopes = (ScopeFigures("run", None, None, values),)
+                case.finished[k] = RunFigures(k, START, scopes)
+                self.runs += 1
+
+
+@dataclass
+class Searched:
+    """Searches along one axis: how many answers are sure, in doubt, and wrong; runs on average."""
+
+    name: str
+    truth: int
+    searches: int
+    sure: int = 0
+    sure_wrong: int = 0
+    in_doubt: int = 0
+    too_small: int = 0
+    runs: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return (self.sure_wrong + self.too_small) / self.searches
+
+
+def searches(among: Sequence[Steps], experiments: int, seed: int = 1) -> Iterator[Searched]:
+    goal = read_goal("p95(finish) <= 1h", SCENARIO)
+    for number, steps in enumerate(among):
+        chance = np.random.default_rng((seed, 2000 + number))
+        found = Searched(steps.name, steps.truth, experiments)
+        axis, order = make_axis("1", str(steps.values)), range(steps.values)
+        for _ in range(experiments):
+            place = DrawnSteps(steps, chance)
+            search = Search(place, SCENARIO, None, LIMIT, axis, goal, FIRST, MOST, 0.95)
+            index = smallest(search, order)
+            assert index is not None  # the last value meets every goal in each of its runs
+            if doubtful(search, order, index) or not search.at(index).sure:
+                found.in_doubt += 1
+                found.too_small += index + 1 < steps.truth
+            else:
+                found.sure += 1
+                found.sure_wrong += index + 1 != steps.truth
+            found.runs += place.runs / experiments
+        yield found
+
+
+def search_table(found: Sequence[Searched]) -> str:
+    lines = ["| values | truth | sure | of these wrong | in doubt | of these too small | runs |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    for part in found:
+        wrong, small = (
+            f"{count} ({100 * count / part.searches:.1f} %)"
+            for count in (part.sure_wrong, part.too_small)
+        )
+        lines.append(
+            f"| {part.name} | {part.truth} | {part.sure} | {wrong} | {part.in_doubt} | {small} "
+            f"| {part.runs:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
 def coverage_table(found: Sequence[Covered]) -> str:
     lines = ["| the mean of | " + " | ".join(f"{n} runs" for n in RUNS) + " |",
              "|---|" + "---|" * len(RUNS)]  # fmt: skip
@@ -278,6 +433,7 @@ def verdict_table(found: Sequence[Judged]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--experiments", type=int, default=400, help="of each kind; default: 400")
+    parser.add_argument("--searches", type=int, default=300, help="of each kind; default: 300")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     arguments = parser.parse_args()
@@ -285,6 +441,8 @@ def main() -> int:
     judged = [*verdicts(arguments.experiments, arguments.seed)]
     met = all(part.share >= COVERAGE for part in covered)
     met = met and all(part.share <= WRONG for part in judged)
+    found = [*searches([*drawn_steps(), simulated_steps()], arguments.searches, arguments.seed)]
+    met = met and all(part.share <= WRONG for part in found)
     if arguments.json:
         parts = {
             "coverage": [
@@ -293,12 +451,15 @@ def main() -> int:
             ],
             "verdicts": [asdict(part) | {"share": part.share} for part in judged],
         }
+        parts["searches"] = [asdict(part) | {"share": part.share} for part in found]
         print(json.dumps(parts | {"met": met}, indent=2))
     else:
         print(f"{arguments.experiments} experiments of each kind, seed {arguments.seed}\n")
         print(f"Coverage of 95 % intervals, at least {COVERAGE}; of those with both limits, and "
               f"their number:\n\n{coverage_table(covered)}\n")  # fmt: skip
         print(f"Wrong verdicts, at most {100 * WRONG:.0f} %:\n\n{verdict_table(judged)}\n")
+        print(f"Answers of {arguments.searches} searches for p95(finish) <= 1h, of which at most "
+              f"{100 * WRONG:.0f} % may be wrong:\n\n{search_table(found)}\n")  # fmt: skip
         print("PASS" if met else "FAIL")
     return 0 if met else 1
 
