@@ -414,6 +414,26 @@ def test_the_cheapest_is_found_in_a_valley() -> None:
     assert cheapest(Response(set(range(27, 41)), costs=costs)) == 27
 
 
+def test_a_plan_says_while_it_works_what_it_knows_so_far_and_how_many_runs_it_may_take() -> None:
+    said: list[str] = []
+    runs: list[tuple[int, int]] = []
+    found = plan(
+        crowd(30, **CHANCY),
+        LIMIT,
+        (1, 30),
+        "p90(finish) <= 20m",
+        jobs=1,
+        known=said.append,
+        progress=lambda done, total: runs.append((done, total)),
+    )
+    assert said[0] == "1 misses the goal, 30 meets it"
+    assert said[-1] == f"{found.neighbour.value} misses the goal, {found.value} meets it"
+    assert [done for done, _ in runs] == [*range(1, len(runs) + 1)]
+    assert all(done <= total for done, total in runs)
+    # all at first but both ends, 8 runs each, and two values that take as many as p90 needs
+    assert runs[0][1] > 8 * 2 + 2 * 40
+
+
 class Shares:
     """A place where replications are drawn: the share of runs in time is given for each value.
 

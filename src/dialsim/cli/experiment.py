@@ -56,7 +56,7 @@ class Experiment:
         """
         from dialsim.experiments.folder import ExperimentFolder
 
-        self._scenario, self._options = scenario, options
+        self._kind, self._scenario, self._options = kind, scenario, options
         self._folder = None
         if options.out is not None:
             known = {**arguments, "what_if": options.what_if}
@@ -67,6 +67,8 @@ class Experiment:
         """Call `replicate`, `sweep` or `plan` for the scenario, with a progress bar."""
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
+            if self._kind == "plan":
+                more["known"] = progress.say
             return make(
                 self._scenario, *arguments, **more, seed=options.seed, jobs=options.jobs,
                 dask=options.dask, store=options.out, progress=progress, engine=options.engine,

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from dialsim.engine.engines import Choice
 
@@ -45,9 +46,27 @@ def _noted(console: Console) -> Iterator[None]:
         logger.setLevel(level)
 
 
+class ProgressBar:
+    """A bar: `bar(done, total)` moves it, `bar.say(text)` says what is known so far."""
+
+    def __init__(self, progress: Progress, what: str, unit: str) -> None:
+        self._progress = progress
+        self._unit = unit
+        self._task = progress.add_task(what, total=None, done="")
+
+    def __call__(self, done: int, total: int) -> None:
+        """Move the bar."""
+        text = f"{done:,} of {total:,} {self._unit}"
+        self._progress.update(self._task, completed=done, total=total, done=text)
+
+    def say(self, text: str) -> None:
+        """Have a text in front of the bar."""
+        self._progress.update(self._task, description=text)
+
+
 @contextmanager
-def progress_bar(what: str, unit: str = "people") -> Iterator[Callable[[int, int], None]]:
-    """Yield `report(done, total)`; the bar goes to standard error and vanishes at the end.
+def progress_bar(what: str, unit: str = "people") -> Iterator[ProgressBar]:
+    """Yield a bar for a task; it goes to standard error and vanishes at the end.
 
     What is noted meanwhile stays above it.
     """
@@ -63,13 +82,7 @@ def progress_bar(what: str, unit: str = "people") -> Iterator[Callable[[int, int
     )
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with bar as progress, _noted(console):
-        task = progress.add_task(what, total=None, done="")
-
-        def report(done: int, total: int) -> None:
-            text = f"{done:,} of {total:,} {unit}"
-            progress.update(task, completed=done, total=total, done=text)
-
-        yield report
+        yield ProgressBar(progress, what, unit)
 
 
 INTERRUPTED = 130  # what shells report of a program ended by Ctrl-C

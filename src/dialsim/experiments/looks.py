@@ -84,9 +84,16 @@ class Looks:
 
     def can_tell(self, share: float, confidence: float) -> bool:
         """Whether runs can tell that so great a share of them meets a bound, if all do."""
-        return any(
-            share**count <= self.of_share(share, count, confidence).low for count in self.counts
+        return self.least(share, confidence) is not None
+
+    def least(self, share: float, confidence: float) -> int | None:
+        """The fewest runs that can tell that, None if the last look can't."""
+        enough = (
+            count
+            for count in self.counts
+            if share**count <= self.of_share(share, count, confidence).low
         )
+        return next(enough, None)
 
 
 @cache

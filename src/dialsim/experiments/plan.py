@@ -11,7 +11,7 @@ tried, too: where they contradict it, the response is not monotone, and the plan
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -118,6 +118,7 @@ def plan(
     dask: str | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    known: Callable[[str], object] | None = None,
     engine: Choice = "auto",
 ) -> Plan:
     """Find the smallest (largest, cheapest) value at a path that meets a goal.
@@ -125,8 +126,9 @@ def plan(
     `between` are the ends of the range, numbers, durations or instants, or a text `LOW..HIGH:STEP`;
     `step` is what values differ by (1, 1m, 1h, or a hundredth of the way). Every value tried
     gets `replications` runs, those that decide up to `max_replications`. The rest is as in
-    `replicate`. Raises ExperimentError for a goal or range that can't be read, ScenarioError for a
-    value that the scenario can't have.
+    `replicate`; `known` is told, while the search goes on, what it knows so far, and the total of
+    `progress` is a guess. Raises ExperimentError for a goal or range that can't be read,
+    ScenarioError for a value that the scenario can't have.
     """
     check_confidence(confidence)
     if objective not in ("smallest", "largest", "cheapest"):
@@ -146,8 +148,9 @@ def plan(
     check_variable(scenario, (vary,), seed)
     with runner(jobs, dask, store, progress, engine) as place:
         search = Search(
-            place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence
-        )
+            place, scenario, seed, vary, axis, wanted, replications, max_replications, confidence,
+            known,
+        )  # fmt: skip
         answer = _answer(search, objective)
     doubts = _doubts(answer, replications, max_replications, confidence)
     traps = [trap for clause in wanted.clauses if (trap := clause.trap) is not None]

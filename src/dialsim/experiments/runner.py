@@ -167,6 +167,8 @@ class ExperimentRunner:
         self._store = store
         self._progress = progress
         self._engine = engine
+        self.ahead = 0
+        """How many runs are likely to be asked for after those at hand, for the progress."""
         self._done = 0
         self._calls = 0  # of all replications so far, about
 
@@ -191,7 +193,7 @@ class ExperimentRunner:
             _task(index, case, replication, engine)
             for index, (case, replication) in enumerate(zip(owners, missing, strict=True))
         ]
-        total = self._done + len(tasks)
+        total = self._done + max(len(tasks), self.ahead)
         with closing(self._workers.outcomes(tasks)) as outcomes:
             for outcome in outcomes:
                 task, case = tasks[outcome.index], owners[outcome.index]

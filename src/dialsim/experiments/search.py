@@ -48,7 +48,9 @@ class Search:
         first: int,
         most: int,
         confidence: float,
+        known: Callable[[str], object] | None = None,
     ) -> None:
+        """`known` is told what is known so far, after each look."""
         self.scenario = scenario
         self.path = path
         self.axis = axis
@@ -59,6 +61,7 @@ class Search:
         self._looks = Looks.between(first, most)
         self._confidence = confidence
         self._cases: dict[int, Case] = {}
+        self._known = known
         self._first = 1
         self._looked: dict[int, int] = {}
         self._tried: dict[int, Evidence] = {}
@@ -131,6 +134,7 @@ class Search:
 
     def _look_at(self, indices: Sequence[int]) -> None:
         """Have the next look at several values at once."""
+        self._place.ahead = self._ahead(len(indices))
         counts = {index: self._looks.counts[self._looked.get(index, 0)] for index in indices}
         for count in sorted({*counts.values()}):
             together = [index for index in indices if counts[index] == count]
@@ -142,6 +146,35 @@ class Search:
             self._tried[index] = judge(
                 value, self.goal, runs, self._confidence, case.prior, self._looks
             )
+        if self._known is not None:
+            self._known(self._known_so_far())
+
+    def _turns(self) -> list[tuple[int, int]]:
+        """The neighbours among the values tried of which only one seems to meet the goal."""
+        pairs = pairwise(self.indices)
+        return [pair for pair in pairs if self._tried[pair[0]].met is not self._tried[pair[1]].met]
+
+    def _known_so_far(self) -> str:
+        """Such as `53 misses the goal, 54 meets it`."""
+        turns = self._turns()
+        shown = turns[0] if turns else (self.indices[0], self.indices[-1])
+        said = [
+            f"{self._tried[index].value} {'meets' if self._tried[index].met else 'misses'}"
+            for index in dict.fromkeys(shown)
+        ]
+        return " the goal, ".join(said) + (" it" if len(said) > 1 else " the goal")
+
+    def _ahead(self, values: int) -> int:
+        """About how many runs the search still takes: on the way, and to be sure of two values."""
+        first, turns = self._looks.counts[0], self._turns()
+        low, high = turns[0] if turns else (0, len(self.axis))
+        sure = max(
+            self._looks.least(clause.share_to_tell, self._confidence) or self._looks.counts[-1]
+            for clause in self.goal.clauses
+        )
+        ends = [self._tried[index].replications for index in (low, high) if index in self._tried]
+        rest = 2 * sure - sum(min(sure, count) for count in ends) if high - low == 1 else 2 * sure
+        return first * (values + (high - low - 1).bit_length()) + rest
 
     def _case(self, index: int) -> Case:
         if index not in self._cases:
