@@ -19,7 +19,6 @@ from math import ceil, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 LEAST_TO_BE_SURE = 20
 """Of fewer runs no mean is sure: they tell too little of how a figure is spread."""
@@ -108,6 +107,8 @@ def _nominal(counts: tuple[int, ...], share: float, error: float) -> tuple[float
 
 
 def _tails(counts: tuple[int, ...], share: float, error: float) -> Iterator[float]:
+    from scipy import stats
+
     going_on, before, spent = np.ones(1), 0, 0.0  # by the number of hits, of those not stopped
     for count in counts:
         step = count - before
