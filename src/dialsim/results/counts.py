@@ -78,7 +78,10 @@ class Counts:
     @classmethod
     def total(cls, parts: Iterable[Counts]) -> Counts:
         """The counts of several campaigns together; measurements are put behind one another."""
-        every = [cls(), *parts]
+        every = [*parts]
+        if len(every) == 1:
+            return every[0]
+        every = [cls(), *every]
         names = [part.name for part in fields(cls)]
         return cls(**{name: _sum([getattr(part, name) for part in every]) for name in names})
 
