@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from math import ceil, inf, log
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -496,3 +497,16 @@ def test_in_doubt_the_answer_is_sure_to_be_enough_and_smaller_ones_that_may_be_a
         untold += 7 not in [each + 1 for each in (*unsure, index)]
     assert too_few <= 0.05 * 60
     assert untold <= 0.10 * 60  # the answer is too small, or a value is wrongly ruled out
+
+
+def test_a_plan_is_the_same_whatever_the_engine_the_jobs_and_the_store(tmp_path: Path) -> None:
+    asked = (crowd(20, **CHANCY), LIMIT, (1, 12), "p90(finish) <= 12m")
+    first = plan(*asked, jobs=1, engine="simpy", store=tmp_path, max_replications=40)
+    for again in (
+        plan(*asked, jobs=2, engine="compiled", max_replications=40),
+        plan(*asked, jobs=1, store=tmp_path, max_replications=40),
+    ):
+        assert again.to_dict() == first.to_dict()
+    # a store that holds more runs than the search asks for changes nothing
+    replicate(with_overrides(asked[0], [f"{LIMIT}=12"]), 60, jobs=1, store=tmp_path)
+    assert plan(*asked, jobs=1, store=tmp_path, max_replications=40).to_dict() == first.to_dict()

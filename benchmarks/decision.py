@@ -1,0 +1,72 @@
+"""What a decision takes, next to one run: 80,000 people, 4 attempts, lines from 1 to 200.
+
+    python benchmarks/decision.py            # a table; some minutes
+    python benchmarks/decision.py --json     # every single measurement too
+
+`dialsim plan` for `p95(finish) <= 4d` with the default settings, and 200 replications, against one
+run by SimPy. Each is a program of its own, and takes turns with the others; measured is processor
+time, workers included, of which two processors share the work. Exit status: 0 the targets are met,
+1 one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+FIRST = Path(__file__).parents[1] / "scenarios/first-campaign.yaml"
+LINES = "organizations.Acme.maxConcurrentCalls"
+JANUARY = "organizations.Acme.campaigns.January"
+SCENARIO = [
+    str(FIRST),
+    *("--set", f"{JANUARY}.recipients.count=80000"),
+    *("--set", f"{JANUARY}.schedule.maxAttempts=4"),
+]
+ONE = ["run", *SCENARIO, "--set", f"{LINES}=54", "--engine", "simpy"]
+COMMANDS = {
+    "plan": ["plan", *SCENARIO, "--vary", f"{LINES}=1..200", "--goal", "p95(finish) <= 4d"],
+    "200 replications": ["run", *SCENARIO, "--set", f"{LINES}=54", "--replications", "200"],
+}
+TARGETS = {"plan": 10.0, "200 replications": 6.0}
+PROCESSORS = 2
+
+
+def seconds(arguments: list[str]) -> float:
+    """The processor time of a program and its workers."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "dialsim", *arguments], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3, help="default: 3")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    arguments = parser.parse_args()
+    seconds(COMMANDS["plan"][:1] + ["--help"])
+    samples: dict[str, list[float]] = {"one run, SimPy": [], **{name: [] for name in COMMANDS}}
+    for _ in range(arguments.rounds):
+        samples["one run, SimPy"].append(seconds(ONE))
+        for name, command in COMMANDS.items():
+            samples[name].append(seconds([*command, "--jobs", str(PROCESSORS)]) / PROCESSORS)
+    one = median(samples["one run, SimPy"])
+    ratios = {name: median(samples[name]) / one for name in COMMANDS}
+    met = all(ratios[name] <= target for name, target in TARGETS.items())
+    if arguments.json:
+        print(json.dumps({"samples_s": samples, "ratios": ratios, "met": met}, indent=2))
+    else:
+        print("| against one SimPy run | measured | at most |\n|---|---|---|")
+        for name, ratio in ratios.items():
+            print(f"| {name} | {ratio:.1f} | {TARGETS[name]:.0f} |")
+        print("PASS" if met else "FAIL")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
