@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="default: 3")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     arguments = parser.parse_args()
-    seconds(COMMANDS["plan"][:1] + ["--help"])
+    seconds(["run", str(FIRST), "--engine", "compiled"])  # which compiles it, if it never was
     samples: dict[str, list[float]] = {"one run, SimPy": [], **{name: [] for name in COMMANDS}}
     for _ in range(arguments.rounds):
         samples["one run, SimPy"].append(seconds(ONE))
