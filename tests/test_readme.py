@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dialsim
+import dialsim.testing
 from cli.program import ROOT
 from cli.program import dialsim as program
 
@@ -65,3 +66,10 @@ def test_the_index_lists_every_page_once() -> None:
     assert sorted(listed) == sorted(
         page.name for page in DOCS.glob("*.md") if page.name != "index.md"
     )
+
+
+def test_the_page_on_python_has_every_public_name() -> None:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    public = [f"dialsim.{name}" for name in dialsim.__all__ if name != "__version__"]
+    public += [f"dialsim.testing.{name}" for name in dialsim.testing.__all__]
+    assert sorted(re.findall(r"^::: (\S+)$", page, flags=re.MULTILINE)) == sorted(public)
