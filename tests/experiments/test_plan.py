@@ -21,7 +21,6 @@ from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
 from dialsim.experiments.value_range import make_axis
 from dialsim.interface.instants import format_instant, parse_instant
-from dialsim.scenario.loading import with_overrides
 from experiments.scenarios import CHANCY, LIMIT, START, crowd
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -59,7 +58,7 @@ def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
     tried = [
         judge(slots, goal, replicate(varied, count, jobs=1).figures, 0.95)
         for slots in range(1, 16)
-        for varied in [with_overrides(scenario, [f"{LIMIT}={slots}"])]
+        for varied in [scenario.with_(f"{LIMIT}={slots}")]
     ]
     meeting = [evidence.value for evidence in tried if evidence.met]
     surely = [evidence.value for evidence in tried if evidence.met and evidence.sure]
@@ -134,7 +133,7 @@ def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_los
     late = crowd(40, expires="2026-01-04T17:20:00Z", **CHANCY, attempts=3)
     asked = {"replications": 20, "max_replications": 20, "jobs": 1}
     found = plan(late, LIMIT, (4, 8), "p95(final_at) <= 2h", **asked)
-    runs = replicate(with_overrides(late, [f"{LIMIT}={found.value}"]), 20, jobs=1).runs
+    runs = replicate(late.with_(f"{LIMIT}={found.value}"), 20, jobs=1).runs
     reach, lost = runs["reach_share"].mean(), runs["people_lost"].mean()
     assert lost > 0
     assert plan_sentences(found) == [
@@ -382,10 +381,9 @@ def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time
     None
 ):
     # by the eighth attempt 1 − 0.75⁸ = 90 % are reached, and the eleventh comes ten hours later
-    scenario = with_overrides(
-        crowd(80, 80, outcomes={"answered": 0.25, "noAnswer": 0.75}, ringTime={"noAnswer": 0}),
-        ["organizations.Acme.campaigns.January.schedule.retryInterval=3600000"],
-    )
+    scenario = crowd(
+        80, 80, outcomes={"answered": 0.25, "noAnswer": 0.75}, ringTime={"noAnswer": 0}
+    ).with_("organizations.Acme.campaigns.January.schedule.retryInterval=3600000")
     path = "organizations.Acme.campaigns.January.schedule.maxAttempts"
     reach, finish = "mean(reach_share) >= 0.9", "p95(finish) <= 9h30m"
     asked = {"replications": 20, "max_replications": 20, "jobs": 1}
@@ -508,5 +506,5 @@ def test_a_plan_is_the_same_whatever_the_engine_the_jobs_and_the_store(tmp_path:
     ):
         assert again.to_dict() == first.to_dict()
     # a store that holds more runs than the search asks for changes nothing
-    replicate(with_overrides(asked[0], [f"{LIMIT}=12"]), 60, jobs=1, store=tmp_path)
+    replicate(asked[0].with_(f"{LIMIT}=12"), 60, jobs=1, store=tmp_path)
     assert plan(*asked, jobs=1, store=tmp_path, max_replications=40).to_dict() == first.to_dict()

@@ -9,7 +9,7 @@ import pytest
 
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.replications import replicate
-from dialsim.scenario.loading import load, loads, with_overrides
+from dialsim.scenario.loading import load, loads
 from dialsim.scenario.scenario import Scenario
 from experiments.scenarios import CHANCY, START, crowd
 
@@ -53,13 +53,12 @@ WITHOUT = {
     "scripts, a constant setup, and odds that nobody asks": scripted(
         plain={"people": {"reachable": 0.5, "concentration": 2}, "talkTime": CHANCY["talkTime"]}
     ),
-    "scripts, and caller IDs drawn that change nothing": with_overrides(
-        scripted(),
-        [f'{ACME}.campaigns.January.schedule.callerIds=["021000001","021000002"]'],
+    "scripts, and caller IDs drawn that change nothing": scripted().with_(
+        f'{ACME}.campaigns.January.schedule.callerIds=["021000001","021000002"]'
     ),
     "one outcome, and constants": crowd(),
-    "one outcome whatever the hour": with_overrides(
-        crowd(), ["behaviours.default.answeredOdds={byHour: {9: 0.5}, byAttempt: [1, 0.3]}"]
+    "one outcome whatever the hour": crowd().with_(
+        "behaviours.default.answeredOdds={byHour: {9: 0.5}, byAttempt: [1, 0.3]}"
     ),
     "nobody ever answers": crowd(outcomes={"noAnswer": 1.0}, attempts=3),
     "an analysis that always says the same": scripted(
@@ -98,24 +97,19 @@ CHANCE = {
     ),
     "two outcomes": crowd(outcomes={"answered": 0.4, "noAnswer": 0.6}),
     "a rare outcome": crowd(outcomes={"answered": 0.9999999, "noAnswer": 1e-7}),
-    "people who differ": with_overrides(
-        crowd(outcomes={"answered": 0.5, "noAnswer": 0.5}),
-        ["behaviours.default.people={concentration: 2}"],
+    "people who differ": crowd(outcomes={"answered": 0.5, "noAnswer": 0.5}).with_(
+        "behaviours.default.people={concentration: 2}"
     ),
     "a talk time that is drawn": crowd(talkTime=CHANCY["talkTime"]),
     "a ring time that is drawn": crowd(
         ringTime={"answered": {"dist": "uniform", "low": "1s", "high": "2s"}}
     ),
-    "answers that odds of 0 turn into a ring time that is drawn": with_overrides(
-        crowd(ringTime={"answered": 0, "noAnswer": {"dist": "exponential", "mean": "9s"}}),
-        ["behaviours.default.answeredOdds={byHour: {0: 0}}"],
-    ),
-    "segments that are made up": with_overrides(
-        crowd(),
-        [
-            f"{ACME}.campaigns.January.recipients.segments={{vip: 0.5, mass: 0.5}}",
-            "behaviours.default.answeredOdds={bySegment: {vip: 0}}",
-        ],
+    "answers that odds of 0 turn into a ring time that is drawn": crowd(
+        ringTime={"answered": 0, "noAnswer": {"dist": "exponential", "mean": "9s"}}
+    ).with_("behaviours.default.answeredOdds={byHour: {0: 0}}"),
+    "segments that are made up": crowd().with_(
+        f"{ACME}.campaigns.January.recipients.segments={{vip: 0.5, mass: 0.5}}",
+        "behaviours.default.answeredOdds={bySegment: {vip: 0}}",
     ),
 }
 
@@ -159,5 +153,5 @@ def test_a_run_may_spill_over_the_longest_closing_and_by_a_retry_and_a_call() ->
     open_all_day = prior_of(crowd(attempts=2, **CHANCY))
     assert open_all_day.spill_ms == 60_000 + 600_000 + 1_000 + 20_000
     windows = '[{dayOfWeek: 1, time: [{start: "09:00", end: "10:00"}]}]'
-    monday = with_overrides(crowd(), [f"{ACME}.campaigns.January.schedule.timeWindows={windows}"])
+    monday = crowd().with_(f"{ACME}.campaigns.January.schedule.timeWindows={windows}")
     assert prior_of(monday).spill_ms == 7 * DAY - HOUR + 600_000 + 61_000

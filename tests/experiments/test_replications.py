@@ -29,7 +29,6 @@ from dialsim.experiments.run_figures import read_figure
 from dialsim.experiments.runner import Workers
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import Result, result_of
-from dialsim.scenario.loading import with_overrides
 from experiments.scenarios import CHANCY, START, crowd
 
 
@@ -161,9 +160,8 @@ def test_few_runs_give_a_mean_no_interval_and_skewed_ones_say_how_many_would() -
 
 def test_a_run_that_may_spill_over_to_the_next_day_widens_the_mean_of_the_finish() -> None:
     # one person who does not answer at first in 4.75 % of the runs, and is called a day later
-    scenario = with_overrides(
-        crowd(1, attempts=2, outcomes={"answered": 0.9525, "noAnswer": 0.0475}),
-        ["organizations.Acme.campaigns.January.schedule.retryInterval=86400000"],
+    scenario = crowd(1, attempts=2, outcomes={"answered": 0.9525, "noAnswer": 0.0475}).with_(
+        "organizations.Acme.campaigns.January.schedule.retryInterval=86400000"
     )
     truth = 60 + 0.0475 * 86_401
     for seed in range(30):

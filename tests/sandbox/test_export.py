@@ -20,7 +20,6 @@ from dialsim.results.result import Result
 from dialsim.sandbox.application import application
 from dialsim.sandbox.control import export
 from dialsim.sandbox.core import SandboxCore
-from dialsim.scenario.loading import with_overrides
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
 
@@ -63,7 +62,7 @@ def test_the_export_of_a_finished_run_is_the_folder_that_run_writes(
     tmp_path: Path, end: str | None
 ) -> None:
     overrides = [] if end is None else [f"clock.end={end}"]
-    scenario = with_overrides(JANUARY.scenario(), overrides)
+    scenario = JANUARY.scenario().with_(*overrides)
     client = Client(SandboxCore(scenario))
     move = {"until": "idle"} if end is None else {"to": end}
     control(client, "POST", "/clock/advance", move)
@@ -169,7 +168,7 @@ def test_whether_api_keys_are_asked_for_is_said_clearly(query: str) -> None:
 
 
 def test_keys_are_masked_in_overrides_too() -> None:
-    scenario = with_overrides(JANUARY.scenario(), [f"organizations.0.apiKey={KEYS['Acme']}"])
+    scenario = JANUARY.scenario().with_(f"organizations.0.apiKey={KEYS['Acme']}")
     manifest = json.loads(exported(scenario)["manifest.json"])
     assert manifest["overrides"] == [f"organizations.0.apiKey={MASKED['Acme']}"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.interface.errors import DialsimError
-from dialsim.scenario.loading import load, loads, with_overrides
+from dialsim.scenario.loading import load, loads
 from dialsim.scenario.problems import Problem, ScenarioError
 
 from .files import FULL, SMALL
@@ -142,7 +142,7 @@ def test_one_override_may_stand_alone(tmp_path: Path) -> None:
     file.write_text(SMALL, encoding="utf-8")
     assert load(file, "seed=7").seed == 7
     assert loads(SMALL, overrides="description=a=b").description == "a=b"
-    varied = with_overrides(load(file, "seed=7"), "name=x")
+    varied = load(file, "seed=7").with_("name=x")
     assert (varied.seed, varied.name) == (7, "x")
     assert varied.origin is not None
     assert varied.origin.overrides == ("seed=7", "name=x")

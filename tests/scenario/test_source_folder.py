@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dialsim.interface.errors import DialsimError
-from dialsim.scenario.loading import files_of, load, loads, with_overrides
+from dialsim.scenario.loading import files_of, load, loads
 
 TEXT = """
 clock: {start: 2026-01-05T01:00:00Z}
@@ -34,7 +34,7 @@ def test_the_files_of_a_scenario_stand_in_for_those_on_the_disk(tmp_path: Path) 
     kept = loads(TEXT, folder="/nowhere", files=files)
     assert kept.digest == scenario.digest
     assert files_of(kept) == files
-    assert with_overrides(kept, ["seed=9"]).seed == 9
+    assert kept.with_("seed=9").seed == 9
 
 
 def test_files_that_have_changed_since_are_not_taken_for_those_that_were_read(

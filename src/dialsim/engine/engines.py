@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from dialsim.engine.compiled.cache import is_available, is_compiled
 from dialsim.interface.errors import DialsimError
-from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 
 if TYPE_CHECKING:
     from dialsim.engine.trace import Trace
@@ -56,16 +55,8 @@ def choose(wanted: str, calls: int) -> Engine:
 
 def calls_of(scenario: Scenario) -> int:
     """About how many calls a run of a scenario makes."""
-    people = 0
-    for organization in scenario.organizations:
-        for campaign in organization.campaigns:
-            listed = campaign.recipients
-            if isinstance(listed, GeneratedRecipients):
-                people += listed.count
-            else:
-                tels = listed.table.tels if isinstance(listed, RecipientsFile) else listed
-                people += len(tels)
-    return _CALLS_PER_PERSON * people
+    blocks = (block for one in scenario.organizations for block in one.campaigns)
+    return _CALLS_PER_PERSON * sum(block.size for block in blocks)
 
 
 @cache

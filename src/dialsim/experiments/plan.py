@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
 from dialsim.experiments.goal import Evidence, Finding, read_goal
-from dialsim.experiments.runner import Progress, runner
+from dialsim.experiments.runner import runner
 from dialsim.experiments.search import (
     Search,
     cheapest,
@@ -32,6 +32,7 @@ from dialsim.experiments.search import (
 )
 from dialsim.experiments.value_range import make_axis, read_range, value_text
 from dialsim.experiments.variants import check_variable
+from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:
     from dialsim.engine.engines import Choice
@@ -117,7 +118,7 @@ def plan(
     jobs: int | None = None,
     dask: str | None = None,
     store: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Shown = None,
     known: Callable[[str], object] | None = None,
     engine: Choice = "auto",
 ) -> Plan:

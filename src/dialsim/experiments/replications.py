@@ -26,7 +26,8 @@ from dialsim.experiments.run_figures import (
     read_figure,
     replication_rows,
 )
-from dialsim.experiments.runner import ExperimentRunner, Progress, runner
+from dialsim.experiments.runner import ExperimentRunner, runner
+from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +101,11 @@ class Replications(RunTables):
 
         return ReplicationPlots(self)
 
+    def __repr__(self) -> str:
+        return (
+            f"<dialsim.Replications {self.scenario.name!r} seed {self.seed}, runs: {len(self):,}>"
+        )
+
     def _repr_html_(self) -> str:
         from dialsim.experiments.experiment_text import replications_html
 
@@ -116,7 +122,7 @@ def replicate(
     jobs: int | None = None,
     dask: str | None = None,
     store: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Shown = None,
     engine: Choice = "auto",
 ) -> Replications:
     """Run a scenario `n` times, each with chance of its own, and gather the figures.

@@ -8,7 +8,7 @@ up; what is missing then is handed out again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +18,7 @@ from dialsim.experiments.case import Case, Task, TaskOutcome, run_task
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.store import Store
+from dialsim.results.progress import Progress, Shown, followed
 from dialsim.version import __version__
 
 if TYPE_CHECKING:
@@ -150,9 +151,6 @@ def _lost(missing: dict[int, Task]) -> str:
     )
 
 
-Progress = Callable[[int, int], object]
-
-
 class ExperimentRunner:
     """Runs replications; the same ones whoever carries them out."""
 
@@ -227,7 +225,7 @@ def runner(
     jobs: int | None,
     dask: str | None,
     store: str | os.PathLike[str] | None,
-    progress: Progress | None,
+    progress: Shown,
     engine: Choice = "auto",
 ) -> Iterator[ExperimentRunner]:
     """A runner for one experiment; `store` is the folder that its store is kept in."""
@@ -237,4 +235,5 @@ def runner(
             Path(store).mkdir(parents=True, exist_ok=True)
             kept = opened.enter_context(closing(Store(Path(store))))
         workers = opened.enter_context(closing(Workers(jobs, dask)))
-        yield ExperimentRunner(workers, kept, progress, engine)
+        told = opened.enter_context(followed(progress, "Simulating", "runs"))
+        yield ExperimentRunner(workers, kept, told, engine)

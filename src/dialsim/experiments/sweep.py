@@ -22,8 +22,9 @@ from dialsim.experiments.run_figures import (
     figure_frame,
     replication_rows,
 )
-from dialsim.experiments.runner import Progress, runner
+from dialsim.experiments.runner import runner
 from dialsim.experiments.variants import SettingValue, Variant, check_variable, variants_of
+from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,6 +127,12 @@ class Sweep(RunTables):
 
         return SweepPlots(self)
 
+    def __repr__(self) -> str:
+        return (
+            f"<dialsim.Sweep {self.scenario.name!r}, variants: {len(self.variants):,}, "
+            f"replications: {self.replications:,}>"
+        )
+
     def _repr_html_(self) -> str:
         from dialsim.experiments.experiment_text import sweep_html
 
@@ -141,7 +148,7 @@ def sweep(
     jobs: int | None = None,
     dask: str | None = None,
     store: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Shown = None,
     engine: Choice = "auto",
 ) -> Sweep:
     """Run every variant of a scenario `replications` times, all with the same chance.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.value_range import read_amount, read_range, value_text
-from dialsim.scenario.loading import with_overrides
 
 if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
@@ -45,7 +44,7 @@ class Variant:
 
     def of(self, scenario: Scenario) -> Scenario:
         """The scenario with the changes. Raises ScenarioError if it can't have them."""
-        return with_overrides(scenario, [f"{c.path}={c.text}" for c in self.changes])
+        return scenario.with_(*(f"{c.path}={c.text}" for c in self.changes))
 
 
 def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -> None:
@@ -56,7 +55,7 @@ def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -
     """
     if seed is not None and "seed" in paths:
         raise ExperimentError("the seed varies, so it can't be given as well")
-    if with_overrides(scenario, ()).digest != scenario.digest:
+    if scenario.with_().digest != scenario.digest:
         raise ExperimentError(
             "the scenario or a file that it names was changed after it was loaded; "
             "load it with overrides instead"

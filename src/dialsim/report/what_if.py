@@ -6,7 +6,7 @@ They meet the same chance as the scenario's own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from pathlib import Path
@@ -28,6 +28,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest, TimeRange
 from dialsim.results.bottleneck import Reason
+from dialsim.results.progress import Progress
 from dialsim.results.thai_time import duration_text
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import ScenarioError
@@ -220,8 +221,6 @@ def _end(bound: _Bound) -> Iterator[_Lever]:
     if bound.figures.values["people_expired"]:
         yield "endDateTime a day later", changes
 
-
-Progress = Callable[[int, int], object]
 
 MOST_PAIRS = 6  # as 2 × 0.5⁶ < 0.05 in the sign test; worked out here, it would load scipy
 """Where only one run is known: so many that agree are beyond chance, however alike they are."""

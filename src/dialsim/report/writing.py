@@ -26,13 +26,13 @@ from dialsim.report.what_if import (
     AS_IT_IS,
     FurtherRuns,
     NotMeasured,
-    Progress,
     StudiedVariant,
     WhatIf,
     people_called,
     what_would_help,
 )
 from dialsim.results.folder import read_manifest, read_source
+from dialsim.results.progress import Progress
 from dialsim.results.result import Result, run
 from dialsim.scenario.scenario import Scenario
 

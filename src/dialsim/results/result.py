@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare, run_world
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
+from dialsim.results.progress import Progress, Shown, followed
 from dialsim.results.run_view import RunView
 
 if TYPE_CHECKING:
@@ -143,16 +144,13 @@ class Result:
         return self.summary._repr_html_()
 
 
-Progress = Callable[[int, int], object]
-
-
 def run(
     scenario: Scenario,
     *,
     seed: int | None = None,
     replication: int = 0,
     engine: Choice = "auto",
-    progress: Progress | None = None,
+    progress: Shown = None,
 ) -> Result:
     """Simulate a scenario to its end (T5) and return what came of it.
 
@@ -161,7 +159,9 @@ def run(
     how many people are final. Raises DialsimError for an engine that doesn't exist.
     """
     world = World(scenario, seed, replication)
-    return result_of(world, choose(engine, calls_of(scenario)), progress)
+    chosen = choose(engine, calls_of(scenario))
+    with followed(progress, "Simulating", "people") as told:
+        return result_of(world, chosen, told)
 
 
 def result_of(world: World, engine: Engine, progress: Progress | None = None) -> Result:

@@ -269,3 +269,11 @@ class Campaign(Model):
         description="When the schedule request is made. Left out: clock.start.",
         examples=["2026-01-05T01:00:00Z"],
     )
+
+    @property
+    def size(self) -> int:
+        """How many recipients it has."""
+        if isinstance(self.recipients, GeneratedRecipients):
+            return self.recipients.count
+        listed = self.recipients
+        return len(listed.table.tels if isinstance(listed, RecipientsFile) else listed)

@@ -6,8 +6,7 @@ Overrides (`PATH=VALUE`) are put into the tree of the file before it is checked.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Mapping as Pairs
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from pathlib import Path
@@ -37,23 +36,8 @@ from dialsim.scenario.document import (
 from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.problems import Problem, Problems, ScenarioError, told
 from dialsim.scenario.recipients import check_ids, read_recipients
-from dialsim.scenario.scenario import Campaign, Origin, Scenario
+from dialsim.scenario.scenario import Campaign, Origin, Scenario, override_texts
 from dialsim.scenario.service import Beginning, check_order, start_of
-
-
-def override_texts(overrides: str | Items[str]) -> tuple[str, ...]:
-    """Overrides as callers in Python give them: several texts `PATH=VALUE`, or one alone.
-
-    Raises DialsimError for anything else.
-    """
-    if isinstance(overrides, str):
-        return (overrides,)
-    # a mapping of paths to values would pass for a list of its keys
-    listed = isinstance(overrides, Iterable) and not isinstance(overrides, Pairs)
-    texts = tuple(overrides) if listed else ()
-    if not listed or not all(isinstance(text, str) for text in texts):
-        raise DialsimError(f'overrides are texts PATH=VALUE, such as "seed=7", not {overrides!r}')
-    return texts
 
 
 def apply(overrides: Items[str], root: Node, problems: Problems) -> None:
@@ -180,7 +164,7 @@ def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> S
     """
     file = Path(path)
     text = decoded(read_bytes(file, str(path)), str(path))
-    return _read(Origin(text, str(path), file.parent, file, override_texts(overrides)))
+    return _read(Origin(text, str(path), file.parent, file, override_texts(overrides), _read))
 
 
 def loads(
@@ -197,24 +181,12 @@ def loads(
     that need not be read, by the names that the text uses. Raises ScenarioError as `load` does.
     """
     texts = override_texts(overrides)
-    return _read(Origin(text, name, Path(folder or ""), None, texts, files or {}))
+    return _read(Origin(text, name, Path(folder or ""), None, texts, _read, files or {}))
 
 
 def is_text(source: str) -> bool:
     """Whether a string is a scenario's text; otherwise it is the name of a file."""
     return "\n" in source or source.lstrip().startswith("{")
-
-
-def with_overrides(scenario: Scenario, overrides: str | Sequence[str]) -> Scenario:
-    """The same scenario with values replaced by `PATH=VALUE`, after those it was loaded with.
-
-    It is read again from the text that it came from, and so are its CSVs. Raises ScenarioError as
-    `load` does, DialsimError for a scenario that `load` or `loads` didn't make.
-    """
-    origin = scenario.origin
-    if origin is None:
-        raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
-    return _read(replace(origin, overrides=(*origin.overrides, *override_texts(overrides))))
 
 
 def files_of(scenario: Scenario) -> dict[str, bytes]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dialsim.interface.agent import DEFAULT_VOICES, Voice
+from dialsim.interface.errors import DialsimError
 from dialsim.interface.model import wrong
 from dialsim.scenario.agent import Agent
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
@@ -35,8 +36,9 @@ class Origin:
 
     `name` stands for the file in errors, `folder` is where the names of its CSVs start, `file` is
     None for a text; `overrides` were applied to it, in this order. `kept` holds files that are not
-    read from the folder any more, by the names that the text uses. Scenarios that say the same are
-    equal however they say it, so only the file counts in comparisons.
+    read from the folder any more, by the names that the text uses; `read` makes the scenario anew.
+    Scenarios that say the same are equal however they say it, so only the file counts in
+    comparisons.
     """
 
     text: str = field(compare=False, repr=False)
@@ -44,6 +46,7 @@ class Origin:
     folder: Path = field(compare=False)
     file: Path | None
     overrides: tuple[str, ...] = field(compare=False)
+    read: Callable[[Origin], Scenario] = field(compare=False, repr=False)
     kept: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -64,6 +67,21 @@ __all__ = [
     "Service",
     "TimelineAction",
 ]
+
+
+def override_texts(overrides: str | Iterable[str]) -> tuple[str, ...]:
+    """Overrides as callers in Python give them: several texts `PATH=VALUE`, or one alone.
+
+    Raises DialsimError for anything else.
+    """
+    if isinstance(overrides, str):
+        return (overrides,)
+    # a mapping of paths to values would pass for a list of its keys
+    listed = isinstance(overrides, Iterable) and not isinstance(overrides, Mapping)
+    texts = tuple(overrides) if listed else ()
+    if not listed or not all(isinstance(text, str) for text in texts):
+        raise DialsimError(f'overrides are texts PATH=VALUE, such as "seed=7", not {overrides!r}')
+    return texts
 
 
 def _version(value: object) -> object:
@@ -140,9 +158,42 @@ class Scenario(Model):
                     content.update(campaign.recipients.table.digest)
         return content.hexdigest()
 
+    def with_(self, *overrides: str) -> Scenario:
+        """The same scenario with values replaced, as `--set` does it.
+
+        Each override is a text `PATH=VALUE`, such as `scenario.with_("seed=7", "name=Later")`; they
+        come after those that it was loaded with. It is read again from the text that it came from,
+        and so are its files. Raises ScenarioError as `load` does, DialsimError for a scenario that
+        `load` or `loads` didn't make.
+        """
+        texts, origin = override_texts(overrides), self._origin
+        if origin is None:
+            raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
+        return origin.read(replace(origin, overrides=(*origin.overrides, *texts)))
+
     def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
         """The same scenario, with where it came from and what is to be said about it."""
         loaded = self.model_copy()
         loaded._origin = origin
         loaded._remarks = remarks
         return loaded
+
+    def __repr__(self) -> str:
+        blocks = [block for organization in self.organizations for block in organization.campaigns]
+        people = sum(block.size for block in blocks)
+        return (
+            f"<dialsim.Scenario {self.name!r}, organizations: {len(self.organizations)}, "
+            f"campaigns: {len(blocks)}, people: {people:,}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        environment = Environment(
+            loader=PackageLoader("dialsim.scenario"), autoescape=True, undefined=StrictUndefined
+        )
+        return environment.get_template("scenario.html").render(scenario=self)
+
+    def __dir__(self) -> Iterable[str]:
+        # Completion in a notebook is for what a scenario has, not for pydantic's methods
+        return sorted({*super().__dir__()} - {*dir(Model)})

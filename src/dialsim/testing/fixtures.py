@@ -79,8 +79,7 @@ class ScenarioReader:
         replication: int,
     ) -> tuple[Scenario, int]:
         """The scenario, and the seed to run it with: that of the call, the test or the scenario."""
-        from dialsim.scenario.loading import override_texts
-        from dialsim.scenario.scenario import Scenario
+        from dialsim.scenario.scenario import Scenario, override_texts
 
         scenario = self._load(source, overrides)
         chosen = next(s for s in (seed, self.seed, scenario.seed) if s is not None)

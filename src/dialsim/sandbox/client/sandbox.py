@@ -17,8 +17,8 @@ from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_webhook_url
 from dialsim.sandbox.client.records import CampaignRecord, WebhookRecord, find
 from dialsim.sandbox.dependencies import require_extra
-from dialsim.scenario.loading import is_text, load, loads, with_overrides
-from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.loading import is_text, load, loads
+from dialsim.scenario.scenario import Scenario, override_texts
 
 if TYPE_CHECKING:
     from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
@@ -314,7 +314,7 @@ def _in_query(value: object) -> str:
 def _read(source: Source, overrides: str | Sequence[str]) -> Scenario:
     match source:
         case Scenario():
-            return with_overrides(source, overrides) if overrides else source
+            return source.with_(*override_texts(overrides)) if overrides else source
         case Mapping():
             return loads(orjson.dumps(source).decode(), name="<mapping>", overrides=overrides)
         case str() if is_text(source):
