@@ -20,6 +20,7 @@ from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
+    from dialsim.experiments.comparison import Comparison, compare
     from dialsim.experiments.plan import Plan, plan
     from dialsim.experiments.replications import Replications, replicate
     from dialsim.experiments.sweep import Sweep, sweep
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {
+    "Comparison": "dialsim.experiments.comparison",
     "DialsimError": "dialsim.interface.errors",
     "Refused": "dialsim.interface.errors",
     "Plan": "dialsim.experiments.plan",
@@ -42,6 +44,7 @@ _HOMES = {
     "ScenarioError": "dialsim.scenario.problems",
     "Simulation": "dialsim.engine.simulation",
     "Sweep": "dialsim.experiments.sweep",
+    "compare": "dialsim.experiments.comparison",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
     "plan": "dialsim.experiments.plan",
@@ -51,6 +54,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Comparison",
     "DialsimError",
     "Plan",
     "Refused",
@@ -62,6 +66,7 @@ __all__ = [
     "Simulation",
     "Sweep",
     "__version__",
+    "compare",
     "load",
     "loads",
     "plan",

@@ -18,7 +18,7 @@ FIRST = "scenarios/first-campaign.yaml"
 FEW = ("--set", "organizations.Acme.campaigns.January.recipients.count=60", "--jobs", "1")
 
 
-@pytest.mark.parametrize("command", ["sweep", "plan"])
+@pytest.mark.parametrize("command", ["sweep", "compare", "plan"])
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = dialsim(command, "--help")
     assert done.returncode == 0
@@ -201,3 +201,38 @@ def test_wrong_use_is_told_in_a_sentence_and_exits_2(
         == (BAD[arguments])
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_files_are_compared_with_what_they_say(tmp_path: Path) -> None:
+    first = (ROOT / FIRST).read_text(encoding="utf-8")
+    more = tmp_path / "more-lines.yaml"
+    more.write_text(first.replace("maxConcurrentCalls: 10", "maxConcurrentCalls: 14"))
+    out = tmp_path / "out"
+    asked = ("compare", FIRST, more, *FEW, "--replications", "6", "--what-if", "0", "--out", out)
+    done = dialsim(*asked)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert said.startswith(
+        "first-campaign or more-lines Against first-campaign: more-lines is done"
+    )
+    assert "organizations.Acme.maxConcurrentCalls 10 14" in said
+    document = json.loads((out / "summary.json").read_text())
+    assert document["file_differences"] == [
+        {
+            "path": "organizations.Acme.maxConcurrentCalls",
+            "values": {"first-campaign": "10", "more-lines": "14"},
+        }
+    ]
+    page = (out / "report.html").read_bytes()
+    more.unlink()
+    assert dialsim("report", out).returncode == 0
+    assert (out / "report.html").read_bytes() == page
+    other = dialsim("compare", FIRST, FIRST, *FEW, "--out", out)
+    assert other.returncode == 2
+    assert "with another choice of files" in other.stderr
+
+
+def test_one_file_can_not_be_compared() -> None:
+    done = dialsim("compare", FIRST)
+    assert done.returncode == 2
+    assert "name two files or more: dialsim compare a.yaml b.yaml" in done.stderr

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.experiments.plan import Objective
-    from dialsim.experiments.sweep import Adjustment
+    from dialsim.experiments.sweep import Adjustment, Sweep
     from dialsim.experiments.variants import Variant
     from dialsim.report.what_if import FurtherRuns
     from dialsim.results.summary_text import FigureTable
@@ -45,32 +45,45 @@ def resumable(out: Path | None) -> Iterator[None]:
 
 
 class Experiment:
-    """An experiment of a kind (`replications`, `sweep` or `plan`): its runs, folder and answer."""
+    """An experiment: its runs, folder and answer.
+
+    Its kind is `replications`, `sweep`, `comparison` or `plan`.
+    """
 
     def __init__(
-        self, kind: str, scenario: Scenario, options: Options, arguments: Mapping[str, object]
+        self,
+        kind: str,
+        scenarios: Sequence[Scenario],
+        options: Options,
+        arguments: Mapping[str, object],
+        title: str | None = None,
     ) -> None:
         """Open the folder, if there is to be one; `arguments` are what else the page is made from.
+
+        Only a comparison has several scenarios, and a title that is not the first one's name.
 
         Raises ExistingOutput and OutputError as `ExperimentFolder.open`.
         """
         from dialsim.experiments.folder import ExperimentFolder
 
-        self._kind, self._scenario, self._options = kind, scenario, options
+        self._kind, self._options = kind, options
+        self._title = title or scenarios[0].name
         self._folder = None
         if options.out is not None:
             known = {**arguments, "what_if": options.what_if}
-            self._folder = ExperimentFolder(options.out, kind, scenario, options.seed, known)
+            self._folder = ExperimentFolder(
+                options.out, kind, scenarios[0], options.seed, known, scenarios[1:]
+            )
             self._folder.open(options.force)
 
     def simulate(self, make: Callable[..., T], *arguments: object, **more: object) -> T:
-        """Call `replicate`, `sweep` or `plan` for the scenario, with a progress bar."""
+        """Call `replicate`, `sweep`, `compare` or `plan` with a progress bar."""
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
             if self._kind == "plan":
                 more["known"] = progress.say
             return make(
-                self._scenario, *arguments, **more, seed=options.seed, jobs=options.jobs,
+                *arguments, **more, seed=options.seed, jobs=options.jobs,
                 dask=options.dask, store=options.out, progress=progress, engine=options.engine,
             )  # fmt: skip
 
@@ -101,7 +114,7 @@ class Experiment:
 
             click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
             return
-        print_experiment(self._scenario.name, *printed())
+        print_experiment(self._title, *printed())
         if options.out is not None:
             click.echo(f"\nWritten to {options.out}")
 
@@ -195,8 +208,8 @@ def sweep(
     All variants call the same people, who react alike, so that little luck is left in a
     difference: it is real where its 95 % interval excludes 0.
     """
-    from dialsim.experiments import experiment_text
     from dialsim.experiments.estimates import check_baseline
+    from dialsim.experiments.experiment_text import sweep_content
     from dialsim.experiments.folder import sweep_document
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
@@ -205,30 +218,40 @@ def sweep(
     listed = _variants(vary, design, variants)
     base = check_baseline([variant.name for variant in listed], baseline)
     check_variants(listed, loaded)
-    experiment = Experiment("sweep", loaded, options, {"paired": not unpaired})
-    found = experiment.simulate(run_all, listed, replications)
+    experiment = Experiment("sweep", [loaded], options, {"paired": not unpaired})
+    found = experiment.simulate(run_all, loaded, listed, replications)
     compared = found.differences(base, paired=not unpaired, adjust=adjust)
     seed = loaded.seed if options.seed is None else options.seed
+    document = sweep_document(found, compared, base, seed, adjust)
+    _deliver(experiment, found, compared, base, options.seed, document, sweep_content)
+
+
+def _deliver(
+    experiment: Experiment,
+    found: Sweep,
+    compared: pd.DataFrame,
+    base: str,
+    seed: int | None,
+    document: object,
+    content: Callable[..., tuple[list[str], list[FigureTable]]],
+    **more: pd.DataFrame,
+) -> None:
+    """Deliver variants; `seed` is None where each has its own, `more` are further tables."""
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import sweep_report
 
-        return sweep_report(found, compared, base, options.seed, further)
+        return sweep_report(found, compared, base, seed, further)
 
+    tables = {
+        "runs": found.runs,
+        "organizations": found.organizations,
+        "campaigns": found.frame,
+        "estimates": found.intervals(),
+        "differences": compared,
+    }
     experiment.deliver(
-        sweep_document(found, compared, base, seed, adjust),
-        report,
-        lambda: {
-            "runs": found.runs,
-            "organizations": found.organizations,
-            "campaigns": found.frame,
-            "estimates": found.intervals(),
-            "differences": compared,
-        },
-        lambda: (
-            [experiment_text.sweep_headline(found)],
-            experiment_text.sweep_tables(found, compared, base),
-        ),
+        document, report, lambda: tables | more, lambda: content(found, compared, base)
     )
 
 
@@ -246,6 +269,74 @@ def _variants(vary: tuple[str, ...], design: Path | None, variants: Path | None)
         if [other for other, _ in pairs].count(path) > 1:
             raise click.UsageError(f"--vary {path} is given twice: put its values into one")
     return crossed(dict(pairs))
+
+
+@click.command(
+    short_help="Compare scenario files: which is better, and is it real?",
+    epilog="Example: dialsim compare scenarios/first-campaign.yaml my-campaign.yaml --out out/two",
+)
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=True),
+    metavar="FILE FILE...",
+)
+@click.option(
+    "--replications",
+    type=click.IntRange(min=2),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How often each file is run.",
+)
+@click.option("--baseline", metavar="NAME", help="The file to compare with; default: the first.")
+@click.option(
+    "--adjust",
+    type=click.Choice(["bonferroni", "holm"]),
+    help="Guard against chance findings among many comparisons.",
+)
+@experiment_options
+@with_options
+def compare(
+    files: tuple[Path, ...],
+    replications: int,
+    baseline: str | None,
+    adjust: Adjustment | None,
+    options: Options,
+) -> None:
+    """Run scenario files and print their figures, and what differs from the first.
+
+    Campaigns are matched by name. All files meet the same chance: a campaign that stands at the
+    same place in two files calls people who react alike, so that little luck is left in a
+    difference. What the files say differently is printed as well, path by path.
+    """
+    from dialsim.experiments.comparison import compare as run_all
+    from dialsim.experiments.comparison import names_of
+    from dialsim.experiments.estimates import check_baseline
+    from dialsim.experiments.experiment_text import comparison_content
+    from dialsim.experiments.folder import comparison_document
+    from dialsim.scenario.loading import load
+
+    if len(files) < 2:
+        raise click.UsageError("name two files or more: dialsim compare a.yaml b.yaml")
+    loaded = [load(file, options.overrides) for file in files]
+    named = dict(zip(names_of(files), loaded, strict=True))
+    base = check_baseline([*named], baseline)
+    experiment = Experiment("comparison", loaded, options, {}, " or ".join(named))
+    found = experiment.simulate(run_all, named, replications)
+    compared = found.differences(base, adjust=adjust)
+    document = comparison_document(found, compared, base, adjust)
+    _deliver(
+        experiment,
+        found,
+        compared,
+        base,
+        found.seed,
+        document,
+        comparison_content,
+        changed=found.changed,
+    )
 
 
 @click.command(
@@ -332,8 +423,8 @@ def plan(
         "replications": replications,
         "max_replications": max(replications, max_replications),
     }
-    experiment = Experiment("plan", loaded, options, {"vary": vary, "goal": goal, **asked})
-    answer = experiment.simulate(find, path, span, goal, **asked)
+    experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
+    answer = experiment.simulate(find, loaded, path, span, goal, **asked)
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import plan_report

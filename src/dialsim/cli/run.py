@@ -191,8 +191,8 @@ def _many(scenario: Path, first: int, precision: str | None, most: int, options:
 
     loaded = load(scenario, options.overrides)
     precisions(precision, loaded)
-    experiment = Experiment("replications", loaded, options, {})
-    runs = experiment.simulate(replicate, first, precision=precision, max_replications=most)
+    experiment = Experiment("replications", [loaded], options, {})
+    runs = experiment.simulate(replicate, loaded, first, precision=precision, max_replications=most)
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import replications_report

@@ -18,6 +18,7 @@ from dialsim.results.thai_time import duration_text, minute_text, thai
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.comparison import Comparison
     from dialsim.experiments.goal import Evidence, Finding
     from dialsim.experiments.plan import Plan
     from dialsim.experiments.replications import Replications
@@ -110,16 +111,25 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The campaigns by the shortest name that is not ambiguous, then all together."""
-    campaigns = intervals[intervals["scope"] == "campaign"]
-    keys = list(campaigns.groupby(["organization", "campaign"], sort=False))
-    names = [campaign for (_, campaign), _ in keys]
-    places: list[tuple[str, pd.DataFrame]] = [
-        (str(campaign) if names.count(campaign) == 1 else f"{organization}/{campaign}", part)
-        for (organization, campaign), part in keys
+    places = [
+        (name, _of_campaign(intervals, *place))
+        for place, name in _campaign_names(intervals).items()
     ]
     if len(places) != 1:
         places.append(("all", intervals[intervals["scope"] == "run"]))
     return places
+
+
+def _campaign_names(table: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """The campaigns by organization and name, each with its shortest name that is clear."""
+    campaigns = table[table["scope"] == "campaign"][["organization", "campaign"]]
+    places = [(str(o), str(c)) for o, c in campaigns.drop_duplicates().itertuples(index=False)]
+    names = [campaign for _, campaign in places]
+    return {(o, c): c if names.count(c) == 1 else f"{o}/{c}" for o, c in places}
+
+
+def _of_campaign(table: pd.DataFrame, organization: str, campaign: str) -> pd.DataFrame:
+    return table[(table["organization"] == organization) & (table["campaign"] == campaign)]
 
 
 def _finish_table(name: str, row: pd.Series, runs: Replications) -> FigureTable:
@@ -193,46 +203,141 @@ def amount_text(figure: str, value: float) -> str:
     return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
 
 
-def sweep_headline(found: Sweep) -> str:
-    """How many variants and runs there are."""
+def sweep_headline(found: Sweep, what: str = "variant") -> str:
+    """How many variants, or files, and runs there are."""
     count = len(found.variants)
     return (
-        f"{count} variant{'s' * (count != 1)}, {found.replications} replications each, "
+        f"{count} {what}{'s' * (count != 1)}, {found.replications} replications each, "
         "all with the same chance."
     )
 
 
+def sweep_content(
+    found: Sweep, differences: pd.DataFrame, baseline: str
+) -> tuple[list[str], list[FigureTable]]:
+    """What is said of a sweep, and its tables."""
+    whole, campaigns = sweep_tables(found, differences, baseline)
+    return [sweep_headline(found)], [*whole, *campaigns]
+
+
+def comparison_content(
+    found: Comparison, differences: pd.DataFrame, baseline: str
+) -> tuple[list[str], list[FigureTable]]:
+    """What is said of a comparison of files, and its tables."""
+    whole, campaigns = sweep_tables(found, differences, baseline)
+    said = [comparison_headline(found, differences, baseline), sweep_headline(found, "file")]
+    return [*said, *comparison_sentences(found)], [*whole, *campaigns, *changed_tables(found)]
+
+
 def sweep_tables(
-    found: Sweep, differences: pd.DataFrame | None, baseline: str
-) -> list[FigureTable]:
-    """The variants' figures, and their differences to the baseline with a verdict on each."""
+    found: Sweep, differences: pd.DataFrame, baseline: str
+) -> tuple[list[FigureTable], list[FigureTable]]:
+    """The variants' figures and their differences to the baseline, with a verdict on each.
+
+    Those of all campaigns together, and those of each campaign if there are several.
+    """
     intervals = found.intervals()
-    whole = by_variant(intervals[intervals["scope"] == "run"])
     shown = ["people_reached"]
     shown += ["people_lost"] if (found.runs["people_lost"] > 0).any() else []
     shown += ["cost"] if found.scenario.costs else []
+    names = [variant.name for variant in found.variants]
+
+    def pair(title: str, figures: pd.DataFrame, minus: pd.DataFrame) -> list[FigureTable]:
+        tables = [_variant_table(title or "Variant", figures, names, shown, found)]
+        if len(minus):
+            others = [name for name in names if name != baseline]
+            title = f"{title} minus {baseline}" if title else f"Minus {baseline}"
+            tables.append(_difference_table(title, minus, others, shown))
+        return tables
+
+    whole = pair("", *(table[table["scope"] == "run"] for table in (intervals, differences)))
+    places = _campaign_names(intervals)
+    campaigns = [
+        table
+        for place, name in places.items()
+        if len(places) > 1
+        for table in pair(name, *(_of_campaign(part, *place) for part in (intervals, differences)))
+    ]
+    return whole, campaigns
+
+
+def _variant_table(
+    title: str, figures: pd.DataFrame, names: Sequence[str], shown: Sequence[str], whose: Sweep
+) -> FigureTable:
+    known = by_variant(figures)
     rows = []
-    for variant in found.variants:
-        finish = whole[variant.name, "finish_seconds"]
-        cells = [when_text(finish[part], found) for part in ("p50", "p95")]
-        cells += [amount_text(figure, whole[variant.name, figure]["mean"]) for figure in shown]
-        rows.append((variant.name, *cells))
-    labels = tuple(MAIN[figure] for figure in shown)
-    tables = [FigureTable("Variant", ("half done", "95 % done", *labels), tuple(rows))]
-    if differences is not None and len(differences):
-        names = [variant.name for variant in found.variants if variant.name != baseline]
-        tables.append(_difference_table(differences, baseline, names, shown))
-    return tables
+    for name in names:
+        if (name, "finish_seconds") not in known:
+            continue  # a campaign that only other files have
+        cells = [when_text(known[name, "finish_seconds"][part], whose) for part in ("p50", "p95")]
+        cells += [amount_text(figure, known[name, figure]["mean"]) for figure in shown]
+        rows.append((name, *cells))
+    labels = ("half done", "95 % done", *(MAIN[figure] for figure in shown))
+    return FigureTable(title, labels, tuple(rows))
 
 
 def _difference_table(
-    differences: pd.DataFrame, baseline: str, names: Sequence[str], shown: Sequence[str]
+    title: str, differences: pd.DataFrame, names: Sequence[str], shown: Sequence[str]
 ) -> FigureTable:
-    whole = by_variant(differences[differences["scope"] == "run"])
+    known = by_variant(differences)
     figures = ("finish_seconds", *shown)
-    rows = [(name, *(difference_text(whole[name, figure]) for figure in figures)) for name in names]
-    labels = ("finish", *(MAIN[figure] for figure in shown))
-    return FigureTable(f"Minus {baseline}", labels, tuple(rows))
+    rows = [
+        (name, *(difference_text(known[name, figure]) for figure in figures))
+        for name in names
+        if (name, "finish_seconds") in known
+    ]
+    return FigureTable(title, ("finish", *(MAIN[figure] for figure in shown)), tuple(rows))
+
+
+def comparison_sentences(found: Comparison) -> list[str]:
+    """What can't be compared."""
+    said = []
+    for name, files in found.unmatched.items():
+        only = files[0] if len(files) == 1 else f"{', '.join(files[:-1])} and {files[-1]}"
+        said.append(f"Campaign {name} is only in {only}: it counts in the whole there.")
+    if not found.file_differences:
+        said.append("The files say the same.")
+    return said
+
+
+def changed_tables(found: Comparison) -> list[FigureTable]:
+    """What the files say differently; no table if they say the same."""
+    rows = [
+        (part.path or "the whole file", *(value or "–" for value in part.values))
+        for part in found.file_differences
+    ]
+    names = tuple(variant.name for variant in found.variants)
+    return [FigureTable("What the files say", names, tuple(rows))] if rows else []
+
+
+def comparison_headline(found: Comparison, differences: pd.DataFrame, baseline: str) -> str:
+    """How every other file differs from the baseline, in a sentence."""
+    known = by_variant(differences[differences["scope"] == "run"])
+    said = [
+        f"{name} {_finishes(known[name, 'finish_seconds'])} and "
+        f"{_reaches(known[name, 'people_reached'])}"
+        for name in (variant.name for variant in found.variants)
+        if name != baseline
+    ]
+    return f"Against {baseline}: {'; '.join(said)}."
+
+
+def _finishes(row: Mapping[str, Any]) -> str:
+    if not row["real"]:
+        alike = not row["rose"] and not row["fell"]
+        return "is done at the same time" if alike else "is done at no surely different time"
+    if not isfinite(row["difference"]):
+        return f"is done {difference_text(row).removesuffix(', real')}"
+    way = "earlier" if row["difference"] < 0 else "later"
+    return f"is done {_size('finish_seconds', abs(row['difference']))} {way}"
+
+
+def _reaches(row: Mapping[str, Any]) -> str:
+    if not row["real"]:
+        alike = not row["rose"] and not row["fell"]
+        return "reaches as many people" if alike else "reaches no surely different number of them"
+    way = "fewer" if row["difference"] < 0 else "more"
+    return f"reaches {_size('people_reached', abs(row['difference']))} {way} people"
 
 
 def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
@@ -431,11 +536,17 @@ def replications_html(runs: Replications) -> str:
     return fragment(runs.scenario.name, said, replications_tables(runs))
 
 
+def comparison_html(found: Comparison) -> str:
+    """As notebooks show it."""
+    base = found.variants[0].name
+    names = " or ".join(variant.name for variant in found.variants)
+    return fragment(names, *comparison_content(found, found.differences(base), base))
+
+
 def sweep_html(found: Sweep) -> str:
     """As notebooks show it."""
     base = found.variants[0].name
-    tables = sweep_tables(found, found.differences(base), base)
-    return fragment(found.scenario.name, [sweep_headline(found)], tables)
+    return fragment(found.scenario.name, *sweep_content(found, found.differences(base), base))
 
 
 def plan_html(answer: Plan) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import isfinite
 from pathlib import Path
@@ -35,6 +35,7 @@ from dialsim.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.comparison import Comparison
     from dialsim.experiments.replications import Replications
     from dialsim.experiments.sweep import Sweep
     from dialsim.scenario.scenario import Scenario
@@ -89,6 +90,20 @@ def sweep_document(
     }
 
 
+def comparison_document(
+    found: Comparison, differences: pd.DataFrame, baseline: str, adjust: str | None
+) -> dict[str, object]:
+    """A sweep's document whose variants are files, and what the files say differently."""
+    names = [variant.name for variant in found.variants]
+    return sweep_document(found, differences, baseline, found.seed, adjust) | {
+        "unmatched": found.unmatched,
+        "file_differences": [
+            {"path": part.path, "values": dict(zip(names, part.values, strict=True))}
+            for part in found.file_differences
+        ],
+    }
+
+
 def _estimates(table: pd.DataFrame, origin: datetime | None) -> list[dict[str, object]]:
     rows = _records(table)
     for row in rows:
@@ -118,10 +133,12 @@ def _instant(instant: datetime | None) -> str | None:
 
 
 SUMMARY = "summary.json"
+FILE = "file-"
+"""The folders of a comparison's further files are named so, with their number from 2."""
 
 
 class ExperimentFolder:
-    """A folder that an experiment of a kind (`replications`, `sweep` or `plan`) writes to."""
+    """A folder that an experiment writes to: `replications`, `sweep`, `comparison` or `plan`."""
 
     def __init__(
         self,
@@ -130,10 +147,15 @@ class ExperimentFolder:
         scenario: Scenario,
         seed: int | None,
         arguments: Mapping[str, object] | None = None,
+        others: Sequence[Scenario] = (),
     ) -> None:
-        """`seed` defaults to the scenario's; `arguments` are what else the page is made from."""
+        """`seed` defaults to the scenario's; `arguments` are what else the page is made from.
+
+        `others` are the scenarios that a comparison has beside the first.
+        """
         self.path = path
         self._scenario = scenario
+        self._others = others
         self._arguments = dict(arguments or {})
         self._identity = {
             "dialsim": __version__,
@@ -142,6 +164,8 @@ class ExperimentFolder:
             "scenario_sha256": scenario.digest,
             "seed": scenario.seed if seed is None else seed,
         }
+        if others:
+            self._identity["compared_with"] = [other.digest for other in others]
 
     def open(self, force: bool) -> None:
         """Make the folder, or go on with the one of a stopped experiment.
@@ -159,19 +183,31 @@ class ExperimentFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             write_source(self._scenario, self.path)
+            for number, other in enumerate(self._others, 2):
+                self._write_other(other, self.path / f"{FILE}{number}")
             self._write_manifest(finished=False)
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def _write_other(self, scenario: Scenario, folder: Path) -> None:
+        """What `read_source` needs to load a further scenario."""
+        import orjson
+
+        folder.mkdir(exist_ok=True)
+        write_source(scenario, folder)
+        content = {"scenario_sha256": scenario.digest, **source_entries(scenario)}
+        (folder / MANIFEST).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
     def _check_same(self, found: Mapping[str, Any]) -> None:
         words = {
             "experiment": "kind of experiment",
             "scenario_sha256": "scenario",
+            "compared_with": "choice of files",
             "seed": "seed",
             "dialsim": "version of dialsim",
         }
         for key, word in words.items():
-            if found.get(key) != self._identity[key]:
+            if found.get(key) != self._identity.get(key):
                 raise ExistingOutput(
                     f"{self.path} is there already, with another {word}; "
                     "choose another folder, or use --force"

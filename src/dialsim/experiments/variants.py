@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,14 +37,21 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What a variant is called, and what it changes."""
+    """What a variant is called, and what it changes.
+
+    With `scenario` it is a scenario of its own and not one varied, and `changes` apply to that.
+    """
 
     name: str
-    changes: tuple[SettingChange, ...]
+    changes: tuple[SettingChange, ...] = ()
+    scenario: Scenario | None = field(default=None, compare=False, repr=False)
 
     def of(self, scenario: Scenario) -> Scenario:
         """The scenario with the changes. Raises ScenarioError if it can't have them."""
-        return scenario.with_(*(f"{c.path}={c.text}" for c in self.changes))
+        base = scenario if self.scenario is None else self.scenario
+        if not self.changes:
+            return base  # to vary it by nothing would mean to read its files again
+        return base.with_(*(f"{c.path}={c.text}" for c in self.changes))
 
 
 def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -> None:

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import experiment_text
+from dialsim.experiments.comparison import Comparison
 from dialsim.experiments.plots import names_of
 from dialsim.report.effects import effect_table, holding, holding_fact
 from dialsim.report.page import SIZE, Fact, Grid, Part, Picture, ReportPage, Section, picture
@@ -33,10 +34,14 @@ def sweep_page(
     best = best_variants(found, compared)
     count = len(found.variants)
     which = f"seed {seed}, {count} variants with {found.replications} replications each"
+    title, lead, answer = found.scenario.name, found.scenario.description, ""
+    if isinstance(found, Comparison):
+        title, lead = " or ".join(variant.name for variant in found.variants), ""
+        answer = experiment_text.comparison_headline(found, compared, baseline)
     return ReportPage(
-        title=found.scenario.name,
-        lead=found.scenario.description or "",
-        answer=_answer(found, compared, best),
+        title=title,
+        lead=lead or "",
+        answer=answer or _answer(found, compared, best),
         facts=[*_facts(found, compared, baseline, best), *_closer(found, baseline, further)],
         sections=[*_sections(found, compared, baseline, further)],
         made_from=made_from(found.scenario.name, which),
@@ -242,14 +247,20 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
 def _sections(
     found: Sweep, compared: pd.DataFrame, baseline: str, further: Mapping[str, Help]
 ) -> Iterator[Section]:
-    tables = experiment_text.sweep_tables(found, compared, baseline)
+    (variants, *minus), campaigns = experiment_text.sweep_tables(found, compared, baseline)
     said = (
         "After ± stands half the width of the 95 % interval of the mean difference. Where the runs "
         "are too few, too alike or too skewed for one, the pairs that differ are counted."
     )
-    yield Section("Variants", [tables[0]])
-    for table in tables[1:]:
-        yield Section("Differences", [said, table])
+    if isinstance(found, Comparison):
+        said_differently = [*experiment_text.comparison_sentences(found)]
+        changed = experiment_text.changed_tables(found)
+        yield Section("What the files say differently", [*said_differently, *changed])
+    yield Section("Variants", [variants])
+    if minus:
+        yield Section("Differences", [said, *minus])
+    if campaigns:
+        yield Section("Each campaign", campaigns)
     yield Section("What holds each variant back", [_holding_table(found)])
     parts = [*_help_parts(found, baseline, further)]
     if parts:

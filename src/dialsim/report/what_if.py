@@ -417,7 +417,7 @@ class _PossibleLever:
 
 def _possible(scenario: Scenario, place: StudiedVariant) -> list[_PossibleLever]:
     """The levers of a place that its scenario can have."""
-    varied = place.variant.of(scenario) if place.variant.changes else scenario
+    varied = place.variant.of(scenario)
     possible = []
     for lever in levers(varied, place.runs[0], place.organization):
         try:
@@ -429,7 +429,8 @@ def _possible(scenario: Scenario, place: StudiedVariant) -> list[_PossibleLever]
 
 
 def _both(variant: Variant, lever: Variant) -> Variant:
-    return Variant(f"{variant.name}, {lever.name}", (*variant.changes, *lever.changes))
+    changes = (*variant.changes, *lever.changes)
+    return Variant(f"{variant.name}, {lever.name}", changes, variant.scenario)
 
 
 def _measured(

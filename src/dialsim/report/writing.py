@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from dialsim.engine.engines import Choice
+from dialsim.experiments.comparison import compare
+from dialsim.experiments.folder import FILE
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
@@ -170,6 +172,8 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
         page = _replications(folder, said, found, further)
     elif said["experiment"] == "sweep":
         page = _sweep(folder, said, found, further)
+    elif said["experiment"] == "comparison":
+        page = _comparison(folder, said, found, further)
     else:
         page = _plan(folder, said, further)
     return put(page, folder)
@@ -211,6 +215,17 @@ def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: F
         found["baseline"], paired=said["arguments"]["paired"], adjust=found["adjustment"]
     )
     return sweep_report(swept, compared, found["baseline"], seed, further)
+
+
+def _comparison(
+    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
+) -> str:
+    names = [part["variant"] for part in found["variants"]]
+    places = [folder, *(folder / f"{FILE}{number}" for number in range(2, len(names) + 1))]
+    files = dict(zip(names, map(read_source, places), strict=True))
+    compared = compare(files, found["replications"], seed=said["seed"], store=folder)
+    differences = compared.differences(found["baseline"], adjust=found["adjustment"])
+    return sweep_report(compared, differences, found["baseline"], said["seed"], further)
 
 
 def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:

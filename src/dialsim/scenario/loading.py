@@ -30,6 +30,7 @@ from dialsim.scenario.document import (
     SourceFolder,
     decoded,
     parse_yaml,
+    plain,
     put,
     read_bytes,
 )
@@ -182,6 +183,21 @@ def loads(
     """
     texts = override_texts(overrides)
     return _read(Origin(text, name, Path(folder or ""), None, texts, _read, files or {}))
+
+
+def document_of(scenario: Scenario) -> Any:
+    """A scenario as plain values: as its text says it, with its overrides and without defaults.
+
+    One that was made by hand has no text, and says everything.
+    """
+    origin = scenario.origin
+    if origin is None:
+        return scenario.model_dump(mode="json", by_alias=True)
+    problems = Problems(origin.name)
+    document = parse_yaml(origin.text, origin.name, problems)
+    apply(origin.overrides, document, problems)
+    problems.raise_if_any()
+    return plain(document)
 
 
 def is_text(source: str) -> bool:

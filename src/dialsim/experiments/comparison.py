@@ -1,0 +1,210 @@
+"""A comparison of scenario files: their figures side by side, and what the files say differently.
+
+The files are the variants of a sweep (`dialsim.experiments.sweep`): they meet the same chance, as
+far as their campaigns stand at the same places ("Chance" in docs/rules.md), and their figures are
+compared pair by pair. Campaigns are matched by the names of organization and campaign.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialsim.experiments.case import Case
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.runner import runner
+from dialsim.experiments.sweep import Sweep
+from dialsim.experiments.variants import Variant
+from dialsim.results.progress import Shown
+from dialsim.scenario.loading import document_of, load
+from dialsim.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.engine.engines import Choice
+
+_LONGEST = 60  # signs of a value that a table shows
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """A place at which files say different things; `values` has each file's, None without one."""
+
+    path: str
+    values: tuple[str | None, ...]
+
+
+class Comparison(Sweep):
+    """What came of many runs of several scenario files; the first is the baseline by default."""
+
+    def __init__(
+        self,
+        variants: Sequence[Variant],
+        figures: Sequence[Sequence[RunFigures]],
+        cases: Sequence[Case],
+    ) -> None:
+        """`variants` are whole scenarios; `cases` are theirs, in the same order."""
+        self.scenarios = tuple(case.scenario for case in cases)
+        self.seed = cases[0].seed
+        super().__init__(self.scenarios[0], variants, figures, [case.prior for case in cases])
+
+    @property
+    def file_differences(self) -> tuple[FileDifference, ...]:
+        """Where the files differ as they are written, path by path, overrides included."""
+        return tuple(file_differences([document_of(scenario) for scenario in self.scenarios]))
+
+    @property
+    def changed(self) -> pd.DataFrame:
+        """`file_differences` as a table: a row per path, a column per file."""
+        import pandas as pd
+
+        names = [variant.name for variant in self.variants]
+        rows = [(part.path, *part.values) for part in self.file_differences]
+        return pd.DataFrame(rows, columns=["path", *names])
+
+    @property
+    def unmatched(self) -> dict[str, tuple[str, ...]]:
+        """The campaigns that not every file has, with the files that have them."""
+        having: dict[str, list[str]] = {}
+        for variant, scenario in zip(self.variants, self.scenarios, strict=True):
+            for organization in scenario.organizations:
+                for campaign in organization.campaigns:
+                    having.setdefault(f"{organization.name}/{campaign.name}", []).append(
+                        variant.name
+                    )
+        return {
+            name: tuple(files) for name, files in having.items() if len(files) < len(self.variants)
+        }
+
+    def __repr__(self) -> str:
+        names = ", ".join(variant.name for variant in self.variants)
+        return f"<dialsim.Comparison {names}, replications: {self.replications:,}>"
+
+    def _repr_html_(self) -> str:
+        from dialsim.experiments.experiment_text import comparison_html
+
+        return comparison_html(self)
+
+
+def compare(
+    files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
+    replications: int = 50,
+    *,
+    seed: int | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Shown = None,
+    engine: Choice = "auto",
+) -> Comparison:
+    """Run several scenario files `replications` times each, all with the same chance.
+
+    `files` are paths or scenarios, or scenarios by the names they shall have. `seed` defaults to
+    that of the first; all have one. The rest is as in `replicate`. Raises ExperimentError, and
+    ScenarioError for a file with problems.
+    """
+    named = _named(files)
+    if len(named) < 2:
+        raise ExperimentError(f"a comparison needs 2 files or more, not {len(named)}")
+    if replications < 2:
+        raise ExperimentError(f"a comparison needs 2 replications or more, not {replications}")
+    variants = [Variant(name, scenario=scenario) for name, scenario in named.items()]
+    first = next(iter(named.values()))
+    # Files with seeds of their own would be compared by what their chance makes of them
+    cases = [Case(scenario, first.seed if seed is None else seed) for scenario in named.values()]
+    with runner(jobs, dask, store, progress, engine) as place:
+        place.replicate(cases, replications)
+    return Comparison(variants, [case.first(replications) for case in cases], cases)
+
+
+def _named(
+    files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
+) -> dict[str, Scenario]:
+    """Scenarios by a name of their own: the file's, with folders where that is not enough."""
+    if isinstance(files, Mapping):
+        return dict(files)
+    if isinstance(files, str):
+        raise ExperimentError(f'a comparison takes a list of files, such as ["{files}", "b.yaml"]')
+    loaded = [part if isinstance(part, Scenario) else load(part) for part in files]
+    return dict(zip(names_of([_path(scenario) for scenario in loaded]), loaded, strict=True))
+
+
+def _path(scenario: Scenario) -> Path:
+    return scenario.source or Path(scenario.name)
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """Short names for files: the last part without its suffix, or as many as tell them apart."""
+    parts = [path.with_suffix("").parts for path in paths]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    twice = {path for path, often in Counter(paths).items() if often > 1}
+    numbers = {path: count(1) for path in twice}
+    return [f"{path} ({next(numbers[path])})" if path in twice else str(path) for path in paths]
+
+
+def file_differences(documents: Sequence[Any]) -> Iterator[FileDifference]:
+    """Walk through documents side by side and yield the places at which they differ.
+
+    Items of lists are matched by their `name` where all have one, else lists are compared whole.
+    """
+    yield from _walk("", [_Found(document) for document in documents])
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a document has at a place."""
+
+    value: Any
+
+
+def _walk(path: str, found: Sequence[_Found | None]) -> Iterator[FileDifference]:
+    there = [part.value for part in found if part is not None]
+    if len(there) == len(found) and all(value == there[0] for value in there):
+        return
+    # where a file lacks a whole block, the block is the difference, and not each of its lines
+    branches = [_branches(value) for value in there]
+    kinds = {type(value) for value in there}
+    if len(there) < len(found) or None in branches or len(kinds) > 1:
+        said = (None if part is None else _text(part.value) for part in found)
+        yield FileDifference(path, tuple(said))
+        return
+    keys = dict.fromkeys(key for branch in branches for key in branch or {})
+    if kinds == {list}:  # the order of campaigns counts (Q3); that of keys does not
+        common = [
+            [key for key in b or {} if all(key in (c or {}) for c in branches)] for b in branches
+        ]
+        if any(order != common[0] for order in common):
+            yield FileDifference(
+                path, tuple(f"{', '.join(order)} in this order" for order in common)
+            )
+    for key in keys:
+        below = [_Found(branch[key]) if branch and key in branch else None for branch in branches]
+        yield from _walk(f"{path}.{key}" if path else key, below)
+
+
+def _branches(value: Any) -> dict[str, Any] | None:
+    """What is below a value, by the names that paths use; None for a value without parts."""
+    if isinstance(value, dict):
+        return {str(key): part for key, part in value.items()}
+    if not isinstance(value, list):
+        return None
+    names = [part.get("name") if isinstance(part, dict) else None for part in value]
+    if None in names or len(set(map(str, names))) < len(names):
+        return None
+    return dict(zip(map(str, names), value, strict=True))
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
