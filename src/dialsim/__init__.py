@@ -21,6 +21,7 @@ from dialsim.version import __version__
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.experiments.comparison import Comparison, compare
+    from dialsim.experiments.optimum import Optimum, optimize
     from dialsim.experiments.plan import Plan, plan
     from dialsim.experiments.replications import Replications, replicate
     from dialsim.experiments.sweep import Sweep, sweep
@@ -36,6 +37,7 @@ _HOMES = {
     "Comparison": "dialsim.experiments.comparison",
     "DialsimError": "dialsim.interface.errors",
     "Refused": "dialsim.interface.errors",
+    "Optimum": "dialsim.experiments.optimum",
     "Plan": "dialsim.experiments.plan",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
@@ -47,6 +49,7 @@ _HOMES = {
     "compare": "dialsim.experiments.comparison",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
+    "optimize": "dialsim.experiments.optimum",
     "plan": "dialsim.experiments.plan",
     "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.result",
@@ -56,6 +59,7 @@ _HOMES = {
 __all__ = [
     "Comparison",
     "DialsimError",
+    "Optimum",
     "Plan",
     "Refused",
     "Replications",
@@ -69,6 +73,7 @@ __all__ = [
     "compare",
     "load",
     "loads",
+    "optimize",
     "plan",
     "replicate",
     "run",

@@ -153,8 +153,20 @@ BAD = {
         "Error: variant seats=1: organizations.Bolt.seats=1: organizations has no item named Bolt; "
         "there are Acme\n"
     ),
-    ("plan", "--vary", "seed=1..2", "--vary", f"{LIMIT}=1..9", "--goal", "mean(dials) >= 1"): (
-        "Error: --vary is given 2 times: a plan varies one setting; dialsim sweep crosses several\n"
+    ("plan", "--vary", "seed=1..2", "--maximize", "mean(dials)", "--objective", "largest"): (
+        "Error: --objective is for one setting: say --maximize or --minimize of what\n"
+    ),
+    ("plan", "--vary", "seed=1..2", "--vary", "seed=4..5", "--goal", "mean(dials) >= 1"): (
+        "Error: --vary seed is given twice: put its values into one\n"
+    ),
+    ("plan", "--vary", "seed=1..2", "--vary", f"{LIMIT}=1..9"): (
+        "Error: say what is wanted: --goal, --maximize or --minimize\n"
+    ),
+    ("plan", "--vary", "seed=1..2"): (
+        "Error: say what is wanted: --goal, --maximize or --minimize\n"
+    ),
+    ("plan", "--vary", "seed=1..2", "--maximize", "people_reached"): (
+        "Error: people_reached: write mean(FIGURE), such as mean(people_reached)\n"
     ),
     ("plan", "--vary", "seed=1..2", "--goal", "mean(finnish) >= 1"): (
         "Error: there is no figure finnish; did you mean finish?\n"
@@ -236,3 +248,26 @@ def test_one_file_can_not_be_compared() -> None:
     done = dialsim("compare", FIRST)
     assert done.returncode == 2
     assert "name two files or more: dialsim compare a.yaml b.yaml" in done.stderr
+
+
+def test_the_best_combination_is_found_with_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    attempts = "organizations.Acme.campaigns.January.schedule.maxAttempts"
+    asked = (
+        *("plan", FIRST, *FEW, "--vary", f"{LIMIT}=1..3", "--vary", f"{attempts}=1,2"),
+        *("--goal", "p95(finish) <= 2h", "--goal", "mean(cost) <= 100"),
+        *("--maximize", "mean(people_reached)", "--max-replications", "30"),
+    )
+    done = dialsim(*asked, "--out", out)
+    assert done.returncode == 0
+    assert "has the greatest mean(people_reached)" in " ".join(done.stdout.split())
+    assert "Beaten by none" in done.stdout
+    document = json.loads((out / "summary.json").read_text())
+    assert document["combinations"] == 6
+    assert json.loads(dialsim(*asked, "--format", "json").stdout) == document
+    page = (out / "report.html").read_bytes()
+    assert dialsim("report", out).returncode == 0
+    assert (out / "report.html").read_bytes() == page
+    none = dialsim(*asked[:-6], "--goal", "mean(people_reached) >= 61")
+    assert none.returncode == 1
+    assert "None of 6 combinations meets the goal" in none.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -47,7 +47,7 @@ def resumable(out: Path | None) -> Iterator[None]:
 class Experiment:
     """An experiment: its runs, folder and answer.
 
-    Its kind is `replications`, `sweep`, `comparison` or `plan`.
+    Its kind is `replications`, `sweep`, `comparison`, `plan` or `optimum`.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class Experiment:
             self._folder.open(options.force)
 
     def simulate(self, make: Callable[..., T], *arguments: object, **more: object) -> T:
-        """Call `replicate`, `sweep`, `compare` or `plan` with a progress bar."""
+        """Call `replicate`, `sweep`, `compare`, `plan` or `optimize` with a progress bar."""
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
-            if self._kind == "plan":
+            if self._kind in ("plan", "optimum"):
                 more["known"] = progress.say
             return make(
                 *arguments, **more, seed=options.seed, jobs=options.jobs,
@@ -256,7 +256,7 @@ def _deliver(
 
 
 def _variants(vary: tuple[str, ...], design: Path | None, variants: Path | None) -> list[Variant]:
-    from dialsim.experiments.variants import crossed, read_design, read_variants, read_vary
+    from dialsim.experiments.variants import crossed, read_design, read_variants
 
     if (len(vary) > 0) + (design is not None) + (variants is not None) != 1:
         raise click.UsageError("say what to try: one of --vary, --design and --variants")
@@ -264,11 +264,18 @@ def _variants(vary: tuple[str, ...], design: Path | None, variants: Path | None)
         return read_design(design)
     if variants is not None:
         return read_variants(variants)
+    return crossed(_crossed_paths(vary))
+
+
+def _crossed_paths(vary: Sequence[str]) -> dict[str, list[str]]:
+    """The values of each path of `--vary`."""
+    from dialsim.experiments.variants import read_vary
+
     pairs = [read_vary(text) for text in vary]
     for path, _ in pairs:
         if [other for other, _ in pairs].count(path) > 1:
             raise click.UsageError(f"--vary {path} is given twice: put its values into one")
-    return crossed(dict(pairs))
+    return dict(pairs)
 
 
 @click.command(
@@ -340,11 +347,19 @@ def compare(
 
 
 @click.command(
-    short_help="Find the smallest value that meets a goal.",
+    short_help="Find the setting, or the combination of settings, that meets a goal.",
     epilog="""\b
-Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
-    --vary organizations.Acme.maxConcurrentCalls=1..60 \\
-    --goal "p95(finish) <= 2026-01-06T05:00:00Z"
+Example:
+    dialsim plan scenarios/first-campaign.yaml --out out/plan \\
+        --vary organizations.Acme.maxConcurrentCalls=1..60 \\
+        --goal "p95(finish) <= 2026-01-06T05:00:00Z"
+
+\b
+    dialsim plan scenarios/first-campaign.yaml --out out/best \\
+        --vary organizations.Acme.maxConcurrentCalls=4..24:2 \\
+        --vary organizations.Acme.campaigns.January.schedule.maxAttempts=1..4 \\
+        --goal "p95(finish) <= 2026-01-06T05:00:00Z" --goal "mean(cost) <= 11000" \\
+        --maximize "mean(people_reached)"
 """,
 )
 @scenario_argument
@@ -354,21 +369,35 @@ Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
     required=True,
     multiple=True,
     metavar="PATH=LOW..HIGH",
-    help="What to vary, and between which numbers, durations or instants; :STEP may follow.",
+    help="What to vary, and between which numbers, durations or instants; :STEP may follow. "
+    "Several are combined; a list such as 1h,2h,4h will do, too.",
 )
 @click.option(
     "--goal",
-    required=True,
+    "goals",
+    multiple=True,
     metavar="GOAL",
     help="Such as: p95(finish) <= 2026-01-09T12:00:00Z and mean(cost) <= 5000; "
-    "also prob(January.finish <= 5d) >= 0.95.",
+    "also prob(January.finish <= 5d) >= 0.95. All that are given must be met.",
 )
+@click.option(
+    "--maximize", metavar="FIGURE", help="Of those that meet the goals: the most of what? "
+    "Such as mean(people_reached).",
+)  # fmt: skip
+@click.option("--minimize", metavar="FIGURE", help="The least of what? Such as mean(cost).")
 @click.option(
     "--objective",
     type=click.Choice(["smallest", "largest", "cheapest"]),
-    default="smallest",
+    default=None,
+    help="Of one setting: which of the values that meet the goal; default: smallest.",
+)
+@click.option(
+    "--indifference",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.005,
     show_default=True,
-    help="Which of the values that meet the goal.",
+    metavar="SHARE",
+    help="What is maximized or minimized is alike within this share.",
 )
 @click.option(
     "--replications",
@@ -391,38 +420,53 @@ Example: dialsim plan scenarios/first-campaign.yaml --out out/plan \\
 def plan(
     scenario: Path,
     varied: tuple[str, ...],
-    goal: str,
-    objective: Objective,
+    goals: tuple[str, ...],
+    maximize: str | None,
+    minimize: str | None,
+    objective: Objective | None,
+    indifference: float,
     replications: int,
     max_replications: int,
     options: Options,
 ) -> None:
     """Find the smallest (or largest, or cheapest) value of a setting that meets a goal.
 
-    Prints the evidence for the value and for its neighbour. Exit status 1 if nothing meets the
-    goal; what comes closest is printed then.
+    Of several settings, or with --maximize or --minimize, find the combination that meets all
+    goals and does best. Prints the evidence for the answer, and what comes next to it. Exit status
+    1 if nothing meets the goal; what comes closest is printed then.
     """
+    from dialsim.scenario.loading import load
+
+    runs = {"replications": replications, "max_replications": max(replications, max_replications)}
+    loaded = load(scenario, options.overrides)
+    if not goals and maximize is None and minimize is None:
+        raise click.UsageError("say what is wanted: --goal, --maximize or --minimize")
+    if len(varied) > 1 or maximize is not None or minimize is not None:
+        if objective is not None:
+            raise click.UsageError(
+                "--objective is for one setting: say --maximize or --minimize of what"
+            )
+        wanted = {"maximize": maximize, "minimize": minimize, "indifference": indifference}
+        met = _find_optimum(loaded, varied, goals, wanted | runs, options)
+    else:
+        asked = {"objective": objective or "smallest", **runs}
+        met = _find_value(loaded, varied[0], " and ".join(goals), asked, options)
+    if not met:
+        raise click.exceptions.Exit(1)
+
+
+def _find_value(
+    loaded: Scenario, vary: str, goal: str, asked: Mapping[str, Any], options: Options
+) -> bool:
+    """Plan one setting; returns whether a value meets the goal."""
     from dialsim.experiments import experiment_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
     from dialsim.experiments.variants import ends, read_span
-    from dialsim.scenario.loading import load
 
-    if len(varied) > 1:
-        raise click.UsageError(
-            f"--vary is given {len(varied)} times: a plan varies one setting; dialsim sweep "
-            "crosses several"
-        )
-    (vary,) = varied
-    loaded = load(scenario, options.overrides)
     path, span = read_span(vary)
     check_variants(ends(path, span), loaded)
     read_goal(goal, loaded)
-    asked = {
-        "objective": objective,
-        "replications": replications,
-        "max_replications": max(replications, max_replications),
-    }
     experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
     answer = experiment.simulate(find, loaded, path, span, goal, **asked)
 
@@ -437,5 +481,47 @@ def plan(
         return [*said, *warnings], experiment_text.plan_tables(answer)
 
     experiment.deliver(answer.to_dict(), report, dict, printed)
-    if not answer.met:
-        raise click.exceptions.Exit(1)
+    return answer.met
+
+
+def _find_optimum(
+    loaded: Scenario,
+    varied: Sequence[str],
+    goals: Sequence[str],
+    asked: Mapping[str, Any],
+    options: Options,
+) -> bool:
+    """Find the best combination of several settings; returns whether one meets the goals."""
+    from dialsim.experiments import experiment_text
+    from dialsim.experiments.goal import read_goal
+    from dialsim.experiments.optimum import optimize, read_objective
+    from dialsim.experiments.variants import crossed
+
+    vary = _crossed_paths(varied)
+    for path, values in vary.items():
+        check_variants(crossed({path: [values[0], values[-1]][: len(values)]}), loaded)
+    if goals:
+        read_goal(" and ".join(goals), loaded)
+    read_objective(asked["maximize"], asked["minimize"], loaded)
+    known = {"vary": vary, "goal": list(goals), **asked}
+    experiment = Experiment("optimum", [loaded], options, known)
+    answer = experiment.simulate(optimize, loaded, vary, goals, **asked)
+
+    def report(_: FurtherRuns) -> str:
+        from dialsim.report.writing import optimum_report
+
+        return optimum_report(answer, loaded, options.seed)
+
+    experiment.deliver(
+        answer.to_dict(),
+        report,
+        dict,
+        lambda: (
+            [
+                experiment_text.optimum_headline(answer),
+                *experiment_text.optimum_sentences(answer),
+            ],
+            experiment_text.optimum_tables(answer),
+        ),
+    )
+    return answer.met

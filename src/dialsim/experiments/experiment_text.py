@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from dialsim.experiments.comparison import Comparison
     from dialsim.experiments.goal import Evidence, Finding
+    from dialsim.experiments.optimum import Combination, Optimum
     from dialsim.experiments.plan import Plan
     from dialsim.experiments.replications import Replications
     from dialsim.experiments.sweep import Sweep
@@ -479,6 +480,69 @@ def verdict_text(part: Evidence | Finding) -> str:
     return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
 
 
+def optimum_headline(answer: Optimum) -> str:
+    """The best combination and what it is the best at, or what comes closest."""
+    name, of = answer.best.name, f"{answer.count:,} combinations"
+    if not answer.met:
+        return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
+    among = f" of {of}" + ("" if answer.goal is None else f" that meet the goal {answer.goal}")
+    doubt = "." if answer.sure else ", as far as the runs can tell."
+    if answer.objective is None or answer.best.objective is None:
+        return f"{name} has the smallest values{among}{doubt}"
+    which, _, asked = answer.objective.partition(" ")
+    figure, value = asked.removeprefix("mean(").removesuffix(")"), answer.best.objective
+    said = _instant_text(round(value)) if is_instant(figure) else amount_text(figure, value)
+    most = "greatest" if which == "maximize" else "smallest"
+    return f"{name} has the {most} {asked}, {said},{among}{doubt}"
+
+
+def optimum_sentences(answer: Optimum) -> list[str]:
+    """What does as well, and what could not be told apart."""
+    said = []
+    if answer.alike:
+        share = f"{100 * answer.indifference:.3g} %"
+        names = _named(answer.alike)
+        said.append(f"Within {share} of it, and meeting the goal as well: {names}.")
+    if answer.in_doubt:
+        said.append(f"May meet the goal, too, and would be better: {_named(answer.in_doubt)}.")
+    return [*said, *(f"Warning: {text}." for text in answer.warnings)]
+
+
+def _named(parts: Sequence[Combination]) -> str:
+    names = [part.name for part in parts[:_MOST_NAMED]]
+    rest = len(parts) - len(names)
+    return "; ".join([*names, *([f"and {rest} more"] if rest else [])])
+
+
+def optimum_tables(answer: Optimum) -> list[FigureTable]:
+    """The evidence on the answer, and the frontier of finish, cost and reach."""
+    evidence = [
+        (finding.clause.text, verdict_text(finding), *_finding_cells(finding),
+         str(answer.best.evidence.replications))
+        for finding in answer.best.evidence.findings
+    ]  # fmt: skip
+    columns = ("meets it", "estimate", "at least", "at most", "runs")
+    first = [FigureTable(answer.best.name, columns, tuple(evidence))] if evidence else []
+    return [*first, _frontier_table(answer)]
+
+
+def _frontier_table(answer: Optimum) -> FigureTable:
+    priced = any(not isnan(part.cost) for part in answer.frontier)
+    shown = [part for part in answer.tried if part in answer.frontier or part == answer.best]
+    rows = [
+        (
+            f"{'→ ' if part == answer.best else ''}{part.name}",
+            _instant_text(round(part.finish)) if isfinite(part.finish) else "never",
+            amount_text("people_reached", part.people_reached),
+            *([amount_text("cost", part.cost)] if priced else []),
+            verdict_text(part.evidence) if answer.goal else "–",
+        )
+        for part in sorted(shown, key=lambda part: (part.finish, part.cost))
+    ]
+    columns = ("half done", "people reached", *(["cost"] if priced else []), "meets the goal")
+    return FigureTable("Beaten by none", columns, tuple(rows))
+
+
 def _finding_cells(finding: Finding) -> list[str]:
     """Estimate and interval, as people read them."""
     return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
@@ -547,6 +611,12 @@ def sweep_html(found: Sweep) -> str:
     """As notebooks show it."""
     base = found.variants[0].name
     return fragment(found.scenario.name, *sweep_content(found, found.differences(base), base))
+
+
+def optimum_html(answer: Optimum) -> str:
+    """As notebooks show it."""
+    said = [optimum_headline(answer), *optimum_sentences(answer)]
+    return fragment(answer.scenario, said, optimum_tables(answer))
 
 
 def plan_html(answer: Plan) -> str:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from dialsim.experiments.optimum import Combination, Optimum
     from dialsim.experiments.plan import Plan
     from dialsim.experiments.replications import Replications
     from dialsim.experiments.sweep import Sweep
@@ -499,3 +500,46 @@ class PlanPlots:
     def evidence(self, clause: int = 0, *, ax: Axes | None = None) -> Axes:
         """What each value tried came to, with its interval, against the bound of a clause."""
         return draw_evidence(self._answer, clause, ax)
+
+
+class OptimumPlots:
+    """The pictures of an optimum, drawn on `ax` or on a new figure, as `Result.plot` does."""
+
+    def __init__(self, answer: Optimum) -> None:
+        self._answer = answer
+
+    def frontier(self, *, ax: Axes | None = None) -> Axes:
+        """When half of the runs are done against mean cost, or people reached without costs."""
+        return draw_frontier(self._answer, ax)
+
+
+def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
+    """A point per combination tried; those that none beats are ringed, the answer is filled."""
+    ax = canvas(ax)
+    priced = any(isfinite(part.cost) for part in answer.tried)
+    finish, other = (
+        FigureName(name, name, None, None)
+        for name in ("finish", "cost" if priced else "people_reached")
+    )
+
+    def points(parts: Sequence[Combination]) -> tuple[list[float], list[float]]:
+        shown = [part for part in parts if isfinite(part.finish)]
+        amounts = [part.cost if priced else part.people_reached for part in shown]
+        return [part.finish / DAY_MS for part in shown], amounts
+
+    for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
+        parts = [part for part in answer.tried if part.evidence.met is met]
+        if parts:
+            label = "tried" if answer.goal is None else "meets the goal" if met else "misses it"
+            ax.plot(*points(parts), marker, color=color, markersize=4, label=label)
+    front = points(answer.frontier)
+    ax.plot(*front, "o", color=BLACK, ms=10, mfc="none", label="beaten by none")
+    name = "the answer" if answer.met else "comes closest"
+    ax.plot(*points([answer.best]), "D", color=BLUE, ms=8, label=name)
+    grid(ax)
+    ax.margins(0.1)
+    label = amount_axis(ax.xaxis, finish)
+    unit = amount_axis(ax.yaxis, other)
+    dress(ax, f"{'Cost' if priced else 'People reached'} against finish", label, f"mean {unit}")
+    key(ax)
+    return ax

@@ -12,13 +12,16 @@ import orjson
 from dialsim.engine.engines import Choice
 from dialsim.experiments.comparison import compare
 from dialsim.experiments.folder import FILE
+from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import sweep
+from dialsim.experiments.value_range import value_text
 from dialsim.experiments.variants import SettingChange, Variant, read_span
 from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import against_goal, asked_of
+from dialsim.report.optimum_page import optimum_page
 from dialsim.report.page import NAME
 from dialsim.report.plan_page import plan_page, setting_text
 from dialsim.report.replications_page import replications_page
@@ -41,6 +44,7 @@ from dialsim.scenario.scenario import Scenario
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.experiments.optimum import Optimum
     from dialsim.experiments.plan import Plan
     from dialsim.experiments.sweep import Sweep
 
@@ -152,6 +156,14 @@ def plan_report(
     return plan_page(answer, run(value.of(scenario), seed=seed), measured).html()
 
 
+def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str:
+    """The page of an optimum for a scenario, which is run once with the best combination."""
+    pairs = zip(answer.paths, answer.best.values, strict=True)
+    changes = tuple(SettingChange(path, value_text(value)) for path, value in pairs)
+    best = Variant(answer.best.name, changes).of(scenario)
+    return optimum_page(answer, run(best, seed=seed)).html()
+
+
 def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = None) -> Path:
     """Make the page of a result's folder anew, and return its path.
 
@@ -174,6 +186,8 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
         page = _sweep(folder, said, found, further)
     elif said["experiment"] == "comparison":
         page = _comparison(folder, said, found, further)
+    elif said["experiment"] == "optimum":
+        page = _optimum(folder, said)
     else:
         page = _plan(folder, said, further)
     return put(page, folder)
@@ -235,6 +249,13 @@ def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:
     seed = _given_seed(scenario, said)
     answer = plan(scenario, path, span, goal, seed=seed, store=folder, **arguments)
     return plan_report(answer, scenario, seed, further)
+
+
+def _optimum(folder: Path, said: dict[str, Any]) -> str:
+    scenario, arguments = read_source(folder), dict(said["arguments"])
+    seed = _given_seed(scenario, said)
+    answer = optimize(scenario, arguments.pop("vary"), seed=seed, store=folder, **arguments)
+    return optimum_report(answer, scenario, seed)
 
 
 def _given_seed(scenario: Scenario, said: dict[str, Any]) -> int | None:

@@ -1,0 +1,590 @@
+"""An optimum: of the combinations of several settings, the best of those that meet the goals.
+
+All combinations of a small grid are tried, with runs that meet the same chance; of a large one a
+coarse grid first, and then ever finer ones around the best (a search may miss what lies elsewhere,
+and the answer says so). A few runs each show which may be the best. Only those that might be get
+more, until what is open is settled or no runs are left:
+
+- that the best meets the goals, and that those which would be better don't (`judge`);
+- that no other which meets them is better by more than the indifference, by the interval of the
+  paired differences (Kim & Nelson 2006, "Selecting the best system", section 4; with constraints
+  Andradóttir & Kim 2010, "Fully sequential procedures for comparing constrained systems via
+  simulation", Naval Research Logistics 57).
+
+What is called sure is wrong with a probability of at most 1 − `confidence`, over all combinations
+tried, all goals and all looks: half of that is for the goals, half for the comparisons, and either
+is shared out evenly (Bonferroni). Combinations that are equal within the indifference are ordered
+by their values: the smallest value of the first setting wins, then that of the second.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import inf, isfinite, isnan, nan, prod, ulp
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dialsim.experiments.case import Case
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.estimates import check_confidence
+from dialsim.experiments.goal import Evidence, Goal, judge, read_goal
+from dialsim.experiments.intervals import paired_difference
+from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
+from dialsim.experiments.run_figures import FigureName, read_figure
+from dialsim.experiments.runner import runner
+from dialsim.experiments.variants import (
+    SettingChange,
+    SettingValue,
+    Variant,
+    check_variable,
+    crossed,
+)
+from dialsim.results.progress import Shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dialsim.engine.engines import Choice
+    from dialsim.experiments.plots import OptimumPlots
+    from dialsim.experiments.run_figures import RunFigures
+    from dialsim.experiments.runner import ExperimentRunner
+    from dialsim.scenario.scenario import Scenario
+
+_ALL = 256
+"""So many combinations are all tried."""
+_COARSE = 64
+"""Of more than that, about so many at first."""
+_AT_ONCE = 16
+"""So many of those that may be the best are looked at further at once."""
+
+Key = tuple[int, ...]
+"""A combination: the place of each setting's value, in the order of the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A figure whose mean is to be as small, or as great, as can be."""
+
+    figure: FigureName
+    greatest: bool
+
+    @property
+    def text(self) -> str:
+        """Such as `maximize mean(people_reached)`."""
+        return f"{'maximize' if self.greatest else 'minimize'} mean({self.figure.text})"
+
+    def losses(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+        """A number for each run, the smaller the better; infinite where the figure is undefined."""
+        values = self.figure.of(runs)
+        return np.where(np.isnan(values), inf, -values if self.greatest else values)
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A combination that was tried: the values of its settings, and what its runs say.
+
+    `objective` is the mean of the objective's figure, None without one. `finish` is when half of
+    the runs are done (ms since 1970, infinite if they are not), `cost` (NaN without costs) and
+    `people_reached` are means of whole runs; all three of as many runs as every combination has, so
+    that no other chance stands between them.
+    """
+
+    values: tuple[SettingValue, ...]
+    evidence: Evidence
+    objective: float | None
+    finish: float
+    cost: float
+    people_reached: float
+
+    @property
+    def name(self) -> str:
+        """Such as `lines=8, maxAttempts=3`."""
+        return str(self.evidence.value)
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "values": list(self.values),
+            "objective": _plain(self.objective),
+            "people_reached_mean": _plain(self.people_reached),
+            **self.evidence.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The answer to "which combination does best?".
+
+    `best` is the answer, or what comes closest if nothing meets the goals (`met` false). It is
+    `sure` that it meets them and that no other tried is better by more than the indifference,
+    unless `open` has combinations that may be. `in_doubt` are those that would be better, and of
+    which the runs allowed can't tell whether they meet the goals. `alike` are those that meet the
+    goals as well, and whose objective is the same within the indifference. `frontier` are those
+    that no other tried is better than in finish, cost and people reached at once, earliest finish
+    first. `tried` is all evidence; `count` is how many combinations there are. `warnings` say what
+    to doubt.
+    """
+
+    scenario: str
+    paths: tuple[str, ...]
+    goal: str | None
+    objective: str | None
+    best: Combination
+    met: bool
+    sure: bool
+    open: tuple[Combination, ...]
+    in_doubt: tuple[Combination, ...]
+    alike: tuple[Combination, ...]
+    frontier: tuple[Combination, ...]
+    tried: tuple[Combination, ...]
+    count: int
+    indifference: float
+    origin: int | None
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """As `--format json` prints it."""
+        return {
+            "paths": list(self.paths),
+            "goal": self.goal,
+            "objective": self.objective,
+            "met": self.met,
+            "sure": self.sure,
+            "best": self.best.to_dict(),
+            "open": [part.name for part in self.open],
+            "in_doubt": [part.name for part in self.in_doubt],
+            "alike": [part.name for part in self.alike],
+            "frontier": [part.name for part in self.frontier],
+            "tried": [part.to_dict() for part in self.tried],
+            "combinations": self.count,
+            "indifference": self.indifference,
+            "warnings": list(self.warnings),
+        }
+
+    @property
+    def plot(self) -> OptimumPlots:
+        """The pictures: `plot.frontier()`."""
+        from dialsim.experiments.plots import OptimumPlots
+
+        return OptimumPlots(self)
+
+    def _repr_html_(self) -> str:
+        from dialsim.experiments.experiment_text import optimum_html
+
+        return optimum_html(self)
+
+
+def _plain(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def optimize(
+    scenario: Scenario,
+    vary: Mapping[str, object],
+    goal: str | Sequence[str] | None = None,
+    *,
+    maximize: str | None = None,
+    minimize: str | None = None,
+    indifference: float = 0.005,
+    replications: int = 8,
+    max_replications: int = 400,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Shown = None,
+    known: Callable[[str], object] | None = None,
+    engine: Choice = "auto",
+) -> Optimum:
+    """Find the combination of several settings that meets all goals and does best.
+
+    `vary` has the values to try for each path, as in `sweep`: a list, or a text such as `1..80` or
+    `1h,2h,4h`. Goals are as in `plan`; several are joined. `maximize` or `minimize` is
+    `mean(FIGURE)`; without them the smallest values that meet the goals are best, the first path's
+    counting most. Differences of less than the share `indifference` of the objective are none.
+    The rest is as in `plan`. Raises ExperimentError for what can't be read, ScenarioError for a
+    value that the scenario can't have.
+    """
+    check_confidence(confidence)
+    if not 2 <= replications <= max_replications:
+        raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
+    if not 0 <= indifference < 1:
+        raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
+    goals = [goal] if isinstance(goal, str) else list(goal or ())
+    objective = read_objective(maximize, minimize, scenario)
+    if not goals and objective is None:
+        raise ExperimentError("say what is wanted: a goal, something to maximize, or to minimize")
+    wanted = read_goal(" and ".join(goals), scenario) if goals else None
+    axes = {path: _axis(path, values) for path, values in vary.items()}
+    check_variable(scenario, axes, seed)
+    with runner(jobs, dask, store, progress, engine) as place:
+        looks = Looks.between(replications, max_replications)
+        trials = _Trials(
+            place, scenario, seed, axes, wanted, objective, looks, confidence, indifference, known
+        )
+        trials.explore()
+        best = trials.settle()
+    return trials.answer(best)
+
+
+def read_objective(
+    maximize: str | None, minimize: str | None, scenario: Scenario
+) -> Objective | None:
+    """Read `mean(FIGURE)`, which is to be maximized or minimized; None if neither is given."""
+    if maximize is not None and minimize is not None:
+        raise ExperimentError("either maximize or minimize: one figure can be the best at a time")
+    text = maximize if minimize is None else minimize
+    if text is None:
+        return None
+    bare = text.strip()
+    if not (bare.startswith("mean(") and bare.endswith(")")):
+        raise ExperimentError(f"{text}: write mean(FIGURE), such as mean(people_reached)")
+    return Objective(read_figure(bare[5:-1], scenario), minimize is None)
+
+
+def _axis(path: str, values: object) -> tuple[str, ...]:
+    """The values of a setting, as texts."""
+    variants = crossed({path: values})  # type: ignore[dict-item]
+    return tuple(variant.changes[0].text for variant in variants)
+
+
+class _Trials:
+    """The combinations that were tried, with their runs."""
+
+    def __init__(
+        self,
+        place: ExperimentRunner,
+        scenario: Scenario,
+        seed: int | None,
+        axes: Mapping[str, Sequence[str]],
+        goal: Goal | None,
+        objective: Objective | None,
+        looks: Looks,
+        confidence: float,
+        indifference: float,
+        known: Callable[[str], object] | None,
+    ) -> None:
+        self._place = place
+        self._scenario = scenario
+        self._seed = seed
+        self._axes = axes
+        self._goal = goal
+        self._objective = objective
+        self._looks = looks
+        self._confidence = confidence
+        self._indifference = indifference
+        self._known = known
+        self._cases: dict[Key, Case] = {}
+        self._looked: dict[Key, int] = {}
+        self._tried: dict[Key, Evidence] = {}
+        self._means: dict[Key, float] = {}
+        self._doubtful: set[Key] = set()
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(len(values) for values in self._axes.values())
+
+    @property
+    def _error(self) -> float:
+        """The probability of a wrong verdict that one combination may have for each of two halves.
+
+        All that there are count, not only those tried so far: which are tried depends on the runs.
+        """
+        return (1 - self._confidence) / (2 * min(prod(self._sizes), _ALL))
+
+    def explore(self) -> None:
+        """Try all combinations, or those that a search leads to."""
+        sizes = self._sizes
+        if prod(sizes) <= _ALL:
+            self._try(product(*map(range, sizes)))
+            return
+        count = max(3, int(_COARSE ** (1 / len(sizes))))
+        coarse = [
+            sorted({round(place * (size - 1) / (count - 1)) for place in range(count)})
+            if size > count
+            else list(range(size))
+            for size in sizes
+        ]
+        self._try(product(*coarse))
+        steps = [max(1, (size - 1) // (2 * (count - 1))) for size in sizes]
+        while True:
+            around = self._leader() or self._closest()
+            near = [*self._around(around, steps)]
+            if any(key not in self._tried for key in near):
+                self._try(near)
+            elif max(steps) == 1:
+                return
+            else:
+                steps = [max(1, step // 2) for step in steps]
+
+    def _around(self, key: Key, steps: Sequence[int]) -> Iterator[Key]:
+        """A combination and its neighbours, so many places further on each axis."""
+        return product(
+            *(
+                sorted({max(0, at - step), at, min(size - 1, at + step)})
+                for at, step, size in zip(key, steps, self._sizes, strict=True)
+            )
+        )
+
+    def settle(self) -> Key | None:
+        """Give runs to those that may be the best until nothing is open, or no runs are left.
+
+        The answer is on the safe side: one that is sure to meet the goals, if there is any.
+        """
+        while True:
+            leader = self._leader()
+            wanted = [key for key in self._open(leader) if self._has_looks(key)][:_AT_ONCE]
+            sure = leader is None or self._tried[leader].sure
+            if leader is not None and (wanted or not sure) and self._has_looks(leader):
+                wanted.append(leader)
+            if wanted:
+                self._look_at(wanted)
+            elif leader is not None and not sure:
+                self._doubtful.add(leader)
+            elif leader is None and self._doubtful:
+                self._doubtful.clear()  # none is surely better than to take one in doubt
+                return self._leader()
+            else:
+                return leader
+
+    def _has_looks(self, key: Key) -> bool:
+        return self._looked[key] < len(self._looks.counts)
+
+    def _open(self, leader: Key | None) -> list[Key]:
+        """Those that may be better than the leader, the likeliest first."""
+        if leader is None:
+            keys = [key for key, part in self._tried.items()
+                    if not part.sure and key not in self._doubtful]  # fmt: skip
+            return sorted(keys, key=lambda key: self._tried[key].shortfall)
+        keys = [
+            key
+            for key in self._tried
+            if key != leader and key not in self._doubtful and not self._settled(key, leader)
+        ]
+        return sorted(keys, key=lambda key: (self._tried[key].shortfall, self._means[key], key))
+
+    def _settled(self, key: Key, leader: Key) -> bool:
+        """Whether it is sure that a combination is not to be preferred to the leader."""
+        evidence = self._tried[key]
+        if not evidence.met and evidence.sure:
+            return True
+        if self._objective is None:
+            return key > leader
+        least = self._least_loss(key, leader)
+        # what is preferred where both are alike must surely be worse, the others not be better
+        return least > 0 if key < leader else least >= -self._tolerance(leader)
+
+    def _least_loss(self, key: Key, leader: Key) -> float:
+        """The lower limit of how much worse the objective is than the leader's."""
+        assert self._objective is not None
+        count = min(self._tried[part].replications for part in (key, leader))
+        ours, theirs = (
+            self._objective.losses(self._cases[part].first(count)) for part in (key, leader)
+        )
+        confidence = 1 - 2 * self._error / len(self._looks.counts)
+        column = self._objective.figure.column
+        certain = all(self._cases[part].prior.certain(column) for part in (key, leader))
+        found = paired_difference(ours, theirs, confidence, certain)
+        if not isnan(found.low):
+            return found.low
+        # the sign test has no interval: it says which is greater, but not by how much
+        if found.p_value < 1 - confidence and found.rose > found.fell:
+            return ulp(0.0)
+        alike = count >= LEAST_TO_BE_SURE and found.rose == found.fell == 0
+        return 0.0 if alike else -inf
+
+    def _tolerance(self, leader: Key) -> float:
+        return self._indifference * abs(self._means[leader])
+
+    def _leader(self) -> Key | None:
+        """The best of those that seem to meet the goals; None if none does."""
+        meeting = [
+            key
+            for key, part in self._tried.items()
+            if part.met and isfinite(self._means[key]) and key not in self._doubtful
+        ]
+        if not meeting:
+            return None
+        best = min(meeting, key=lambda key: (self._means[key], key))
+        limit = self._means[best] + self._tolerance(best)
+        return min(key for key in meeting if self._means[key] <= limit)
+
+    def _closest(self) -> Key:
+        return min(self._tried, key=lambda key: (self._tried[key].shortfall, self._means[key], key))
+
+    def _try(self, keys: Iterator[Key] | Sequence[Key]) -> None:
+        self._look_at([key for key in keys if key not in self._tried])
+
+    def _look_at(self, keys: Sequence[Key]) -> None:
+        """Have the next look at several combinations at once."""
+        counts = {key: self._looks.counts[self._looked.get(key, 0)] for key in keys}
+        for count in sorted({*counts.values()}):
+            together = [key for key in keys if counts[key] == count]
+            self._place.replicate([self._case(key) for key in together], count)
+        for key, count in counts.items():
+            case = self._cases[key]
+            runs = case.first(count)
+            self._looked[key] = self._looked.get(key, 0) + 1
+            self._tried[key] = self._judged(key, case, runs)
+            losses = 0.0 if self._objective is None else float(self._objective.losses(runs).mean())
+            self._means[key] = losses
+        if self._known is not None:
+            leader = self._leader()
+            so_far = "none meets the goals" if leader is None else f"{self._name(leader)} is best"
+            self._known(f"{so_far} of {len(self._tried)} tried")
+
+    def _judged(self, key: Key, case: Case, runs: Sequence[RunFigures]) -> Evidence:
+        name = self._name(key)
+        if self._goal is None:
+            cost = float(_values("cost", runs).mean()) if self._scenario.costs else None
+            return Evidence(name, True, True, len(runs), (), cost, tuple(runs), case.prior)
+        confidence = 1 - self._error
+        return judge(name, self._goal, runs, confidence, case.prior, self._looks)
+
+    def _changes(self, key: Key) -> tuple[SettingChange, ...]:
+        return tuple(
+            SettingChange(path, values[at])
+            for (path, values), at in zip(self._axes.items(), key, strict=True)
+        )
+
+    def _name(self, key: Key) -> str:
+        short = _short_names(self._axes)
+        return ", ".join(f"{short[c.path]}={c.text}" for c in self._changes(key))
+
+    def _case(self, key: Key) -> Case:
+        if key not in self._cases:
+            scenario = Variant(self._name(key), self._changes(key)).of(self._scenario)
+            self._cases[key] = Case(scenario, self._seed)
+        return self._cases[key]
+
+    def _combination(self, key: Key) -> Combination:
+        evidence = self._tried[key]
+        runs = evidence.runs[: self._looks.counts[0]]
+        return Combination(
+            values=tuple(change.value for change in self._changes(key)),
+            evidence=evidence,
+            objective=None
+            if self._objective is None
+            else float(self._objective.figure.of(evidence.runs).mean()),
+            finish=float(np.quantile(_values("finish", runs), 0.5, method="inverted_cdf")),
+            cost=float(_values("cost", runs).mean()) if self._scenario.costs else nan,
+            people_reached=float(_values("people_reached", runs).mean()),
+        )
+
+    def answer(self, best: Key | None) -> Optimum:
+        """What is known at the end."""
+        combinations = {key: self._combination(key) for key in sorted(self._tried)}
+        met = best is not None
+        chosen = self._closest() if best is None else best
+        still_open = [] if best is None else self._open(best)
+        alike = [
+            key
+            for key in combinations
+            if met
+            and self._objective is not None
+            and key not in (chosen, *still_open, *self._doubtful)
+            and self._tried[key].met
+            and self._means[key] <= self._means[chosen] + self._tolerance(chosen)
+        ]
+        goal, objective = self._goal, self._objective
+        starts = [run.start for run in self._tried[chosen].runs if run.start is not None]
+        return Optimum(
+            scenario=self._scenario.name,
+            paths=tuple(self._axes),
+            goal=None if goal is None else goal.text,
+            objective=None if objective is None else objective.text,
+            best=combinations[chosen],
+            met=met,
+            sure=met and self._tried[chosen].sure and not still_open,
+            open=tuple(combinations[key] for key in still_open),
+            in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
+            alike=tuple(combinations[key] for key in alike),
+            frontier=tuple(_frontier([*combinations.values()])),
+            tried=tuple(combinations.values()),
+            count=prod(self._sizes),
+            indifference=self._indifference,
+            origin=min(starts, default=None),
+            warnings=tuple(self._warnings(chosen, met, still_open)),
+        )
+
+    def _warnings(self, chosen: Key, met: bool, still_open: Sequence[Key]) -> Iterator[str]:
+        for clause in self._goal.clauses if self._goal else ():
+            if clause.trap is not None:
+                yield clause.trap
+        if len(self._tried) < prod(self._sizes):
+            yield (
+                f"{len(self._tried):,} of {prod(self._sizes):,} combinations were tried, in ever "
+                "smaller steps around the best: one far from those may be better"
+            )
+        yield from self._turns()
+        most = self._looks.counts[-1]
+        if not met:
+            return
+        if not self._tried[chosen].sure:
+            yield (
+                f"{self._name(chosen)} meets the goals in {self._tried[chosen].replications} "
+                f"replications, which are too few to be sure of it: --max-replications {4 * most} "
+                "may tell"
+            )
+        if still_open:
+            names = "; ".join(self._name(key) for key in still_open[:5])
+            more = f"; and {len(still_open) - 5} more" if len(still_open) > 5 else ""
+            yield f"not told from the best by {most} replications: {names}{more}"
+
+    def _turns(self) -> Iterator[str]:
+        """The clauses that turn more than once along a setting, the others being alike."""
+        for axis, path in enumerate(self._axes):
+            lines: dict[Key, list[Key]] = {}
+            for key in sorted(self._tried):
+                lines.setdefault((*key[:axis], *key[axis + 1 :]), []).append(key)
+            for number, clause in enumerate(self._goal.clauses if self._goal else ()):
+                if any(self._turns_back(line, number) for line in lines.values()):
+                    yield (
+                        f"the response is not monotone: along {path}, {clause.text} is met, missed "
+                        "and met again, or the other way round; values between those tried may "
+                        "differ as well"
+                    )
+
+    def _turns_back(self, line: Sequence[Key], clause: int) -> bool:
+        findings = [self._tried[key].findings[clause] for key in line]
+        verdicts = [finding.met for finding in findings if finding.sure]
+        return sum(a != b for a, b in pairwise(verdicts)) > 1
+
+
+def _short_names(paths: Mapping[str, object]) -> dict[str, str]:
+    """The last part of each path, or the path where that is not clear."""
+    last = [path.rpartition(".")[2] for path in paths]
+    return {
+        path: name if last.count(name) == 1 else path
+        for path, name in zip(paths, last, strict=True)
+    }
+
+
+def _values(name: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+    return FigureName(name, name, None, None).of(runs)
+
+
+def _frontier(combinations: Sequence[Combination]) -> list[Combination]:
+    """Those that no other is better than in one of finish, cost and reach, and as good in all."""
+
+    def losses(part: Combination) -> tuple[float, ...]:
+        return part.finish, 0.0 if isnan(part.cost) else part.cost, -part.people_reached
+
+    shown: dict[tuple[float, ...], Combination] = {}
+    for part in combinations:
+        shown.setdefault(losses(part), part)
+    kept = [
+        part
+        for mine, part in shown.items()
+        if isfinite(mine[0])
+        and not any(
+            other != mine and all(a <= b for a, b in zip(other, mine, strict=True))
+            for other in shown
+        )
+    ]
+    return sorted(kept, key=lambda part: (part.finish, part.cost, -part.people_reached))
