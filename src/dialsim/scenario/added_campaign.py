@@ -13,7 +13,6 @@ from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.campaign import GeneratedRecipients, PeopleTable, RecipientsFile
 from dialsim.scenario.checks import check_references, read_schedules
-from dialsim.scenario.csv_file import CsvSource
 from dialsim.scenario.document import Cursor, NodePath, Place, SourceFolder, planted, put
 from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.people import tabled
@@ -22,6 +21,7 @@ from dialsim.scenario.problems import Problems, ScenarioError, seen_from, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.scenario import Campaign, Organization, Scenario
 from dialsim.scenario.service import Beginning, check_order, not_after
+from dialsim.scenario.sheet import Sheet
 
 NAME = "campaign"
 """What problems call the campaign, which comes from no file."""
@@ -169,10 +169,9 @@ def _values(
     if campaign.at("recipients").exists:
         problems.add(campaign.at("recipients"), "can't stand beside a CSV of recipients")
     schema = around.schema(values.get("agent"))
-    table = read_people(
-        CsvSource.parse(csv, CSV_NAME, problems), schema, around.beginning, problems
-    )
-    return values | {"recipients": RecipientsFile.read(CSV_NAME, table)}
+    file, sheet = RecipientsFile(file=CSV_NAME), Sheet.parse(csv, CSV_NAME, problems)
+    table = read_people(sheet, schema, around.beginning, problems, file)
+    return values | {"recipients": file.holding(table)}
 
 
 def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[NodePath, str]]:

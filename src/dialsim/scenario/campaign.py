@@ -14,8 +14,9 @@ from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, mo
 from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.fields import Model, ParamValue, Phone, Shares, Text, Uuid, Whole
+from dialsim.scenario.fields import Model, ParamValue, Phone, Shares, Switch, Text, Uuid, Whole
 from dialsim.scenario.scripts import ScriptText
+from dialsim.scenario.sheet import FileForm
 from dialsim.scenario.units import Instant
 
 MOST_ATTEMPTS = 1_000_000
@@ -114,13 +115,25 @@ class Codes:
         self.codes.append(-1 if text is None else self.texts.setdefault(text, len(self.texts)))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
+class Normalized:
+    """How many cells of a column were read as what they mean, and the first: its row and texts."""
+
+    column: str
+    count: int
+    row: int
+    written: str
+    read: str
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class PeopleTable:
     """Recipients as columns of equal length, in upload order.
 
     `params` has a column per parameter, None where a recipient lacks it. `history` has an entry
     per recipient who has one. `lines` are those of the file in which the recipients begin, and
-    `digest` is the SHA-256 of the file they come from, empty for a list.
+    `digest` is a SHA-256 of the file they come from and of how it is read, empty for a list.
+    `normalized` has the columns in which cells were read otherwise than they are written.
     """
 
     tels: list[str] = field(default_factory=list)
@@ -132,6 +145,7 @@ class PeopleTable:
     history: dict[int, Past] = field(default_factory=dict)
     lines: Sequence[int] = ()
     digest: bytes = b""
+    normalized: list[Normalized] = field(default_factory=list)
 
 
 AgentParams = dict[Text, ParamValue]
@@ -170,12 +184,60 @@ class Recipient(Model):
     )
 
 
+def _encoding(value: Any) -> str:
+    if not isinstance(value, str):
+        raise wrong(_ENCODING)
+    try:
+        "".encode(value)
+    except (LookupError, UnicodeError, ValueError):
+        raise wrong(_ENCODING) from None
+    return value
+
+
+def _delimiter(value: Any) -> str:
+    if value in ("tab", "\\t"):
+        return "\t"
+    if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in "\"'\r\n":
+        raise wrong(_DELIMITER)
+    return value
+
+
+_ENCODING = "must be the name of an encoding, such as cp874 (Thai Windows) or utf-16"
+_DELIMITER = 'must be one sign, such as ";", or tab'
+
+
 class RecipientsFile(Model):
-    """Recipients in a CSV (UTF-8); its `table` is filled when the scenario is loaded."""
+    """Recipients in a CSV or a workbook; its `table` is filled when the scenario is loaded."""
 
     file: Text = Field(
-        description="The CSV with a column tel, relative to the scenario file.",
+        description="The CSV or Excel workbook (xlsx) with a column tel, relative to the scenario "
+        "file.",
         examples=["people.csv"],
+    )
+    sheet: Text | None = Field(
+        default=None,
+        description="Which sheet of a workbook. Left out: the first.",
+        examples=["Customers"],
+    )
+    encoding: Annotated[str, BeforeValidator(_encoding)] | None = Field(
+        default=None, description="Encoding of a CSV. Left out: UTF-8.", examples=["cp874"]
+    )
+    delimiter: Annotated[str, BeforeValidator(_delimiter)] | None = Field(
+        default=None,
+        description="What separates the columns of a CSV, or tab. Left out: a comma.",
+        examples=[";"],
+    )
+    columns: dict[Text, Text] | None = Field(
+        default=None,
+        description="Names of columns of a file as it is: which one is our tel, and so on. Other "
+        "columns are then not used.",
+        examples=[{"tel": "Phone", "agentParams.amount": "Balance"}],
+    )
+    normalize: Switch = Field(
+        default=False,
+        description="Read phone numbers, amounts and dates of other spellings as what they mean, "
+        "081-234-5678 as 0812345678; changes are counted.",
+        examples=[True],
     )
     _table: PeopleTable | None = PrivateAttr(default=None)
 
@@ -185,10 +247,14 @@ class RecipientsFile(Model):
         assert self._table is not None, "a scenario's files are read when it is loaded"
         return self._table
 
-    @classmethod
-    def read(cls, file: str, table: PeopleTable) -> RecipientsFile:
-        """The recipients of a file that has been read."""
-        recipients = cls(file=file)
+    @property
+    def form(self) -> FileForm:
+        """How the file is written."""
+        return FileForm(self.sheet, self.encoding, self.delimiter)
+
+    def holding(self, table: PeopleTable) -> RecipientsFile:
+        """The same recipients, with what was read from the file."""
+        recipients = self.model_copy()
         recipients._table = table
         return recipients
 
@@ -220,7 +286,7 @@ def _recipients(value: Any) -> Any:
         raise broken("needs file or count: {file: people.csv} or {count: 1000}")
     for key in ("count", "agentParams", "segments"):
         if value.get("file") is not None and value.get(key) is not None:
-            raise broken("can't stand beside file: the rows of the CSV tell it", key)
+            raise broken("can't stand beside file: the rows of the file tell it", key)
     return value
 
 
@@ -256,7 +322,8 @@ class Campaign(Model):
     )
     agent: Text = Field(description="Name of the agent that calls.", examples=["Reminder"])
     recipients: Recipients = Field(
-        description="Whom to call: a list of people, a CSV file, or a count of made-up people.",
+        description="Whom to call: a list of people, a CSV or Excel file, or a count of made-up "
+        "people.",
         examples=[{"count": 20000}],
     )
     schedule: ScheduleRequest | None = Field(

@@ -23,7 +23,13 @@ from dialsim.interface.schedule import (
     read_schedule,
 )
 from dialsim.scenario.agent import Agent
-from dialsim.scenario.campaign import Campaign, GeneratedRecipients, PeopleTable, RecipientsFile
+from dialsim.scenario.campaign import (
+    Campaign,
+    GeneratedRecipients,
+    Normalized,
+    PeopleTable,
+    RecipientsFile,
+)
 from dialsim.scenario.document import Cursor, Node, NodePath, ScalarNode, SequenceNode, put
 from dialsim.scenario.error_text import behind, few, quoting, suggestion, unlike
 from dialsim.scenario.fields import (
@@ -325,6 +331,7 @@ def remarks_on_campaign(
     yield from _on_duplicates(where, tels)
     yield from _on_spellings(where, tels, place)
     if isinstance(recipients, RecipientsFile):
+        yield from _on_normalized(where, recipients.table.normalized, place)
         yield from _on_dropped_zeros(where, tels)
         yield from _on_curly_cells(where, recipients.table, place)
     yield from _on_numbers(where, tels, isinstance(recipients, RecipientsFile), place)
@@ -548,6 +555,22 @@ def _on_spellings(where: str, tels: Sequence[str], place: Callable[[int], str]) 
         f"{where} has {many} in more than one spelling, such as {few(shown, len(example))}; each "
         "of these recipients is called."
     )
+
+
+def _on_normalized(
+    where: str, normalized: Sequence[Normalized], place: Callable[[int], str]
+) -> Iterator[str]:
+    """What was read otherwise than it is written: never without a count."""
+    if normalized:
+        counts = [f"{column.count:,} of {column.column}" for column in normalized]
+        first = normalized[0]
+        total = sum(column.count for column in normalized)
+        cells = "1 cell was" if total == 1 else f"{total:,} cells were"
+        yield (
+            f"{where}: {cells} read as what they mean (normalize): "
+            f"{few(counts, len(counts))}, such as {first.written} as {first.read} "
+            f"({place(first.row)})."
+        )
 
 
 def _on_dropped_zeros(where: str, tels: Sequence[str]) -> Iterator[str]:

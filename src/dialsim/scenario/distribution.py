@@ -22,10 +22,10 @@ from pydantic_core import CoreSchema
 from typing_extensions import TypeAliasType
 
 from dialsim.interface.model import broken, wrong
-from dialsim.scenario.csv_file import CsvSource
 from dialsim.scenario.document import Cursor, SourceFolder
 from dialsim.scenario.fields import Model, NotEmpty
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.sheet import Sheet
 from dialsim.scenario.units import DURATION_SCHEMA, Duration, PositiveDuration, parse_duration
 
 
@@ -61,7 +61,7 @@ def _read(
     cursor: Cursor, folder: SourceFolder, file: str, column: str, problems: Problems
 ) -> list[str]:
     try:
-        source = CsvSource.read(folder, file, problems)
+        source = Sheet.read(folder, file, problems)
     except ScenarioError as error:
         problems.refer(cursor.at("file"), error)
         return ["1s"]
@@ -71,6 +71,11 @@ def _read(
         problems.add(cursor.at("column"), f'"{column}" is no column of {source.file}; {hint}')
         return ["1s"]
     index = source.header.index(column)
+    source.check_names(range(len(source.header)), problems)
+    try:
+        source.load([index], problems)
+    except ScenarioError as error:
+        problems.refer(cursor.at("file"), error)
     good = []
     for row, cell in enumerate(source.column(index)):
         try:
@@ -78,7 +83,7 @@ def _read(
             good.append(cell)
         except ValueError as error:
             source.note_cell(problems, row, index, str(error) if cell else "must not be empty")
-    if not source.rows:
+    if not source.lines:
         problems.note(Problem(source.file, 1, 1, column, f"{column} has no values"))
     return good or ["1s"]
 

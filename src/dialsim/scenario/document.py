@@ -190,13 +190,17 @@ def read_bytes(path: Path, shown: str) -> bytes:
     raise ScenarioError([Problem(shown, None, None, "", says)])
 
 
-def decoded(content: bytes, shown: str) -> str:
+def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
     """The text of a UTF-8 file, without its byte order mark if it has one.
 
-    Raises ScenarioError with the place of the first byte that is not UTF-8.
+    Raises ScenarioError with the place of the first byte that is not UTF-8; `names_encodings` is
+    whether who names the file could say its encoding.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ScenarioError([Problem(shown, 1, 1, "", "this is UTF-16; save it as UTF-8")])
+        says = "this is UTF-16; save it as UTF-8" + (
+            ", or say encoding: utf-16 beside file" if names_encodings else ""
+        )
+        raise ScenarioError([Problem(shown, 1, 1, "", says)])
     if content.startswith(_ZIP):
         says = "this is a zip file, as Excel workbooks are; save it as text (in Excel: CSV UTF-8)"
         raise ScenarioError([Problem(shown, 1, 1, "", says)])
@@ -208,6 +212,8 @@ def decoded(content: bytes, shown: str) -> str:
         column = len(before) - before.rfind("\n")
         byte = content[len(content) - len(error.object) + error.start]
         says = f"byte 0x{byte:02X} is not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
+        if names_encodings:
+            says += ", or, if it comes from a Thai Windows, say encoding: cp874 beside file"
         raise ScenarioError([Problem(shown, line, column, "", says)]) from None
 
 

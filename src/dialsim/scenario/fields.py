@@ -93,6 +93,17 @@ def phone_meant(text: str) -> str | None:
     return tel if is_plausible(tel) else None
 
 
+def phone_normalized(text: str) -> str | None:
+    """The number as it is dialled in Thailand that a text means, whatever its spelling.
+
+    Unlike `phone_meant` it puts back a 0 that a spreadsheet has taken away. None if that can't be
+    told.
+    """
+    tel = _SEPARATORS.sub("", in_ascii(text))
+    number = national(tel) if tel else tel
+    return number if is_plausible(number) else None
+
+
 PHONE_PATTERN = r"^\+?[0-9]{1,20}$"
 """A phone number, also for JSON Schema."""
 PHONE_TEXT = "must be a phone number of at most 20 digits, with or without a + in front"

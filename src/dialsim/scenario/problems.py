@@ -64,6 +64,9 @@ class Problems:
         self._main = main
         self._found: dict[Problem, None] = {}
 
+    def __len__(self) -> int:
+        return len(self._found)
+
     def note(self, problem: Problem) -> None:
         """Keep a problem, unless the same one is known already."""
         self._found[problem] = None

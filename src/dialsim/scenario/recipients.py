@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.scenario.campaign import GeneratedRecipients, PeopleTable, RecipientsFile
-from dialsim.scenario.csv_file import CsvSource
 from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
 from dialsim.scenario.error_text import behind, quoting
 from dialsim.scenario.fields import number_meant
@@ -16,8 +17,15 @@ from dialsim.scenario.people_file import read_people
 from dialsim.scenario.problems import Problems, ScenarioError
 from dialsim.scenario.scenario import Campaign
 from dialsim.scenario.service import Beginning
+from dialsim.scenario.sheet import Sheet
 
 ParamsSchema = Mapping[str, ParamSchema]
+
+_READ: WeakValueDictionary[tuple[object, ...], PeopleTable] = WeakValueDictionary()
+"""Good lists by content and by how they are read, while a scenario holds them.
+
+The variants of a scenario, of which a sweep has many, then share one list, and wait for it once.
+"""
 
 _SCHEMA = TypeAdapter(dict[str, ParamSchema])
 
@@ -25,7 +33,7 @@ _SCHEMA = TypeAdapter(dict[str, ParamSchema])
 def read_recipients(
     root: Cursor, folder: SourceFolder | None, start: Beginning, problems: Problems
 ) -> Iterator[tuple[Cursor, RecipientsFile]]:
-    """Each recipients block of a document that names a CSV, with what is in the file.
+    """Each sound recipients block of a document that names a file, with what is in the file.
 
     `folder` is where relative file names start; without one no file is read, and each is noted. No
     history may pass `start`. Parameters of recipients in the document itself are checked against
@@ -36,10 +44,10 @@ def read_recipients(
         for campaign in organization.at("campaigns").items():
             schema = schemas.get(campaign.at("agent").text or "", {})
             recipients = campaign.at("recipients")
-            file = recipients.at("file").text
-            if file is not None and len(list(recipients.entries())) == 1:
+            file = _sound(recipients) if recipients.at("file").exists else None
+            if file is not None:
                 table = _read_file(recipients, folder, file, schema, start, problems)
-                yield recipients, RecipientsFile.read(file, table)
+                yield recipients, file.holding(table)
             for person in recipients.items():
                 _check_params(person, schema, problems)
             if recipients.at("count").exists and recipients.at("count").value != 0:
@@ -56,10 +64,18 @@ def _schemas(organization: Cursor) -> Iterator[tuple[str, ParamsSchema]]:
         yield agent.at("name").text or "", schema
 
 
+def _sound(recipients: Cursor) -> RecipientsFile | None:
+    """What a block says of its file; None where that is faulty, which the models tell."""
+    try:
+        return RecipientsFile.model_validate(recipients.value, by_alias=True, by_name=False)
+    except ValidationError:
+        return None
+
+
 def _read_file(
     recipients: Cursor,
     folder: SourceFolder | None,
-    file: str,
+    file: RecipientsFile,
     schema: ParamsSchema,
     start: Beginning,
     problems: Problems,
@@ -69,10 +85,19 @@ def _read_file(
         problems.add(recipients.at("file"), says)
         return PeopleTable()
     try:
-        return read_people(CsvSource.read(folder, file, problems), schema, start, problems)
+        content = folder.read(file.file)
+        wanted = {name: entry.model_dump(mode="json") for name, entry in schema.items()}
+        key = (hashlib.sha256(content).digest(), repr(file), repr(wanted), start)
+        table, known = _READ.get(key), len(problems)
+        if table is None:
+            sheet = Sheet.parse(content, folder.shown(file.file), problems, file.form)
+            table = read_people(sheet, schema, start, problems, file, recipients)
+            if len(problems) == known:
+                _READ[key] = table
     except ScenarioError as error:
         problems.refer(recipients.at("file"), error)
         return PeopleTable()
+    return table
 
 
 def _check_params(block: Cursor, schema: ParamsSchema, problems: Problems) -> None:

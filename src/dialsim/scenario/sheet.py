@@ -1,0 +1,491 @@
+"""Files of rows, CSV or Excel: their header and cells as text, and the place of every cell.
+
+A workbook is read row by row by openpyxl, which never holds a whole sheet. It has cells that no CSV
+has: errors, and formulas whose result nobody has stored. They are noted, not taken for empty ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+import warnings
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from difflib import get_close_matches
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from typing_extensions import override
+
+from dialsim.scenario.document import SourceFolder, decoded
+from dialsim.scenario.problems import Problem, Problems, ScenarioError
+
+if TYPE_CHECKING:
+    from openpyxl import Workbook
+
+_LARGEST_CELL = 1_000_000
+_ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """How a file is written: `sheet` of a workbook, `encoding` and `delimiter` of a CSV.
+
+    None is the first sheet, UTF-8, and a comma. `can_be_said` is whether who names the file can
+    say these, so that errors may advise it.
+    """
+
+    sheet: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    can_be_said: bool = True
+
+
+UNSAID = FileForm(can_be_said=False)
+
+
+class Sheet:
+    """A file of rows: its `header`, and the cells of the columns that were loaded.
+
+    `file` is the name that its problems go by, `header_line` the line of the header, `lines` are
+    those in which the loaded rows begin, `digest` is the SHA-256 of the file.
+    """
+
+    def __init__(self, source: _Source, digest: bytes, problems: Problems) -> None:
+        self.file = source.file
+        self.digest = digest
+        self.lines: list[int] = []
+        self._source = source
+        self._records = source.records()
+        self._columns: dict[int, list[str]] = {}
+        self._failed: set[tuple[int, int]] = set()
+        self.header_line, self.header = next(self._records, (1, []))
+        if not self.header:
+            problems.note(Problem(self.file, 1, 1, "", source.empty))
+
+    @classmethod
+    def read(
+        cls, folder: SourceFolder, file: str, problems: Problems, form: FileForm = UNSAID
+    ) -> Sheet:
+        """Open a file relative to `folder`; raises ScenarioError where that can't be done."""
+        return cls.parse(folder.read(file), folder.shown(file), problems, form)
+
+    @classmethod
+    def parse(
+        cls, content: bytes, shown: str, problems: Problems, form: FileForm = UNSAID
+    ) -> Sheet:
+        """Open the content of a file, whose name is `shown`, as far as its header.
+
+        Raises ScenarioError where it is neither a CSV nor a workbook.
+        """
+        is_workbook = content.startswith((_ZIP, _OLE))
+        source = (_Workbook if is_workbook else _Text)(content, shown, form)
+        return cls(source, hashlib.sha256(content).digest(), problems)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the sheet in a workbook; None for a CSV."""
+        return self._source.sheet
+
+    def check_names(self, used: Collection[int], problems: Problems) -> None:
+        """Note those of the used columns that have no name, or that of an earlier one."""
+        for index in sorted(used):
+            name = self.header[index]
+            if not name:
+                says = self._source.nameless(index)
+                self.note(problems, self.header_line, index, "", says)
+            elif name in self.header[:index]:
+                self.note(problems, self.header_line, index, name, f"{name} is here twice")
+
+    def load(self, used: Collection[int], problems: Problems) -> None:
+        """Read the rows to the end, and keep these columns, by index; to be called once.
+
+        Blank rows are left out; ragged ones, and Excel's errors, are noted. Raises ScenarioError
+        where the rest can't be read.
+        """
+        self._columns = {index: [] for index in used}
+        kept = list(self._columns.items())
+        width = len(self.header)
+        for line, cells in self._records:
+            if len(cells) != width:
+                self.note(problems, line, *self._source.ragged(line, cells, width))
+            elif any(cells):
+                self.lines.append(line)
+                for index, column in kept:
+                    column.append(cells[index])
+        for index, column in kept:
+            if not _FAILED.isdisjoint(column):
+                for row, cell in enumerate(column):
+                    if cell in _FAILED:
+                        self.note_cell(problems, row, index, _FAILED_TEXTS[cell])
+                        self._failed.add((row, index))
+
+    def column(self, index: int) -> list[str]:
+        """The cells of a loaded column."""
+        return self._columns[index]
+
+    def note(self, problems: Problems, line: int, index: int, path: str, message: str) -> None:
+        """Note a problem of the cell with an index (from 0) in the record that begins in a line."""
+        place, column = self._source.place(line, index)
+        message = self._source.cell(line, index) + message
+        problems.note(Problem(self.file, place, column, path, message))
+
+    def note_cell(
+        self, problems: Problems, row: int, index: int, says: str, name: str | None = None
+    ) -> None:
+        """Note what is wrong with a loaded cell; `says` goes behind the column's name.
+
+        Of one that is an error of Excel no more is told.
+        """
+        if (row, index) in self._failed:
+            return
+        theirs = self.header[index]
+        shown = theirs if name in {None, theirs} else f"{name} ({theirs})"
+        self.note(problems, self.lines[row], index, name or theirs, f"{shown} {says}")
+
+
+class _Source(ABC):
+    """The records of a file, of which the first is the header, and how their places are told."""
+
+    file: str
+    sheet: str | None = None
+    empty: str
+
+    @abstractmethod
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Each record that isn't blank: the line it begins in, and its cells without margins."""
+
+    @abstractmethod
+    def place(self, line: int, index: int) -> tuple[int, int]:
+        """Line and column, from 1, where a cell begins."""
+
+    @abstractmethod
+    def cell(self, line: int, index: int) -> str:
+        """What a message begins with, to say which cell is meant."""
+
+    @abstractmethod
+    def nameless(self, index: int) -> str:
+        """What is said of a column without a name."""
+
+    @abstractmethod
+    def ragged(self, line: int, cells: Sequence[str], width: int) -> tuple[int, str, str]:
+        """Index, path and message for a record that is not as wide as the header."""
+
+    def fail(self, says: str, line: int | None = 1) -> NoReturn:
+        """Raise the ScenarioError of a file that can't be read."""
+        raise ScenarioError([Problem(self.file, line, line and 1, "", says)])
+
+
+class _Text(_Source):
+    """A CSV."""
+
+    empty = "there is nothing in this file"
+
+    def __init__(self, content: bytes, shown: str, form: FileForm) -> None:
+        self.file = shown
+        self._delimiter = form.delimiter or ","
+        self._can_be_said = form.can_be_said
+        if form.sheet is not None:
+            self.fail("this is text, which has no sheets: leave sheet out", None)
+        text = self._decoded(content, form.encoding)
+        self._lines = list(io.StringIO(text, newline=""))
+
+    def _decoded(self, content: bytes, encoding: str | None) -> str:
+        if encoding is None:
+            return decoded(content, self.file, names_encodings=self._can_be_said)
+        try:
+            content.decode("utf-8")
+        except UnicodeDecodeError:
+            pass
+        else:
+            # read as anything else, Thai text becomes other Thai letters, and nobody is told
+            if not content.isascii() and encoding.lower().replace("_", "-") not in _UTF_8:
+                self.fail(f"this is UTF-8, not {encoding}: leave encoding out")
+        try:
+            return content.decode(encoding).removeprefix("\ufeff")
+        except UnicodeError as error:
+            start = getattr(error, "start", 0)
+            line = content.count(b"\n", 0, start) + 1
+            byte = f"byte 0x{content[start]:02X} is not {encoding}" if content else "is empty"
+            self.fail(f"{byte}: another encoding is meant, or none (UTF-8)", line)
+
+    @override
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        csv.field_size_limit(_LARGEST_CELL)
+        reader = csv.reader(self._lines, strict=True, delimiter=self._delimiter)
+        line = 1
+        try:
+            for number, cells in enumerate(reader):
+                if cells:
+                    if not number:
+                        self._check_delimiter(cells)
+                    yield line, [cell.strip() for cell in cells]
+                line = reader.line_num + 1
+        except csv.Error as error:
+            unclosed = "end of data" in str(error)
+            says = "a quote in this row is never closed" if unclosed else f"not valid CSV: {error}"
+            self.fail(says, line)
+
+    def _check_delimiter(self, header: Sequence[str]) -> None:
+        """Raise where the one cell of a header holds all of them."""
+        wrong = next((sign for sign in ";\t|," if sign in header[0]), None)
+        if len(header) > 1 or wrong is None:
+            return
+        if self._delimiter != "," and wrong == ",":
+            self.fail(
+                f"columns are separated by commas, not by {_sign(self._delimiter)}: leave "
+                "delimiter out"
+            )
+        if wrong == "," or (wrong == "|" and not self._can_be_said):
+            return
+        if self._can_be_said:
+            option = "tab" if wrong == "\t" else f'"{wrong}"'
+            self.fail(
+                f"columns are separated by {_sign(wrong)} here, not by {_sign(self._delimiter)}: "
+                f"say delimiter: {option} beside file"
+            )
+        self.fail("columns are separated by commas, not by ; or tabs")
+
+    @override
+    def place(self, line: int, index: int) -> tuple[int, int]:
+        inside, column = False, 1
+        while index and line <= len(self._lines):
+            for char in self._lines[line - 1][column - 1 :]:
+                column += 1
+                if char == '"':
+                    inside = not inside
+                elif char == self._delimiter and not inside:
+                    index -= 1
+                    if not index:
+                        return line, column
+            line, column = line + 1, 1
+        return line, column
+
+    @override
+    def cell(self, line: int, index: int) -> str:
+        return ""
+
+    @override
+    def nameless(self, index: int) -> str:
+        return f"column {index + 1} has no name"
+
+    @override
+    def ragged(self, line: int, cells: Sequence[str], width: int) -> tuple[int, str, str]:
+        here = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+        there = "1 cell" if width == 1 else f"{width} cells"
+        return 0, "", f"this row has {here}, but the header has {there}"
+
+
+_UTF_8 = ("utf-8", "utf8", "utf-8-sig")
+_SIGNS = {"\t": "tabs", ",": "commas"}
+
+
+def _sign(delimiter: str) -> str:
+    return _SIGNS.get(delimiter, delimiter)
+
+
+_LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
+"""Where a sheet of Excel ends; whatever claims more is no sheet, and might take hours to pass."""
+_MOST_UNPACKED = 2 << 30
+_MOST_RATIO, _LITTLE = 300, 64 << 20
+_FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
+_DOCTYPE = re.compile(rb"<\0?!\0?D\0?O\0?C\0?T\0?Y\0?P\0?E")  # in UTF-16, too
+_NO_RESULT = "#dialsim: no result"
+_FAILED_TEXTS: Mapping[str, str] = {
+    **{
+        error: f"is {error}, an error of Excel: correct its formula, or empty the cell"
+        for error in (
+            "#N/A", "#DIV/0!", "#REF!", "#NAME?", "#NULL!", "#NUM!", "#VALUE!", "#SPILL!",
+            "#CALC!", "#GETTING_DATA",
+        )
+    },
+    _NO_RESULT: "is a formula without a result: open the file in Excel and save it, or paste the "
+    "values alone",
+}  # fmt: skip
+_FAILED = frozenset(_FAILED_TEXTS)
+
+
+class _Workbook(_Source):
+    """A sheet of a workbook (xlsx)."""
+
+    def __init__(self, content: bytes, shown: str, form: FileForm) -> None:
+        self.file = shown
+        self._content = content
+        for option in ("encoding", "delimiter"):
+            if getattr(form, option) is not None:
+                self.fail(f"this is a workbook, which has no {option}: leave {option} out", None)
+        self._has_formulas = self._check_archive()
+        self._book = self._open()
+        names = [sheet.title for sheet in self._book.worksheets]
+        if form.sheet is not None and form.sheet not in names:
+            near = get_close_matches(form.sheet, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            self.fail(f'there is no sheet "{form.sheet}"; {hint}', None)
+        visible = [sheet.title for sheet in self._book.worksheets if sheet.sheet_state == "visible"]
+        if not names:
+            self.fail("this workbook has no sheet of cells", None)
+        self.sheet = form.sheet or (visible or names)[0]
+        self.empty = f"there is nothing in the sheet {self.sheet}"
+        if len(names) > 1 and form.sheet is None and form.can_be_said:
+            self.empty += (
+                f"; to read another, say sheet: {next(n for n in names if n != self.sheet)}"
+            )
+        self._prefix = f"{self.sheet}!" if len(names) > 1 else ""
+
+    def _check_archive(self) -> bool:
+        """Raise for what is no workbook, or unpacks to too much; tell whether it has formulas."""
+        if self._content.startswith(_OLE):
+            if "EncryptedPackage".encode("utf-16-le") in self._content:
+                self.fail("this workbook is protected by a password: save it without one", None)
+            self.fail("this is a workbook of Excel 97-2003 (xls): save it as xlsx", None)
+        try:
+            with zipfile.ZipFile(io.BytesIO(self._content)) as archive:
+                parts = archive.infolist()
+                names = {part.filename for part in parts}
+                if "content.xml" in names:
+                    self.fail("this is a workbook of OpenDocument (ods): save it as xlsx", None)
+                if "xl/workbook.bin" in names:
+                    self.fail("this is a binary workbook (xlsb): save it as xlsx", None)
+                if "[Content_Types].xml" not in names or "xl/workbook.xml" not in names:
+                    self.fail("this is a zip file, but no workbook of Excel (xlsx)", None)
+                size = sum(part.file_size for part in parts)
+                much = size > _LITTLE and size > _MOST_RATIO * len(self._content)
+                if much or size > _MOST_UNPACKED:
+                    self.fail(
+                        f"this workbook of {len(self._content):,} bytes would unpack to {size:,}, "
+                        "which no list of people does; save the list alone, as CSV",
+                        None,
+                    )
+                found = [self._has_formula(archive, part) for part in parts]
+                return any(found)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+            self.fail(f"this is no workbook (xlsx), or a damaged one: {error}", None)
+
+    def _has_formula(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
+        """Whether a part has one, if it is a sheet; raises for entities, which no workbook needs.
+
+        A few of them can stand for gigabytes of text, or for another file.
+        """
+        found, end = False, b""
+        with archive.open(part) as file:
+            while chunk := file.read(1 << 20):
+                if _DOCTYPE.search(end + chunk):
+                    self.fail(f"this workbook declares a document type in {part.filename}", None)
+                found = found or _FORMULA.search(end + chunk) is not None
+                end = chunk[-32:]
+        return found and part.filename.startswith("xl/worksheets/")
+
+    def _open(self, results: bool = True) -> Workbook:
+        from openpyxl import load_workbook
+
+        try:
+            with warnings.catch_warnings():  # of styles and extensions, which are not read
+                warnings.simplefilter("ignore")
+                return load_workbook(
+                    io.BytesIO(self._content), read_only=True, data_only=results, keep_links=False
+                )
+        except Exception as error:  # it promises no kinds
+            self.fail(f"this workbook can't be read: {_plain(error)}", None)
+
+    def _rows(self, width: int | None, results: bool = True) -> Iterator[tuple[Any, ...]]:
+        """The values of the sheet's rows, from row 1, at most so many of each row."""
+        book = self._book if results else self._open(results)
+        sheet: Any = book[self.sheet or ""]
+        sheet.reset_dimensions()  # a sheet may claim any
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield from sheet.iter_rows(
+                    max_row=_LAST_ROW, max_col=width or _LAST_COLUMN, values_only=True
+                )
+        except Exception as error:
+            self.fail(f"the sheet {self.sheet} can't be read: {_plain(error)}", None)
+
+    @override
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        line, width = self._header_place()
+        if not width:
+            return
+        rows = self._rows(width + 1)
+        formulas = self._rows(width + 1, results=False) if self._has_formulas else None
+        for number, values in enumerate(islice(rows, _LAST_ROW), 1):
+            written = next(formulas, ()) if formulas is not None else ()
+            if number < line:
+                continue
+            cells = [_text(value) for value in values]
+            for index, formula in enumerate(written[: len(cells)]):
+                if formula is not None and not cells[index] and values[index] is None:
+                    cells[index] = _NO_RESULT
+            cells += [""] * (width + 1 - len(cells))
+            if not cells[width]:
+                del cells[width]
+            if any(cells):
+                yield number, cells
+
+    def _header_place(self) -> tuple[int, int]:
+        """The first line with anything in it, and how many columns its last cell is away."""
+        for number, values in enumerate(islice(self._rows(None), _LAST_ROW), 1):
+            filled = [index for index, value in enumerate(values, 1) if _text(value)]
+            if filled:
+                return number, filled[-1]
+        return 1, 0
+
+    @override
+    def place(self, line: int, index: int) -> tuple[int, int]:
+        return line, index + 1
+
+    @override
+    def cell(self, line: int, index: int) -> str:
+        return f"cell {self._prefix}{_letters(index)}{line}: "
+
+    @override
+    def nameless(self, index: int) -> str:
+        return (
+            f"column {_letters(index)} has no name: each column needs one, and no cells of the "
+            "header may be merged"
+        )
+
+    @override
+    def ragged(self, line: int, cells: Sequence[str], width: int) -> tuple[int, str, str]:
+        says = f'"{cells[width]}" stands in a column without a name: name it, or empty the column'
+        return width, "", says
+
+
+def _plain(error: Exception) -> str:
+    """What a library says in its first line."""
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _letters(index: int) -> str:
+    """A column as Excel names it: A, B, …, AA."""
+    letters = ""
+    index += 1
+    while index:
+        index, letter = divmod(index - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return letters
+
+
+def _text(value: object) -> str:
+    """A cell's value as a CSV would have it."""
+    if isinstance(value, str):
+        return value.strip()
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, datetime):
+        return value.isoformat() if value.time() != time() else value.date().isoformat()
+    return value.isoformat() if isinstance(value, date | time) else str(value)
+
+
+def quoted(cell: str) -> str:
+    """A cell as an error shows it."""
+    return f'"{cell if len(cell) <= 40 else cell[:37] + "..."}"'
