@@ -565,9 +565,11 @@ def _on_normalized(
         counts = [f"{column.count:,} of {column.column}" for column in normalized]
         first = normalized[0]
         total = sum(column.count for column in normalized)
-        cells = "1 cell was" if total == 1 else f"{total:,} cells were"
+        cells = "1 cell was read as what it means"
+        if total > 1:
+            cells = f"{total:,} cells were read as what they mean"
         yield (
-            f"{where}: {cells} read as what they mean (normalize): "
+            f"{where}: {cells} (normalize): "
             f"{few(counts, len(counts))}, such as {first.written} as {first.read} "
             f"({place(first.row)})."
         )

@@ -93,6 +93,16 @@ def phone_meant(text: str) -> str | None:
     return tel if is_plausible(tel) else None
 
 
+def kind_of_number(tel: str) -> str | None:
+    """`mobile` or `fixed` for a Thai number, else `foreign`; None if it is not plausible."""
+    if not is_plausible(tel):
+        return None
+    number = national(tel)
+    if number[0] == "+":
+        return "foreign"
+    return "mobile" if len(number) == 10 else "fixed"
+
+
 def phone_normalized(text: str) -> str | None:
     """The number as it is dialled in Thailand that a text means, whatever its spelling.
 

@@ -196,7 +196,7 @@ def read_people(
     if file.columns is None:
         places = _by_header(sheet, known, problems)
     else:
-        places = _by_names(sheet, known, file.columns, block, problems)
+        places = columns_by_names(sheet, known, file.columns, block, problems)
     if places is None:
         return PeopleTable()
     if sheet.header:
@@ -253,8 +253,8 @@ def _compact(lines: list[int]) -> Sequence[int]:
     return lines
 
 
-def _by_header(sheet: Sheet, known: Sequence[str], problems: Problems) -> dict[str, int] | None:
-    """The columns by the names in the header; None if that is no header at all."""
+def has_header(sheet: Sheet, problems: Problems) -> bool:
+    """Whether the first row names columns; a person in it is noted."""
     person = next((cell for cell in sheet.header if phone_meant(cell)), None)
     if person is not None:
         says = (
@@ -262,13 +262,19 @@ def _by_header(sheet: Sheet, known: Sequence[str], problems: Problems) -> dict[s
             f"{person}: put a row of names above it"
         )
         sheet.note(problems, sheet.header_line, sheet.header.index(person), "", says)
+    return person is None
+
+
+def _by_header(sheet: Sheet, known: Sequence[str], problems: Problems) -> dict[str, int] | None:
+    """The columns by the names in the header; None if that is no header at all."""
+    if not has_header(sheet, problems):
         return None
     sheet.check_names(range(len(sheet.header)), problems)
     _check_known(sheet, known, problems)
     return {name: sheet.header.index(name) for name in sheet.header if name}
 
 
-def _by_names(
+def columns_by_names(
     sheet: Sheet,
     known: Sequence[str],
     named: Mapping[str, str],
@@ -291,7 +297,7 @@ def _by_names(
 
     for ours, theirs in named.items():
         if ours not in known and not ours.startswith(PARAM):
-            near = _nearest(ours, [*known])
+            near = nearest_column(ours, [*known])
             hint = f"did you mean {near}?" if near else f"known here: {', '.join(known)}"
             fault(ours, f"is not a known column; {hint}")
         elif theirs not in sheet.header:
@@ -316,7 +322,7 @@ def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None
     for index, name in enumerate(sheet.header):
         if not name or name in known or name.startswith(PARAM):
             continue
-        near = _nearest(name, free) or _nearest(name, known)
+        near = nearest_column(name, free) or nearest_column(name, known)
         if near is None:
             strange.append(index)
         else:
@@ -332,7 +338,7 @@ def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None
         sheet.note(problems, sheet.header_line, strange[0], names[0], says)
 
 
-def _nearest(name: str, known: Sequence[str]) -> str | None:
+def nearest_column(name: str, known: Sequence[str]) -> str | None:
     """The known column that a name comes closest to, whatever its case, signs and first part."""
     plain = {_bare(column.rpartition(".")[2]): column for column in reversed(known)}
     plain |= {_bare(column): column for column in reversed(known)}

@@ -1,0 +1,214 @@
+"""A list of people as it is, before anything is simulated: its columns, numbers and segments.
+
+Unlike `people_file`, which reads a list or says why it can't, this looks at any list, and guesses
+which of its columns are which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dialsim.scenario.campaign import RecipientsFile
+from dialsim.scenario.document import Cursor, Place, planted
+from dialsim.scenario.fields import PHONE_PATTERN, kind_of_number, number_meant, phone_normalized
+from dialsim.scenario.people_file import (
+    COLUMNS,
+    HISTORY_COLUMNS,
+    PARAM,
+    columns_by_names,
+    has_header,
+    nearest_column,
+)
+from dialsim.scenario.problems import Problem, Problems
+from dialsim.scenario.sheet import Sheet
+
+_KNOWN = (*COLUMNS, *HISTORY_COLUMNS)
+_PHONE = re.compile(PHONE_PATTERN)
+_NAMES = re.compile(r"name|ชื่อ|ลูกค้า|customer", re.IGNORECASE)
+_SAMPLE = 1_000  # rows by which a column is guessed
+_FIRST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPreview:
+    """A column: `used_as` is the name it is read by, None if it is not used.
+
+    `filled` cells hold something, `different` things; `numbers` of them are numbers, however they
+    are spelled; `example` is the first.
+    """
+
+    name: str
+    used_as: str | None
+    filled: int
+    different: int
+    numbers: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class OddNumber:
+    """A cell of tel that means no number of a person, and the line it is in."""
+
+    line: int
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListPreview:
+    """What is in a list; `file` is how it is read, or could be, where columns were `guessed`.
+
+    Of the numbers, `mobile`, `fixed` and `foreign` ones are told apart whatever their spelling;
+    `odd` are none of these. `respelled` are those that only `normalize` reads, or that it writes
+    in another way; `repeated` are rows whose number stands in a row above.
+    """
+
+    file: RecipientsFile
+    sheet: str | None
+    rows: int
+    columns: tuple[ColumnPreview, ...]
+    guessed: tuple[str, ...]
+    mobile: int
+    fixed: int
+    foreign: int
+    odd: int
+    odd_first: tuple[OddNumber, ...]
+    missing: int
+    respelled: int
+    respelled_first: tuple[str, ...]
+    repeated: int
+    segments: Mapping[str, int]
+
+
+def preview(content: bytes, shown: str, file: RecipientsFile) -> ListPreview:
+    """Look at a list. Raises ScenarioError where it has no rows, or no column of phone numbers."""
+    problems = Problems(shown)
+    sheet = Sheet.parse(content, shown, problems, file.form)
+    if not has_header(sheet, problems) or not sheet.header:
+        problems.raise_if_any()
+    sheet.load(range(len(sheet.header)), Problems(shown))
+    places, guessed = _places(sheet, file, problems)
+    if "tel" not in places and not len(problems):
+        says = "no column holds phone numbers; --column tel=NAME says which one is meant"
+        problems.note(Problem(shown, sheet.header_line, 1, "tel", says))
+    problems.raise_if_any()
+    numbers = _Numbers(sheet, sheet.column(places["tel"]))
+    segments = sheet.column(places["segment"]) if "segment" in places else []
+    named = {index: ours for ours, index in places.items()}
+    return ListPreview(
+        file=_advised(file, sheet, places, guessed, bool(numbers.respelled)),
+        sheet=sheet.name,
+        rows=len(sheet.lines),
+        columns=tuple(_column(sheet, index, named) for index in range(len(sheet.header))),
+        guessed=guessed,
+        mobile=numbers.kinds["mobile"],
+        fixed=numbers.kinds["fixed"],
+        foreign=numbers.kinds["foreign"],
+        odd=numbers.odd,
+        odd_first=tuple(numbers.odd_first),
+        missing=numbers.missing,
+        respelled=numbers.respelled,
+        respelled_first=tuple(numbers.respelled_first),
+        repeated=numbers.repeated,
+        segments=dict(Counter(segment for segment in segments if segment).most_common()),
+    )
+
+
+def _places(
+    sheet: Sheet, file: RecipientsFile, problems: Problems
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """The columns that are used, by our names, and those of them that were guessed."""
+    block = Cursor.root(planted({"columns": file.columns or {}}, Place("--column")))
+    places = columns_by_names(sheet, _KNOWN, file.columns or {}, block, problems)
+    guessed: list[str] = []
+
+    def guess(ours: str, index: int | None) -> None:
+        if index is not None and ours not in places and index not in places.values():
+            places[ours] = index
+            guessed.append(ours)
+
+    if "tel" not in (file.columns or {}):
+        guess("tel", _most_numbers(sheet))
+    for index, theirs in enumerate(sheet.header):
+        near = nearest_column(theirs, COLUMNS) if theirs else None
+        if near not in {None, "tel", "id"}:
+            guess(str(near), index)
+    named = (index for index, name in enumerate(sheet.header) if _NAMES.search(name))
+    guess("customerName", next((i for i in named if i not in places.values()), None))
+    return places, tuple(guessed)
+
+
+def _most_numbers(sheet: Sheet) -> int | None:
+    """The column in which most cells mean phone numbers, if half of them do."""
+    counts: dict[int, float] = {}
+    for index in range(len(sheet.header)):
+        cells = [cell for cell in sheet.column(index)[:_SAMPLE] if cell]
+        found = sum(phone_normalized(cell) is not None for cell in cells)
+        if cells and found >= len(cells) / 2:
+            counts[index] = found / len(cells)
+    return max(counts, key=lambda index: counts[index]) if counts else None
+
+
+def _advised(
+    file: RecipientsFile,
+    sheet: Sheet,
+    places: Mapping[str, int],
+    guessed: Sequence[str],
+    respelled: bool,
+) -> RecipientsFile:
+    """The recipients block by which the list can be read."""
+    names = {ours: sheet.header[index] for ours, index in places.items()}
+    strange = any(
+        name and name not in _KNOWN and not name.startswith(PARAM) for name in sheet.header
+    )
+    columns = file.columns
+    if guessed or strange or columns is not None:
+        columns = {ours: theirs for ours, theirs in names.items() if ours != theirs} or {
+            "tel": names["tel"]
+        }
+    said = {"columns": columns, "normalize": file.normalize or respelled}
+    return file.model_copy(update=said)
+
+
+def _column(sheet: Sheet, index: int, named: Mapping[int, str]) -> ColumnPreview:
+    cells = [cell for cell in sheet.column(index) if cell]
+    different = set(cells)
+    return ColumnPreview(
+        name=sheet.header[index],
+        used_as=named.get(index),
+        filled=len(cells),
+        different=len(different),
+        numbers=sum(number_meant(cell) is not None for cell in cells),
+        example=cells[0] if cells else "",
+    )
+
+
+class _Numbers:
+    """The phone numbers of a list, counted by what they are."""
+
+    def __init__(self, sheet: Sheet, cells: Sequence[str]) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.odd = self.missing = self.respelled = self.repeated = 0
+        self.odd_first: list[OddNumber] = []
+        self.respelled_first: list[str] = []
+        seen: set[str] = set()
+        for row, cell in enumerate(cells):
+            if not cell:
+                self.missing += 1
+                continue
+            number = phone_normalized(cell)
+            kind = None if number is None else kind_of_number(number)
+            if kind is None:
+                self.odd += 1
+                if len(self.odd_first) < _FIRST:
+                    self.odd_first.append(OddNumber(sheet.lines[row], cell))
+            else:
+                self.kinds[kind] += 1
+            if number not in {None, cell} and not (_PHONE.match(cell) and cell[0] == "+"):
+                self.respelled += 1
+                if len(self.respelled_first) < _FIRST:
+                    self.respelled_first.append(cell)
+            self.repeated += (number or cell) in seen
+            seen.add(number or cell)
