@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dialsim.experiments.replications import Replications, replicate
     from dialsim.experiments.sweep import Sweep, sweep
     from dialsim.interface.errors import DialsimError, Refused
+    from dialsim.results.excel import for_excel
     from dialsim.results.result import Result, run
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.loading import load, loads
@@ -47,6 +48,7 @@ _HOMES = {
     "Simulation": "dialsim.engine.simulation",
     "Sweep": "dialsim.experiments.sweep",
     "compare": "dialsim.experiments.comparison",
+    "for_excel": "dialsim.results.excel",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
     "optimize": "dialsim.experiments.optimum",
@@ -71,6 +73,7 @@ __all__ = [
     "Sweep",
     "__version__",
     "compare",
+    "for_excel",
     "load",
     "loads",
     "optimize",

@@ -240,3 +240,33 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     assert (process.returncode, stdout) == (130, b"")
     assert b"Traceback" not in shown
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_has_a_workbook_and_lacks_tables_as_asked(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    options = ("--what-if", "0", "--excel", "--without", "webhooks", "--without", "transitions")
+    done = dialsim("run", SCRIPTED, "--out", place, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    held = {path.name for path in place.iterdir()}
+    assert "results.xlsx" in held
+    assert held.isdisjoint({"webhooks.jsonl", "transitions.parquet"})
+    manifest = json.loads((place / "manifest.json").read_bytes())
+    assert manifest["without"] == ["transitions", "webhooks"]
+    before = (place / "report.html").read_bytes()
+    assert dialsim("report", place, "--what-if", "0").returncode == 0
+    assert (place / "report.html").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--excel"], "--excel and --without say what is written: they go with --out"),
+        (["--without", "calls"], "they go with --out"),
+        (["--excel", "--out", "x", "--replications", "2"], "they don't go with many"),
+        (["--without", "summary", "--out", "x"], "is not one of 'calls', 'transitions', 'recip"),
+    ],
+)
+def test_what_is_written_of_one_run_goes_with_a_folder(options: list[str], says: str) -> None:
+    done = dialsim("run", SCRIPTED, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in " ".join(done.stderr.replace("│", "").split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,15 @@ def report(folder: Path, what_if: int | None) -> None:
 @jobs_option
 @dask_option
 @what_if_option
+@click.option(
+    "--excel", is_flag=True, help="Write results.xlsx to DIR as well; for one run, in Thai time."
+)
+@click.option(
+    "--without",
+    type=click.Choice(["calls", "transitions", "recipients", "campaigns", "webhooks"]),
+    multiple=True,
+    help="A table that is not written to DIR, webhooks for instance; for one run; may be repeated.",
+)
 @set_option
 @format_option
 @with_options
@@ -108,6 +118,8 @@ def run(
     replications: int | None,
     precision: str | None,
     max_replications: int,
+    excel: bool,
+    without: tuple[str, ...],
     options: Options,
 ) -> None:
     """Simulate a scenario file and print when it is done, whom it reached and what held it back.
@@ -116,25 +128,40 @@ def run(
     --replications or --precision it is run many times, and what is printed are the means and
     quantiles of all figures, with their 95 % intervals.
     """
+    files = _Files(excel, without)
+    if files != _Files() and options.out is None:
+        raise click.UsageError("--excel and --without say what is written: they go with --out")
     if journal is not None:
         others = (options.seed, replication, replications, precision, options.what_if, scenario,
                   options.overrides or None)  # fmt: skip
         if any(other is not None for other in others):
-            raise click.UsageError("--from-journal goes with --out, --force and --format alone")
-        _from_journal(journal, options)
+            raise click.UsageError(
+                "--from-journal goes with --out, --force, --excel, --without and --format alone"
+            )
+        _from_journal(journal, options, files)
         return
     if scenario is None:
         raise click.UsageError("Missing argument 'SCENARIO'.")
     if replications is None and precision is None:
-        _once(scenario, replication or 0, options)
+        _once(scenario, replication or 0, options, files)
         return
+    if files != _Files():
+        raise click.UsageError("--excel and --without are for one run: they don't go with many")
     if replication is not None:
         raise click.UsageError("--replication is for one run: it doesn't go with many")
     first = min(20, max_replications) if replications is None else replications
     _many(scenario, first, precision, max_replications, options)
 
 
-def _once(scenario: Path, replication: int, options: Options) -> None:
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is written of one run beside the rest, and what is not."""
+
+    excel: bool = False
+    without: tuple[str, ...] = ()
+
+
+def _once(scenario: Path, replication: int, options: Options, files: _Files) -> None:
     from dialsim.results.folder import check_place
     from dialsim.results.result import run as simulate
     from dialsim.scenario.loading import load
@@ -147,10 +174,10 @@ def _once(scenario: Path, replication: int, options: Options) -> None:
             loaded, seed=options.seed, replication=replication, engine=options.engine,
             progress=progress,
         )  # fmt: skip
-    _show(result, options)
+    _show(result, options, files)
 
 
-def _from_journal(journal: Path, options: Options) -> None:
+def _from_journal(journal: Path, options: Options, files: _Files) -> None:
     from dialsim.results.folder import check_place
     from dialsim.sandbox.dependencies import require_extra
 
@@ -159,10 +186,10 @@ def _from_journal(journal: Path, options: Options) -> None:
     require_extra("run --from-journal")
     from dialsim.sandbox.restart import read
 
-    _show(read(journal), options)
+    _show(read(journal), options, files)
 
 
-def _show(result: Result, options: Options) -> None:
+def _show(result: Result, options: Options, files: _Files) -> None:
     from dialsim.results.summary_text import print_summary
 
     out = options.out
@@ -172,7 +199,7 @@ def _show(result: Result, options: Options) -> None:
         with progress_bar("What would help", "runs") as progress:
             write_run(
                 result, out, force=options.force, pairs=options.what_if, progress=progress,
-                engine=options.engine,
+                engine=options.engine, without=files.without, excel=files.excel,
             )  # fmt: skip
     if options.form == "json":
         click.echo(result.summary.to_json().decode())

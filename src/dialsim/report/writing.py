@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ from dialsim.report.what_if import (
     people_called,
     what_would_help,
 )
+from dialsim.results.excel import NAME as WORKBOOK
 from dialsim.results.folder import read_manifest, read_source
 from dialsim.results.progress import Progress
 from dialsim.results.result import Result, run
@@ -93,10 +95,21 @@ def write_run(
     pairs: int | None = None,
     progress: Progress | None = None,
     engine: Choice = "auto",
+    without: Sequence[str] = (),
+    excel: bool = False,
 ) -> Path:
-    """Write a result with its page; the folder appears when it is complete (`Result.write`)."""
+    """Write a result with its page; the folder appears when it is complete (`Result.write`).
+
+    `without` are tables to leave out; with `excel` there is a workbook as well.
+    """
     page = run_report(result, pairs, progress, engine)
-    return result.write(folder, force=force, also=lambda draft: put(page, draft))
+
+    def also(draft: Path) -> None:
+        put(page, draft)
+        if excel:
+            result.to_excel(draft / WORKBOOK)
+
+    return result.write(folder, force=force, also=also, without=without)
 
 
 def put(page: str, folder: Path) -> Path:

@@ -1,5 +1,7 @@
 """The output folder of a run: tables as parquet, webhooks as lines, the rest as JSON.
 
+Many webhooks are packed by gzip: a million lines are 1.5 GB, and 0.1 GB packed.
+
 It holds the scenario's text, so that it can be run again, and a manifest: which dialsim, which
 scenario and which seed made it.
 
@@ -10,10 +12,12 @@ place removes.
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,10 +52,11 @@ def source_entries(scenario: Scenario) -> dict[str, object]:
     return {"overrides": origin.overrides, "scenario_folder": str(origin.folder.absolute())}
 
 
-def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
+def manifest_json(trace: Trace, wall_seconds: float | None, without: Sequence[str] = ()) -> bytes:
     """The bytes of `manifest.json`: the only file of a result that two equal runs differ in.
 
-    `wall_seconds` is the time that the simulation took on the clock on the wall.
+    `wall_seconds` is the time that the simulation took on the clock on the wall; `without` are
+    the tables that were not written.
     """
     import orjson
 
@@ -65,6 +70,7 @@ def manifest_json(trace: Trace, wall_seconds: float | None) -> bytes:
         "replication": world.replication,
         "engine": trace.engine,
         "wall_seconds": wall_seconds,
+        **({"without": without} if without else {}),
         "python": platform.python_version(),
         "libraries": versions(),
     }
@@ -241,6 +247,19 @@ def _sync_entry(path: Path) -> None:
 
 
 TABLES = ("calls", "transitions", "recipients", "campaigns")
+WEBHOOKS = "webhooks"
+PARTS = (*TABLES, WEBHOOKS)
+"""What may be left out of a folder."""
+
+MOST_PLAIN = 100_000
+"""Lines of webhooks that are written as they are; more of them are packed."""
+
+
+def check_parts(without: Sequence[str]) -> None:
+    """Raise OutputError for names that are none of `PARTS`."""
+    for name in without:
+        if name not in PARTS:
+            raise OutputError(f'"{name}" can\'t be left out; known here: {", ".join(PARTS)}')
 
 
 def write_result(
@@ -248,26 +267,46 @@ def write_result(
     folder: str | os.PathLike[str],
     force: bool = False,
     also: Callable[[Path], object] | None = None,
+    without: Sequence[str] = (),
 ) -> Path:
     """Write all files of a result; the folder is there when all of them are, or not at all.
 
-    `also` is called with the folder while it is in the making, to write more files there. Same
-    result, same bytes, under the same versions of dialsim and its libraries; the manifest alone
-    differs. Raises ExistingOutput if the folder exists, unless `force` replaces the result in it.
+    `also` is called with the folder while it is in the making, to write more files there; `without`
+    are parts that are not written. Same result, same bytes, under the same versions of dialsim and
+    its libraries; the manifest alone differs. Raises ExistingOutput if the folder exists, unless
+    `force` replaces the result in it.
     """
     place = Path(folder)
+    check_parts(without)
     with replacing(place, force) as draft:
         for name in TABLES:
-            _write_table(getattr(result, name), draft / f"{name}.parquet")
-        with (draft / "webhooks.jsonl").open("wb") as file:
-            result.write_webhooks(file)
+            if name not in without:
+                _write_table(getattr(result, name), draft / f"{name}.parquet")
+        if WEBHOOKS not in without:
+            _write_webhooks(result, draft)
         (draft / "summary.json").write_bytes(result.summary.to_json())
         write_source(result.trace.world.scenario, draft)
         if also is not None:
             also(draft)
-        content = manifest_json(result.trace, result.wall_seconds)
+        left_out = [name for name in PARTS if name in without]
+        content = manifest_json(result.trace, result.wall_seconds, left_out)
         (draft / MANIFEST).write_bytes(content)
     return place
+
+
+def _write_webhooks(result: Result, folder: Path) -> None:
+    path = folder / "webhooks.jsonl"
+    if len(result.reading.stream.posts) <= MOST_PLAIN:
+        with path.open("wb") as file:
+            result.write_webhooks(file)
+        return
+    with (
+        path.with_suffix(".jsonl.gz").open("wb") as file,
+        # without name and time of the file, equal runs write equal bytes
+        gzip.GzipFile("", "wb", 6, file, mtime=0) as packed,
+        io.BufferedWriter(packed, 1 << 20) as lines,
+    ):
+        result.write_webhooks(lines)
 
 
 def _write_table(frame: pd.DataFrame, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -112,16 +112,26 @@ class Result:
         *,
         force: bool = False,
         also: Callable[[Path], object] | None = None,
+        without: Sequence[str] = (),
     ) -> Path:
         """Write every table, the summary and the manifest to a new folder, and return its path.
 
-        The folder appears when it is complete; `also` may write more files into it before. Raises
-        ExistingOutput if it exists; with `force` a result that stands there is replaced, anything
-        else never.
+        The folder appears when it is complete; `also` may write more files into it before, and
+        `without` are the tables to leave out, such as webhooks. Raises ExistingOutput if it exists;
+        with `force` a result that stands there is replaced, anything else never.
         """
         from dialsim.results.folder import write_result
 
-        return write_result(self, folder, force, also)
+        return write_result(self, folder, force, also, without)
+
+    def to_excel(self, path: str | os.PathLike[str]) -> Path:
+        """Write summary, campaigns, recipients and calls by hour as a workbook, in Thai time.
+
+        A file that is there is replaced. See `dialsim.results.excel`; for tables, `for_excel`.
+        """
+        from dialsim.results.excel import write_excel
+
+        return write_excel(self, path)
 
     def __repr__(self) -> str:
         from dialsim.results.thai_time import minute_text

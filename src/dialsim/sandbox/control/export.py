@@ -24,7 +24,7 @@ from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.operation import Operations, operation
 from dialsim.scenario.loading import with_masked_keys
 
-_PACKED = (".parquet",)  # these are small already
+_PACKED = (".parquet", ".gz")  # these are small already
 _FIRST_YEAR = 1980  # of a zip file's calendar
 
 

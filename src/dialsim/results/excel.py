@@ -1,0 +1,265 @@
+"""A run as a workbook for people: summary, campaigns, recipients, calls by hour, in Thai time.
+
+Rows go to the file one by one, so that a million take little memory. A sheet of Excel ends with row
+1,048,576; what is longer goes on in a further sheet, and the summary says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import isfinite
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from dialsim.interface.status import CallStatus
+from dialsim.results.figures import NUMBERS, REACH, Unit, unit_of
+from dialsim.results.folder import OutputError
+from dialsim.results.summary_text import answers, headline
+
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
+
+    from dialsim.results.result import Result
+
+NAME = "results.xlsx"
+MOST_ROWS = 1_048_575
+"""Rows of a sheet of Excel, without the header."""
+_LONGEST_TEXT = 32_767
+_THAI = "Asia/Bangkok"
+_CHUNK = 10_000
+
+_INSTANT, _COUNT, _NUMBER, _SHARE = "yyyy-mm-dd hh:mm:ss", "#,##0", "#,##0.00", "0.0%"
+_UNIT_FORMATS = {Unit.SHARE: _SHARE, Unit.CURRENCY: _NUMBER}
+
+
+def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table that `to_excel` of pandas can write: instants in Thai time, webhook bodies as JSON.
+
+    Excel knows no time zones. Infinite numbers become nulls.
+    """
+
+    def column(values: pd.Series[Any]) -> pd.Series[Any]:
+        if isinstance(values.dtype, pd.DatetimeTZDtype):
+            naive: pd.Series[Any] = values.dt.tz_convert(_THAI).dt.tz_localize(None)
+            return naive
+        if values.dtype.name == "payload":
+            texts = [json.dumps(body, ensure_ascii=False) for body in values]
+            return pd.Series(texts, index=values.index, dtype="str")
+        if values.dtype.kind == "f":
+            return values.where(np.isfinite(values))
+        return values
+
+    columns = [column(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    made = pd.concat(columns, axis=1) if columns else frame.copy()
+    made.columns = frame.columns
+    return made
+
+
+def write_excel(result: Result, path: str | os.PathLike[str]) -> Path:
+    """Write a result as a workbook, in place of a file that may be there; returns its path.
+
+    The file is there when it is complete. Same result, same bytes, with the same libraries. Raises
+    OutputError for what the system refuses.
+    """
+    place = Path(path)
+    try:
+        _replace(place, lambda file: _write(result, file))
+    except OSError as error:
+        raise OutputError(f"{place} cannot be written: {error.strerror or error}") from error
+    return place
+
+
+def _replace(place: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Have a file written beside its place, and moved there when it is complete."""
+    descriptor, draft = mkstemp(prefix=f".{place.name}.", dir=place.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            write(file)
+        os.chmod(draft, 0o666 & ~_umask())
+        os.replace(draft, place)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write(result: Result, file: BinaryIO) -> None:
+    from xlsxwriter import Workbook
+
+    options = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+    book = Workbook(file, options)
+    # the time of the writing would make two equal results differ
+    book.set_properties({"created": datetime(2000, 1, 1), "title": "dialsim"})  # noqa: DTZ001
+    sheets = {
+        "campaigns": for_excel(result.summary.to_frame()),
+        "recipients": for_excel(result.recipients),
+        "calls by hour": calls_by_hour(result),
+    }
+    writer = _Writer(book)
+    _write_summary(result, sheets, writer)
+    for name, frame in sheets.items():
+        writer.table(name, frame)
+    book.close()
+
+
+def calls_by_hour(result: Result) -> pd.DataFrame:
+    """Dials by campaign and by the hour in which they were made, in Thai time, and their ends.
+
+    `dials` are those that were not withdrawn (P5); the other columns add up to them.
+    """
+    calls = result.calls
+    dialled = calls[calls["initiated_at"].notna()]
+    hours = dialled["initiated_at"].dt.tz_convert(_THAI).dt.floor("h").dt.tz_localize(None)
+    status = dialled["status"].astype("str")
+    reached = status.isin([CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED])  # R3
+    ends = {
+        "answered": reached,
+        "no_answer": status == CallStatus.NO_ANSWER,
+        "busy": status == CallStatus.BUSY,
+        "failed": status == CallStatus.FAILED,
+    }
+    counted = pd.DataFrame(
+        {
+            "organization": dialled["organization"].astype("str"),
+            "campaign": dialled["campaign"].astype("str"),
+            "hour": hours,
+            "dials": 1,
+            **{name: end.astype("int64") for name, end in ends.items()},
+        }
+    )
+    keys = ["organization", "campaign", "hour"]
+    made = counted.groupby(keys, sort=True, as_index=False).sum()
+    made["not_ended"] = made["dials"] - made[[*ends]].sum(axis=1)
+    return made
+
+
+def _write_summary(result: Result, sheets: Mapping[str, pd.DataFrame], writer: _Writer) -> None:
+    summary, world = result.summary, result.trace.world
+    rows: list[tuple[object, ...]] = [
+        ("Scenario", world.scenario.name),
+        ("Answer", headline(summary)),
+        ("Times", "Thai time (UTC+7)"),
+        ("Seed", world.seed),
+        ("Replication", world.replication),
+    ]
+    for answer in answers(summary):
+        said = f"{answer.finish}; {answer.reach}. {answer.held_back}".rstrip()
+        rows.append((answer.campaign, said))
+    rows += [("Warning", warning) for warning in summary.warnings]
+    for name, frame in sheets.items():
+        if len(frame) > MOST_ROWS:
+            parts = -(-len(frame) // MOST_ROWS)
+            rows.append(
+                (name, f"{len(frame):,} rows, in {parts} sheets: Excel holds {MOST_ROWS:,}")
+            )
+    writer.rows("summary", ("what", "value"), rows, (18, 100))
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes tables to the sheets of a workbook."""
+
+    book: Workbook
+    _formats: dict[str, Format] = field(default_factory=dict)
+
+    def rows(
+        self,
+        name: str,
+        header: tuple[str, ...],
+        rows: list[tuple[object, ...]],
+        widths: tuple[int, ...],
+    ) -> None:
+        """A sheet of texts and counts."""
+        sheet = self._sheet(name, header, widths, len(rows))
+        for number, cells in enumerate(rows, 1):
+            for place, cell in enumerate(cells):
+                self._cell(sheet, _COUNT)(number, place, cell)
+
+    def table(self, name: str, frame: pd.DataFrame) -> None:
+        """A table that is good for Excel, in as many sheets as it takes."""
+        forms = [_form(str(column), frame[column].dtype) for column in frame]
+        widths = tuple(
+            20 if form == _INSTANT else max(10, min(len(str(column)) + 2, 40))
+            for column, form in zip(frame, forms, strict=True)
+        )
+        for part, first in enumerate(range(0, max(len(frame), 1), MOST_ROWS), 1):
+            shown = frame.iloc[first : first + MOST_ROWS]
+            title = name if part == 1 else f"{name} {part}"
+            sheet = self._sheet(title, tuple(map(str, frame.columns)), widths, len(shown))
+            writers = [self._cell(sheet, form) for form in forms]
+            for number, cells in enumerate(_rows(shown), 1):
+                for place, cell in enumerate(cells):
+                    writers[place](number, place, cell)
+
+    def _sheet(
+        self, name: str, header: tuple[str, ...], widths: tuple[int, ...], rows: int
+    ) -> Worksheet:
+        sheet: Worksheet = self.book.add_worksheet(name)
+        sheet.freeze_panes(1, 0)
+        sheet.autofilter(0, 0, rows, len(header) - 1)
+        for place, width in enumerate(widths):
+            sheet.set_column(place, place, width)
+        head = self.book.add_format({"bold": True, "bottom": 1})
+        for place, title in enumerate(header):
+            sheet.write_string(0, place, title, head)
+        return sheet
+
+    def _cell(self, sheet: Worksheet, form: str) -> Callable[[int, int, Any], None]:
+        """What writes a value of a column; nulls stay empty."""
+        if form not in self._formats:
+            self._formats[form] = self.book.add_format({"num_format": form})
+        shown = self._formats[form]
+
+        def write(row: int, column: int, value: Any) -> None:
+            if isinstance(value, str):
+                sheet.write_string(row, column, value[:_LONGEST_TEXT])
+            elif isinstance(value, bool):
+                sheet.write_boolean(row, column, value)
+            elif isinstance(value, datetime):
+                sheet.write_datetime(row, column, value, shown)
+            elif value is not None and isfinite(value):
+                sheet.write_number(row, column, value, shown)
+
+        return write
+
+
+def _form(column: str, dtype: Any) -> str:
+    """The number format of a column."""
+    if dtype.kind == "M":
+        return _INSTANT
+    if (column in NUMBERS or column.startswith(REACH)) and unit_of(column) in _UNIT_FORMATS:
+        return _UNIT_FORMATS[unit_of(column)]
+    return {"i": _COUNT, "u": _COUNT, "f": _NUMBER}.get(dtype.kind, "General")
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[tuple[object, ...]]:
+    """The rows of a table as plain values, None for nulls, a chunk at a time."""
+    for first in range(0, len(frame), _CHUNK):
+        part = frame.iloc[first : first + _CHUNK]
+        columns = []
+        for place in range(part.shape[1]):
+            values = part.iloc[:, place]
+            plain = values.astype("object").where(values.notna(), None)
+            columns.append([_plain(value) for value in plain])
+        yield from zip(*columns, strict=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime(warn=False)
+    return value.item() if isinstance(value, np.generic) else value
