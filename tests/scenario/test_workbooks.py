@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dialsim.engine.simulation import Simulation
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import Past, PeopleTable, RecipientsFile
 from dialsim.scenario.loading import loads
@@ -443,6 +444,22 @@ def test_a_list_is_read_once_for_all_variants_of_a_scenario(tmp_path: Path) -> N
     scenario(tmp_path, workbook(("tel",), ("0898765432",)))
     changed = plain.with_("organizations.Acme.maxConcurrentCalls=6")
     assert table(changed).tels == ["0898765432"]
+
+
+def test_an_upload_is_a_csv_and_no_workbook(tmp_path: Path) -> None:
+    simulation = Simulation(scenario(tmp_path, "tel\n", "", "people.csv"))
+    with pytest.raises(ScenarioError, match=r"recipients\.csv:1:1: this is a zip file, as Excel"):
+        simulation.add_campaign({"name": "May", "agent": "Reminder"}, csv=workbook(("tel",)))
+
+
+def test_a_campaign_that_is_added_may_name_a_list_as_it_is(tmp_path: Path) -> None:
+    simulation = Simulation(scenario(tmp_path, "tel\n", "", "people.csv"))
+    (tmp_path / "new.xlsx").write_bytes(workbook(("Phone",), ("081-234-5678",)))
+    recipients = {"file": "new.xlsx", "columns": {"tel": "Phone"}, "normalize": True}
+    block = {"name": "May", "agent": "Reminder", "recipients": recipients}
+    simulation.add_campaign(block, folder=tmp_path)
+    added = simulation.trace.world.organizations[0].campaigns[1]
+    assert added.people.tels() == ["0812345678"]
 
 
 def table(loaded: Scenario) -> PeopleTable:

@@ -8,11 +8,10 @@ from io import TextIOWrapper
 import click
 
 from dialsim.cli.experiment import compare, plan, sweep
-from dialsim.cli.people import people
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
 from dialsim.cli.serve import journal, serve
-from dialsim.cli.validate import schema, validate
+from dialsim.cli.validate import people, schema, validate
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
 

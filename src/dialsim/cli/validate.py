@@ -1,15 +1,21 @@
-"""`dialsim validate` checks a scenario file; `dialsim schema` prints the JSON Schema of them."""
+"""What is looked at without being simulated.
+
+`dialsim validate` checks a scenario file, `dialsim schema` prints the JSON Schema of them, and
+`dialsim people` shows a list of people.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dialsim.cli.program import format_option, scenario_argument, set_option
 
 if TYPE_CHECKING:
+    from dialsim.scenario.campaign import RecipientsFile
+    from dialsim.scenario.preview import ListPreview
     from dialsim.scenario.scenario import Scenario
 
 
@@ -80,3 +86,213 @@ def _print_json(**document: object) -> None:
     import orjson
 
     click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+
+
+_SHOWN = 10
+_WIDEST = 30
+_MOST = 300
+
+
+@click.command(
+    short_help="Look at a list of people: columns, numbers, duplicates, segments.",
+    epilog="Example: dialsim people people.xlsx --sheet Customers --column tel=Phone",
+)
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--sheet", metavar="NAME", help="The sheet of a workbook; default: the first.")
+@click.option("--encoding", metavar="NAME", help="The encoding of a CSV, such as cp874.")
+@click.option("--delimiter", metavar="SIGN", help='What separates its columns: ";" or tab, say.')
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="OURS=THEIRS",
+    help="Which column of the file is ours, such as tel=Phone; may be repeated.",
+)
+@click.option(
+    "--normalize",
+    is_flag=True,
+    help="Print a block that reads other spellings as what they mean, even if there are none.",
+)
+@format_option
+def people(
+    file: Path,
+    sheet: str | None,
+    encoding: str | None,
+    delimiter: str | None,
+    columns: tuple[str, ...],
+    normalize: bool,
+    form: str,
+) -> None:
+    """Show what is in a CSV or Excel list of people, and the recipients block to paste.
+
+    Counts rows, numbers that are no Thai mobile or fixed line, duplicates and segments. Columns
+    that have other names than ours are guessed, unless --column names them.
+
+    A scenario file (.yaml, .yml, .json) shows the lists that it names, as it reads them.
+    """
+    from dialsim.scenario.document import read_bytes
+    from dialsim.scenario.preview import preview
+
+    if file.suffix.lower() in {".yaml", ".yml", ".json"}:
+        if sheet or encoding or delimiter or columns or normalize:
+            raise click.UsageError("how the lists of a scenario are read stands in the scenario")
+        found = _of_scenario(file)
+    else:
+        options = {
+            "file": str(file),
+            "sheet": sheet,
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "columns": _named(columns),
+            "normalize": normalize,
+        }
+        found = [preview(read_bytes(file, str(file)), str(file), _block(options))]
+    if form == "json":
+        _print_lists(found)
+        return
+    for number, one in enumerate(found):
+        _print_list(one, with_gap=number > 0)
+
+
+def _named(columns: tuple[str, ...]) -> dict[str, str] | None:
+    named: dict[str, str] = {}
+    for text in columns:
+        ours, equals, theirs = (part.strip() for part in text.partition("="))
+        if not equals or not ours or not theirs:
+            raise click.UsageError(f"--column is OURS=THEIRS, such as tel=Phone, not {text!r}")
+        if ours in named:
+            raise click.UsageError(f"--column {ours} is given twice")
+        named[ours] = theirs
+    return named or None
+
+
+def _block(options: dict[str, Any]) -> RecipientsFile:
+    from pydantic import ValidationError
+
+    from dialsim.scenario.campaign import RecipientsFile
+
+    try:
+        return RecipientsFile.model_validate(options, by_alias=True, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option, says = first["loc"][0], first.get("ctx", {}).get("says", first["msg"])
+        raise click.UsageError(f"--{option} {says}, not {options[str(option)]!r}") from None
+
+
+def _of_scenario(file: Path) -> list[ListPreview]:
+    from dialsim.interface.errors import DialsimError
+    from dialsim.scenario.campaign import RecipientsFile
+    from dialsim.scenario.loading import files_of, load
+    from dialsim.scenario.preview import preview
+
+    scenario = load(file)
+    contents = files_of(scenario)
+    blocks = {
+        repr(campaign.recipients): campaign.recipients
+        for organization in scenario.organizations
+        for campaign in organization.campaigns
+        if isinstance(campaign.recipients, RecipientsFile)
+    }
+    if not blocks:
+        raise DialsimError(f"{file} names no list of people: its recipients stand in it")
+    return [preview(contents[block.file], block.file, block) for block in blocks.values()]
+
+
+def _print_lists(found: list[ListPreview]) -> None:
+    import orjson
+
+    def plain(value: object) -> object:
+        from dialsim.scenario.campaign import RecipientsFile
+
+        assert isinstance(value, RecipientsFile)
+        return value.model_dump(by_alias=True, exclude_defaults=True)
+
+    lists = {"lists": found}
+    click.echo(orjson.dumps(lists, default=plain, option=orjson.OPT_INDENT_2).decode())
+
+
+def _print_list(found: ListPreview, with_gap: bool) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
+    if with_gap:
+        console.print()
+    where = f", sheet {found.sheet}" if found.sheet else ""
+    rows = "1 row" if found.rows == 1 else f"{found.rows:,} rows"
+    console.print(Text(f"{found.file.file}{where}: {rows}", style="bold"))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for title in ("column", "read as", "filled", "different", "such as"):
+        right = title in {"filled", "different"}
+        table.add_column(title, justify="right" if right else "left", no_wrap=True)
+    for column in found.columns:
+        used = column.used_as or "not used"
+        guess = "?" if column.used_as in found.guessed else ""
+        counts = f"{column.filled:,}", f"{column.different:,}"
+        cells = (_short(column.name or "(no name)"), used + guess, *counts, _short(column.example))
+        table.add_row(*map(Text, cells))
+    whole = console.measure(table, options=console.options.update(max_width=_MOST)).maximum
+    console.width = max(whole, console.width)
+    console.print(table)
+    console.print()
+    for title, count, more in _figures(found):
+        console.print(Text(f"{title:<24}{count:>9,}{'   ' if more else ''}{more}"))
+    console.print()
+    for sentence in _sentences(found):
+        console.print(Text(sentence))
+    console.print(Text(_yaml(found.file), style="cyan"), end="")
+
+
+def _figures(found: ListPreview) -> list[tuple[str, int, str]]:
+    """Title, count, and the first of them."""
+    odd = ", ".join(f"{_short(one.written)} (row {one.line})" for one in found.odd_first)
+    figures = [
+        ("mobile numbers", found.mobile, ""),
+        ("fixed lines", found.fixed, ""),
+        ("foreign numbers", found.foreign, ""),
+        ("no such number", found.odd, odd),
+        ("without a number", found.missing, ""),
+        ("of another spelling", found.respelled, ", ".join(map(_short, found.respelled_first))),
+        ("repeat a row above", found.repeated, ""),
+    ]
+    segments = list(found.segments.items())
+    figures += [(f"segment {_short(name)}", count, "") for name, count in segments[:_SHOWN]]
+    if segments[_SHOWN:]:
+        rest = sum(count for _, count in segments[_SHOWN:])
+        figures.append((f"{len(segments) - _SHOWN:,} more segments", rest, ""))
+    return figures
+
+
+def _sentences(found: ListPreview) -> list[str]:
+    said = []
+    if found.guessed:
+        said.append(f"Guessed (?): {', '.join(found.guessed)}; --column OURS=THEIRS says it.")
+    unused = [column for column in found.columns if column.used_as is None and column.name]
+    if unused:
+        first = next((one for one in unused if one.numbers > one.filled / 2), unused[0])
+        said.append(
+            f"Not used: {', '.join(column.name for column in unused)}. What the agent asks for is "
+            f'named so: --column "agentParams.amount={first.name}".'
+        )
+    if found.odd or found.missing:
+        rows = found.odd + found.missing
+        have = "1 row has" if rows == 1 else f"{rows:,} rows have"
+        said.append(f"{have} no number that can be called.")
+    said.append("To paste into the campaign:")
+    return said
+
+
+def _yaml(block: RecipientsFile) -> str:
+    import yaml
+
+    said = block.model_dump(by_alias=True, exclude_defaults=True)
+    if said.get("delimiter") == "\t":
+        said["delimiter"] = "tab"
+    written: str = yaml.safe_dump({"recipients": said}, allow_unicode=True, sort_keys=False)
+    return written
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."

@@ -169,7 +169,7 @@ def _values(
     if campaign.at("recipients").exists:
         problems.add(campaign.at("recipients"), "can't stand beside a CSV of recipients")
     schema = around.schema(values.get("agent"))
-    file, sheet = RecipientsFile(file=CSV_NAME), Sheet.parse(csv, CSV_NAME, problems)
+    file, sheet = RecipientsFile(file=CSV_NAME), Sheet.parse_csv(csv, CSV_NAME, problems)
     table = read_people(sheet, schema, around.beginning, problems, file)
     return values | {"recipients": file.holding(table)}
 

@@ -87,6 +87,12 @@ class Sheet:
         source = (_Workbook if is_workbook else _Text)(content, shown, form)
         return cls(source, hashlib.sha256(content).digest(), problems)
 
+    @classmethod
+    def parse_csv(cls, content: bytes, shown: str, problems: Problems) -> Sheet:
+        """Open what must be a CSV, and no workbook, as far as its header."""
+        source = _Text(content, shown, UNSAID)
+        return cls(source, hashlib.sha256(content).digest(), problems)
+
     @property
     def name(self) -> str | None:
         """The name of the sheet in a workbook; None for a CSV."""
