@@ -39,6 +39,32 @@ def test_shared_slots_slow_each_other_and_fifo_makes_the_urgent_one_wait() -> No
     assert fifo[urgent].finish > shared[urgent].finish
 
 
+VIP = "organizations.Acme.campaigns.VIP"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "vip", "survey"),
+    [
+        (["engine.sharing=fifo"], 24, 20),
+        (["engine.sharing=roundRobin"], 19, 24),
+        (["engine.sharing=roundRobin", f"{VIP}.reserved=2"], 16, 24),
+        (["engine.sharing=roundRobin", f"{VIP}.atMost=1"], 22, 24),
+        ([], 15, 24),
+        (["engine.sharing=deadline"], 15, 24),
+        # nine of twelve queued and dialled calls are VIP's: two or three of each minute's three
+        (["engine.sharing=weighted", f"{VIP}.weight=3"], 16, 24),
+    ],
+)
+def test_who_goes_first_is_as_worked_out_by_hand(
+    overrides: list[str], vip: int, survey: int
+) -> None:
+    # docs/scenario-format.md has the table, in minutes after 09:00
+    done = figures("who-goes-first.yaml", *overrides)
+    nine = datetime(2026, 1, 5, 2, tzinfo=UTC)
+    assert done["VIP"].finish == nine + timedelta(minutes=vip)
+    assert done["Survey"].finish == nine + timedelta(minutes=survey)
+
+
 def test_the_pause_moves_the_finish_over_the_weekend() -> None:
     paused = figures("pause-at-the-worst-moment.yaml")["Before the weekend"]
     without = figures("pause-at-the-worst-moment.yaml", "organizations.Acme.timeline=[]")[

@@ -256,6 +256,30 @@ def test_what_is_wrong_with_a_block_is_told_as_load_tells_it(keys: Written, says
     assert len(Result(live.trace).summary.campaigns) == 1
 
 
+def test_q10_an_added_campaign_that_counts_lines_does_not_fit_a_release_interval() -> None:
+    live = one_running(releaseInterval="1m")
+    says = "campaign: reserved can't stand beside engine.releaseInterval: lines would be idle"
+    with pytest.raises(ScenarioError) as error:
+        live.add_campaign(block(reserved=1))
+    assert str(error.value).startswith(says)
+    with pytest.raises(ScenarioError) as error:
+        live.add_campaign(loaded(scenario(campaign("B", reserved=1))).organizations[0].campaigns[0])
+    assert str(error.value).startswith(says)
+
+
+def test_q10_lines_are_counted_from_when_a_campaign_is_added_that_counts_them() -> None:
+    # Until 10 A's calls fill the queue; from then on B, with one line of two, keeps it.
+    talk = "answered 0s 58s"
+    live = simulation(scenario(campaign("A", *[talk] * 8), limit=2))
+    live.advance(to=at(10))
+    live.add_campaign(block("B", talk, talk, reserved=1, schedule=request()))
+    live.run()
+    assert_no_violations(live)
+    told = [entry for entry in dials(live.trace) if " B " in entry]
+    # two of A stand in the queue before it; they go at 60, and at 120 B takes the line it holds
+    assert told == ["120 B 0.1", "180 B 1.1"]
+
+
 @pytest.mark.parametrize(
     ("csv", "says"),
     [

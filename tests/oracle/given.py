@@ -155,6 +155,25 @@ class Past:
         )
 
 
+@dataclass(frozen=True)
+class Share:
+    """A campaign's part in the lines (Q7 to Q11)."""
+
+    priority: float = inf
+    weight: int = 1
+    reserved: int = 0
+    at_most: float = inf
+
+    @staticmethod
+    def of(campaign: dict[str, Any]) -> Share:
+        return Share(
+            priority=campaign.get("priority", inf),
+            weight=campaign.get("weight", 1),
+            reserved=campaign.get("reserved", 0),
+            at_most=campaign.get("atMost", inf),
+        )
+
+
 @dataclass
 class Engine:
     """The `engine` block with its defaults (Q2 to Q5); `gap` is the least time between dials."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from oracle.given import Past, Schedule, Step
+from oracle.given import Past, Schedule, Share, Step
 
 Transition = tuple[int, str, str, int, int, str | None, str, str | None, str]
 CampaignRow = tuple[int, str, str, str, str, str]
@@ -71,6 +71,7 @@ class Campaign:
     start_at: int = 0
     has_run: bool = False
     deleted: bool = False
+    share: Share = field(default_factory=Share)
 
     @property
     def final(self) -> bool:
@@ -83,6 +84,21 @@ class Campaign:
     def waiting(self) -> list[Call]:
         """Its calls not yet ringing (C4)."""
         return [call for person in self.people for call in person.calls if call.waiting]
+
+    @property
+    def lines(self) -> int:
+        """Its calls that are queued or under way (Q8, Q10)."""
+        return len(self.calls("QUEUED", "INITIATED"))
+
+    def held(self, now: int) -> int:
+        """The lines that are kept for it, for the people who are not settled yet (Q11)."""
+        open_statuses = ("SCHEDULED", "QUEUED", "INITIATED")
+        left = sum(
+            person.retry_due is not None or any(c.status in open_statuses for c in person.calls)
+            for person in self.people
+        )
+        runs = self.status == "RUNNING" and self.inside_window(now)
+        return min(self.share.reserved, left) if runs else 0
 
     def inside_window(self, now: int) -> bool:
         return self.schedule is not None and self.schedule.windows.open(now)
@@ -107,7 +123,7 @@ class Organization:
     setup: dict[str, int]
     duplicate_window: int
     campaigns: list[Campaign] = field(default_factory=list)
-    released_last: int = -1  # position of a campaign
+    released_last: dict[float, int] = field(default_factory=dict)  # by priority, a position
     dialled_last: int | None = None  # instant
 
     def calls(self, status: str) -> list[Call]:

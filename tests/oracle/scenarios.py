@@ -55,6 +55,8 @@ class Draft:
         self.unit = rng.choice((1, 5, 10, 10, 30, 60)) * SECOND
         self.minute = rng.choice((9 * 60, 10 * 60 + 7, 12 * 60, 23 * 60 + 40, 2))  # of the day
         self.start = MONDAY + rng.choice((0, 0, 4, 6)) * 24 * HOUR + self.minute * MINUTE
+        self.counts_lines = rng.random() < 0.4
+        self.crowded = rng.random() < 0.4  # many want the same few lines: sharing matters
         self.queue_timeout = rng.choice((1, SECOND, self.unit, 2 * self.unit, MINUTE, 10 * MINUTE))
 
     def span(self, low: int, high: int) -> str:
@@ -132,10 +134,12 @@ class Draft:
             "queueLimit": rng.choice(("unlimited", 1, 1, 2, 3)),
             "releaseInterval": f"{interval}ms" if interval else 0,
             "order": rng.choice(("due", "freshFirst", "retriesFirst")),
-            "sharing": rng.choice(("roundRobin", "fifo")),
+            "sharing": rng.choice(("roundRobin", "fifo", "priority", "weighted", "deadline")),
             "callsPerSecond": rng.choice((1, 2, 3, 0.05, 0.1, 0.3, 0.7)),
         }
         often_absent = {"queueLimit", "callsPerSecond"}
+        if self.counts_lines:
+            block["releaseInterval"] = 0  # Q10
         return {
             key: value
             for key, value in block.items()
@@ -144,16 +148,36 @@ class Draft:
 
     def organization(self, position: int) -> Scenario:
         rng = self.rng
-        campaigns = [self.campaign(c) for c in range(rng.choice((1, 2, 2, 3)))]
+        count = rng.choice((3, 4) if self.crowded else (1, 2, 2, 3))
+        campaigns = [self.campaign(c) for c in range(count)]
+        limit = rng.choice((1, 1, 2, 3) if self.crowded else (0, 1, 1, 1, 2, 2, 3, 5))
+        if self.counts_lines:
+            self.add_lines(campaigns, limit)
         return {
             "name": ("Acme", "Bravo")[position],
-            "maxConcurrentCalls": rng.choice((0, 1, 1, 1, 2, 2, 3, 5)),
+            "maxConcurrentCalls": limit,
             "callingAllowed": rng.random() < 0.97,
             "callerIds": NUMBERS,
             "agents": [{"name": "Reminder"}, {"name": "Survey", "behaviour": "slow"}],
             "campaigns": campaigns,
             "timeline": self.first_timeline(campaigns),
         }
+
+    def share(self) -> Scenario:
+        """What campaigns share lines by; much of it left out at times."""
+        rng = self.rng
+        share = {"priority": rng.choice((1, 1, 2, 5)), "weight": rng.choice((1, 2, 3, 7))}
+        return {key: value for key, value in share.items() if rng.random() < 0.7}
+
+    def add_lines(self, campaigns: list[Scenario], limit: int) -> None:
+        """Lines reserved, no more than there are, and the most that a campaign takes."""
+        rng, left = self.rng, limit
+        for campaign in campaigns:
+            if rng.random() < 0.6:
+                campaign["reserved"] = rng.randint(0, left)
+                left -= campaign["reserved"]
+            if rng.random() < 0.4:
+                campaign["atMost"] = max(1, campaign.get("reserved", 0)) + rng.choice((0, 0, 1, 3))
 
     def first_timeline(self, campaigns: list[Scenario]) -> list[Scenario]:
         """Campaigns that the file leaves DRAFT are mostly scheduled by an action."""
@@ -171,11 +195,14 @@ class Draft:
     def campaign(self, position: int) -> Scenario:
         rng = self.rng
         campaign: Scenario = {
-            "name": ("January", "February", "March")[position],
+            **self.share(),
+            "name": ("January", "February", "March", "April")[position],
             "agent": rng.choice(("Reminder", "Reminder", "Survey")),
             "recipients": [
                 {"tel": f"08{position}000{index:04d}", "script": self.script()}
-                for index in range(rng.choice((0, 1, 1, 2, 3, 4, 6, 10)))
+                for index in range(
+                    rng.choice((3, 4, 6) if self.crowded else (0, 1, 1, 2, 3, 4, 6, 10))
+                )
             ],
         }
         if rng.random() < 0.85:
@@ -196,8 +223,12 @@ class Draft:
     def schedule(self) -> Scenario:
         rng = self.rng
         offset = rng.choice((-60, -2, 0, 0, 0, 1, 2, 6)) * rng.choice((self.unit, MINUTE))
+        if self.crowded and rng.random() < 0.7:
+            offset = 0
         body: Scenario = {"startDateTime": iso(self.start + offset)}
-        if rng.random() < 0.9:
+        if self.crowded and rng.random() < 0.7:
+            body["timeWindows"] = self.all_day()
+        elif rng.random() < 0.9:
             body["timeWindows"] = self.windows()
         body["maxAttempts"] = rng.choice((1, 1, 2, 2, 3, 4))
         waits = [300_000, 300_000 + self.unit, 360_000, 600_000]
@@ -213,6 +244,12 @@ class Draft:
         if rng.random() < 0.05:  # maybe past at the request
             body["endDateTime"] = iso(self.start + offset + self.unit)
         return body
+
+    @staticmethod
+    def all_day() -> list[Scenario]:
+        """Open every day, but for the last minute."""
+        day = {"start": "00:00", "end": "23:59"}
+        return [{"dayOfWeek": weekday, "time": [day]} for weekday in range(1, 8)]
 
     def windows(self) -> list[Scenario]:
         """Minutes long, with gaps, touching or overlapping, on every day or on a few."""

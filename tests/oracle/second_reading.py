@@ -9,6 +9,8 @@ nothing to do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from math import inf
 from typing import Any
 
 from oracle.given import (
@@ -16,6 +18,7 @@ from oracle.given import (
     Engine,
     Past,
     Schedule,
+    Share,
     actions,
     clock_start,
     duration,
@@ -67,6 +70,7 @@ class Run(Book):
                 if past is not None and past.answered:
                     person.answered_until = past.ended_at
                 campaign.people.append(person)
+            campaign.share = Share.of(entry)
             organization.campaigns.append(campaign)
         return organization
 
@@ -105,6 +109,12 @@ class Run(Book):
             yield campaign.schedule.end
         windows, waiting = campaign.schedule.windows, campaign.calls("SCHEDULED")
         found = None
+        if campaign.status == "RUNNING" and waiting and not self.has_line(campaign, now):
+            if self.has_room(campaign.organization):  # a window may give lines up, or open (Q11)
+                for other in campaign.organization.campaigns:
+                    if other.status == "RUNNING":
+                        yield other.schedule.windows.next_boundary(now)
+            return
         if campaign.status == "SCHEDULED":
             found = windows.first_allowed(max(now + 1, campaign.start_at), 0, 0)
         elif campaign.status == "RUNNING" and waiting and self.has_room(campaign.organization):
@@ -315,7 +325,8 @@ class Run(Book):
         if not ready:
             return False
         call = min(ready, key=self._in_turn)
-        organization.released_last = call.person.campaign.position
+        released = call.person.campaign
+        organization.released_last[self._priority(released)] = released.position
         self.releases += 1
         call.released, call.queued_at = self.releases, now
         self.move(call, "QUEUED", None, "released", now)
@@ -327,18 +338,42 @@ class Run(Book):
         interval = self.engine.release_interval
         if interval and (now - campaign.start_at) % interval:
             return []
+        if not self.has_line(campaign, now):
+            return []
         return [call for call in campaign.calls("SCHEDULED") if call.due <= now]
 
-    def _in_turn(self, call: Call) -> tuple[int, ...]:
-        """Q3: the smallest is released next."""
+    def _in_turn(self, call: Call) -> tuple[Any, ...]:
+        """Q3, Q7 to Q9: the smallest is released next."""
         person, campaign = call.person, call.person.campaign
         fresh = person.attempts == 0
         first = {"due": True, "freshFirst": fresh, "retriesFirst": not fresh}[self.engine.order]
         if self.engine.sharing == "fifo":
             return (not first, call.due, campaign.position, person.index)
-        organization = campaign.organization
-        after = (campaign.position - organization.released_last - 1) % len(organization.campaigns)
-        return (after, not first, call.due, person.index)
+        own = (not first, call.due, person.index)
+        if self.engine.sharing == "weighted":  # Q8
+            return (Fraction(campaign.lines + 1, campaign.share.weight), campaign.position, *own)
+        if self.engine.sharing == "deadline":  # Q9
+            end = campaign.schedule.end
+            return (inf if end is None else end, campaign.position, *own)
+        organization, priority = campaign.organization, self._priority(campaign)
+        last = organization.released_last.get(priority, -1)
+        after = (campaign.position - last - 1) % len(organization.campaigns)
+        return (priority, after, *own)
+
+    def _priority(self, campaign: Campaign) -> float:  # Q7
+        return campaign.share.priority if self.engine.sharing == "priority" else 0
+
+    @staticmethod
+    def has_line(campaign: Campaign, now: int) -> bool:
+        """Whether a line is there for another call of this campaign (Q10, Q11)."""
+        everyone, limit = campaign.organization.campaigns, campaign.organization.limit
+        if not any(c.schedule and (c.share.at_most < inf or c.share.reserved) for c in everyone):
+            return True
+        if campaign.lines >= campaign.share.at_most or sum(c.lines for c in everyone) >= limit:
+            return False
+        if campaign.lines < campaign.held(now):
+            return True
+        return sum(max(c.lines, c.held(now)) for c in everyone) < limit
 
     def dial(self, organization: Organization, now: int) -> bool:
         """Dial the call released longest ago if a slot is free (Q1) and the pace allows it (Q4)."""

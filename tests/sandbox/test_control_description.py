@@ -247,6 +247,10 @@ def test_a_csv_may_come_in_the_place_of_the_body_with_the_rest_in_the_query() ->
         "id": NOBODY,
         "schedule": '{"startDateTime": "2026-01-06T02:00:00Z"}',
         "scheduledAt": "2026-01-05T05:00:00Z",
+        "priority": "1",
+        "weight": "2",
+        "atMost": "3",
+        "reserved": "1",
     }
     assert set(query) == {parameter["name"] for parameter in create["parameters"]}
     path = str(httpx.URL("/_dialsim/campaigns", params=query))

@@ -97,6 +97,21 @@ def test_recipients_may_come_as_csv_and_the_rest_in_the_query(client: Client) ->
     assert newest["agentParams"] == {"amount": 7}
 
 
+def test_q10_a_campaign_may_say_which_lines_it_takes(client: Client) -> None:
+    share = {"priority": 2, "weight": 3, "atMost": 2, "reserved": 1}
+    assert control(client, "POST", "/campaigns", BLOCK | share).status_code == 201
+    query = {"organization": "Acme", "name": "CSV", "agent": "Reminder"}
+    csv = "tel,agentParams.amount\n0890000001,5\n"
+    lines = {key: str(value) for key, value in share.items()}
+    assert upload(client, csv, **query, **lines).status_code == 201
+    for added in (
+        control(client, "POST", "/campaigns", BLOCK | {"name": "More", "atMost": "many"}),
+        upload(client, csv, **query | {"name": "More"}, atMost="many"),
+    ):
+        assert added.status_code == 400
+        assert added.json()["errors"] == ['atMost must be a whole number, not "many"']
+
+
 def test_f2_an_empty_name_is_none_as_only_a_masked_one_is_shown_as_an_empty_text(
     client: Client,
 ) -> None:

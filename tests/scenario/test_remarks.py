@@ -254,3 +254,28 @@ def test_c11_a_campaign_that_is_added_gets_the_same_warnings() -> None:
     assert "0812345670 (recipients.csv:2) and +66812345670 (recipients.csv:3)" in spellings
     assert "“a” (recipients.csv:2)" in curly
     assert "99 (recipients.csv:4)" in numbers
+
+
+# -- sharing --------------------------------------------------------------------------------------
+
+
+def sharing(kind: str, keys: str, campaigns: int = 2) -> tuple[str, ...]:
+    """The warnings of campaigns that have these keys under a sharing."""
+    one = SMALL[SMALL.index("      - name: January") :]
+    more = "".join(one.replace("January", f"Campaign {n}") for n in range(1, campaigns))
+    text = (SMALL + more).replace(
+        "        agent: Reminder\n", f"        agent: Reminder\n{keys}", 1
+    )
+    return loads(f"{text}engine: {{sharing: {kind}}}\n").warnings
+
+
+def test_q7_q8_a_priority_or_weight_that_does_not_count_is_told() -> None:
+    keys = "        priority: 1\n        weight: 3\n"
+    assert sharing("fifo", keys) == (
+        "Campaign January of Acme has priority 1, which counts only where engine.sharing is "
+        "priority; it is fifo.",
+        "Campaign January of Acme has weight 3, which counts only where engine.sharing is "
+        "weighted; it is fifo.",
+    )
+    assert sharing("priority", "        priority: 1\n") == ()
+    assert sharing("weighted", "        weight: 3\n") == ()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from math import inf
 from typing import Any, NamedTuple
 
@@ -26,6 +28,7 @@ from dialsim.interface.status import CallStatus
 from dialsim.results.time_use import Occupancy
 
 RULE_TESTS = "engine/test_rules_*.py"
+SHARING_TESTS = "engine/test_rules_sharing.py"
 
 
 class Mutant(NamedTuple):
@@ -165,10 +168,52 @@ def _calls_are_released_while_the_limit_is_0() -> None:
 @breaks("Q3")
 def _round_robin_begins_again_each_time() -> None:
     def unfair(original: Any, self: Any, ready: Any) -> Any:
-        self._released_last = -1
+        self._released_last.clear()
         return original(self, ready)
 
     wrap(Dialler, "_next", unfair)
+
+
+@breaks("Q7", SHARING_TESTS)
+def _campaigns_of_any_priority_take_turns() -> None:
+    wrap(Dialler, "_rank", lambda _original, _self, _campaign: 0)
+
+
+@breaks("Q8", SHARING_TESTS)
+def _the_weights_are_those_of_calls_not_yet_dialled() -> None:
+    def queued_only(campaign: Any) -> Fraction:
+        return Fraction(len(campaign._open) + 1, campaign.block.share.weight)
+
+    dialler._weighted_key = lambda campaign: (queued_only(campaign), campaign.block.position)
+
+
+@breaks("Q9", SHARING_TESTS)
+def _the_latest_end_date_goes_first() -> None:
+    original = dialler._deadline_key
+    dialler._deadline_key = lambda campaign: (-original(campaign)[0], campaign.block.position)
+
+
+@breaks("Q10", SHARING_TESTS)
+def _one_line_more_than_at_most() -> None:
+    def greedy(original: Any, self: Any, ready: Any) -> Any:
+        for campaign in self.campaigns:
+            share = campaign.block.share
+            campaign.block.share = replace(share, at_most=share.at_most + 1)
+        able = original(self, ready)
+        for campaign in self.campaigns:
+            share = campaign.block.share
+            campaign.block.share = replace(share, at_most=share.at_most - 1)
+        return able
+
+    wrap(Dialler, "_with_a_line", greedy)
+
+
+@breaks("Q11", SHARING_TESTS)
+def _lines_are_held_only_while_somebody_is_due() -> None:
+    def lent(original: Any, self: Any, now: int) -> int:
+        return original(self, now) if len(self.waiting) else 0
+
+    wrap(Campaign, "held_lines", lent)
 
 
 @breaks("Q4")

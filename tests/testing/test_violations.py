@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -172,6 +173,55 @@ def test_what_other_settings_would_not_allow_is_noticed(
     trace = run(scenario(a, **limit, **settings))
     trace.world.scenario = run(scenario(a, **limit, **other)).world.scenario
     assert rule in rules(trace)
+
+
+TALK = "answered 0s 58s"
+
+
+@pytest.mark.parametrize(
+    ("sharing", "first", "second", "rule"),
+    [
+        ("priority", {}, {"priority": 2}, "Q7"),
+        ("priority", {"priority": 3}, {"priority": 2}, "Q7"),
+        ("weighted", {}, {"weight": 3}, "Q8"),
+        ("weighted", {"weight": 9}, {"weight": 2}, "Q8"),
+        ("deadline", {}, {"endDateTime": at(3000)}, "Q9"),
+        ("roundRobin", {"at_most": 1}, {}, "Q10"),
+        ("roundRobin", {}, {"at_most": 2}, "Q10"),  # nobody is queued without a line
+        ("roundRobin", {"at_most": 9}, {"reserved": 3}, "Q11"),
+    ],
+)
+def test_what_another_share_of_the_lines_would_not_allow_is_noticed(
+    sharing: str, first: dict, second: dict, rule: str
+) -> None:
+    # Three lines. A goes first while it has anybody, B comes at 30 and waits for its turn.
+    def shared(one: dict, other: dict) -> Trace:
+        a = campaign("A", *[TALK] * 9, **one)
+        b = campaign("B", *[TALK] * 6, **{"startDateTime": at(30), **other})
+        return run(scenario(a, b, limit=3, sharing=sharing))
+
+    lines_are_counted = {"at_most": 9} if rule == "Q11" else {}
+    trace, other = shared(lines_are_counted, {}), shared(first, second)
+    assert rules(trace) == set()
+    for block, stated in zip(
+        trace.world.organizations[0].campaigns,
+        other.world.organizations[0].campaigns,
+        strict=True,
+    ):
+        block.share = stated.share
+        place = 0, block.position
+        request = other.requests[place].request
+        trace.requests[place] = trace.requests[place]._replace(request=request)
+    assert rule in rules(trace)
+
+
+def test_a_line_that_is_idle_in_vain_is_noticed() -> None:
+    # B keeps to one line of three; without its atMost it might have had two.
+    a, b = campaign("A", TALK, at_most=1), campaign("B", *[TALK] * 6, at_most=1)
+    trace = run(scenario(a, b, limit=3))
+    block = trace.world.organizations[0].campaigns[1]
+    block.share = replace(block.share, at_most=2)
+    assert "Q2" in rules(trace)
 
 
 def test_illegal_steps_of_a_campaign_are_noticed() -> None:

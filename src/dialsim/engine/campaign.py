@@ -223,6 +223,8 @@ class Campaign:
             request, now, self._start_at, removed
         )
         self.people_done += len(removed)
+        if self.block.share.counts_lines:
+            self._dialler.counts_lines = True
         self._create_first_calls(self._go_on_from_history(frozenset(removed)))
         self._become(CampaignStatus.SCHEDULED, "schedule")
         if request.end_date_time is not None:
@@ -243,6 +245,7 @@ class Campaign:
         for timer in (self._start, self._closing, self._next_release):
             timer.drop()
         self._become(CampaignStatus.PAUSED, "pause")
+        self._dialler.wake()  # Q11: it holds no line any more
 
     def resume(self) -> None:
         """PAUSED → RUNNING if it was so before or would be now, else → SCHEDULED (C5)."""
@@ -299,6 +302,23 @@ class Campaign:
             and self._windows.is_open(now)
         )
 
+    @property
+    def lines(self) -> int:
+        """How many of its calls are QUEUED or INITIATED (Q8, Q10)."""
+        return len(self._open) + self._under_way
+
+    @property
+    def end_date_time(self) -> int | None:
+        """The end date that its schedule request gave (Q9)."""
+        return self._request.end_date_time
+
+    def held_lines(self, now: int) -> int:
+        """The lines that are kept for it, in use or not (Q11)."""
+        reserved = self.block.share.reserved
+        if not reserved or self.status is not _RUNNING or not self._windows.is_open(now):
+            return 0
+        return min(reserved, self.block.people.count - self.people_done)
+
     def release(self, now: int) -> Call:
         """SCHEDULED → QUEUED for the call that goes next (Q2, Q3)."""
         _, due, recipient, number = self.waiting.take()
@@ -312,18 +332,23 @@ class Campaign:
         self._outgoing.dial(call, self._attempts[call.recipient] + 1, now)
 
     def await_release(self, now: int | None) -> None:
-        """Wake the dialler at the next instant from `now` on that may release a waiting call.
+        """Wake the dialler at the next instant after `now` that may release a waiting call.
 
+        That may be another campaign's, for which this one holds a line (Q11).
         None: the dialler has no room, and needs no waking.
         """
         self._next_release.drop()
-        if now is None or self.status is not _RUNNING or not self.waiting:
+        if now is None or self.status is not _RUNNING:
+            return
+        if self.held_lines(now):
+            self._next_release.set(self._windows.next_close(now))
+        if not self.waiting:
             return
         if self._release_interval:
             instant = self._windows.next_open_on_grid(now, self._start_at, self._release_interval)
         else:
             instant = self._windows.next_open(now)
-        if instant is not None:
+        if instant is not None and instant > now:  # open now: it lacks a line
             self._next_release.set(instant)
 
     # -- what calls report ----------------------------------------------------------------------
@@ -498,6 +523,7 @@ class Campaign:
         self.waiting.clear()
         self._retries.clear()
         self._closed = True
+        self._dialler.wake()  # Q11
 
     def _is_final(self) -> bool:
         """RUNNING, and every recipient final: none waiting, under way or to be retried (C3)."""

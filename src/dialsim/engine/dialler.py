@@ -41,12 +41,14 @@ class Dialler:
         self.slots_in_use = 0
         self._queue_limit = scenario.engine.queue_limit
         self._queue_timeout = scenario.engine.queue_timeout
-        self._fifo = scenario.engine.sharing == "fifo"
+        self._sharing = scenario.engine.sharing
         self._gap = dial_gap(scenario.engine.calls_per_second)
         self._queue: deque[Call] = deque()
         self._queued = 0
         self._capacity: float = 0
-        self._released_last = -1
+        self._released_last: dict[float, int] = {}  # a campaign's position, by priority
+        self.counts_lines = False
+        """Whether a line must be there for whoever is released (Q10)."""
         self._dialled_last: int | None = None
         self._woken = False
         self._pace = Timer(clock, Step.DUE, self._wake_on)
@@ -163,10 +165,13 @@ class Dialler:
     def _release(self, now: int, ready: list[Campaign]) -> None:
         """SCHEDULED → QUEUED while the queue has room (Q2)."""
         while ready and self._queued < self._capacity:
-            campaign = self._next(ready)
+            able = self._with_a_line(ready) if self.counts_lines else ready
+            if not able:
+                break
+            campaign = self._next(able)
             self._queue.append(campaign.release(now))
             self._queued += 1
-            self._released_last = campaign.block.position
+            self._released_last[self._rank(campaign)] = campaign.block.position
             if not campaign.waiting:
                 ready.remove(campaign)
 
@@ -174,10 +179,43 @@ class Dialler:
         """The campaign whose call is released next (Q3); `ready` is in scenario order."""
         if len(ready) == 1:
             return ready[0]
-        if self._fifo:
-            return min(ready, key=_fifo_key)
-        last = self._released_last
-        return next((campaign for campaign in ready if campaign.block.position > last), ready[0])
+        match self._sharing:
+            case "fifo":
+                return min(ready, key=_fifo_key)
+            case "weighted":
+                return min(ready, key=_weighted_key)
+            case "deadline":
+                return min(ready, key=_deadline_key)
+            case _:
+                rank = min(map(self._rank, ready))
+                return self._in_turn([one for one in ready if self._rank(one) == rank], rank)
+
+    def _rank(self, campaign: Campaign) -> float:
+        """What goes before the turns: the priority (Q7), if that counts."""
+        return campaign.block.share.priority if self._sharing == "priority" else 0
+
+    def _in_turn(self, equals: list[Campaign], rank: float) -> Campaign:
+        """The campaign after the one that was released from last (Q3)."""
+        last = self._released_last.get(rank, -1)
+        return next((campaign for campaign in equals if campaign.block.position > last), equals[0])
+
+    def _has_free_line(self) -> bool:
+        """Whether a line is neither in use nor waited for by a queued call (Q10)."""
+        return self.slots_in_use + self._queued < self.limit
+
+    def _with_a_line(self, ready: list[Campaign]) -> list[Campaign]:
+        """The campaigns for whose next call a line is there (Q10, Q11)."""
+        if not self._has_free_line():
+            return []
+        now = self.clock.now
+        unused = sum(max(0, each.held_lines(now) - each.lines) for each in self.campaigns)
+        is_unheld = self.slots_in_use + self._queued + unused < self.limit
+        return [
+            campaign
+            for campaign in ready
+            if campaign.lines < campaign.block.share.at_most
+            and (is_unheld or campaign.lines < campaign.held_lines(now))
+        ]
 
     def _dial(self, now: int) -> bool:
         """QUEUED → INITIATED while slots and pace allow (Q4); whether any call was dialled."""
@@ -221,9 +259,11 @@ class Dialler:
     def _await_releases(self, now: int) -> None:
         """Look again when a closed window opens or a release instant comes (Q2), if there is room.
 
-        Without room nothing need be awaited: whatever makes room wakes the dialler.
+        Without room, or a line, nothing need be awaited: whatever makes them wakes the dialler.
         """
         room = self._queued < self._capacity
+        if self.counts_lines and not self._has_free_line():
+            room = False
         for campaign in self.campaigns:
             campaign.await_release(now if room else None)
 
@@ -238,3 +278,12 @@ def dial_gap(calls_per_second: float | None) -> int:
 def _fifo_key(campaign: Campaign) -> tuple[int, int, int, int]:
     rank, due, recipient, _ = campaign.waiting.first()
     return (rank, due, campaign.block.position, recipient)
+
+
+def _weighted_key(campaign: Campaign) -> tuple[Fraction, int]:  # Q8
+    return Fraction(campaign.lines + 1, campaign.block.share.weight), campaign.block.position
+
+
+def _deadline_key(campaign: Campaign) -> tuple[float, int]:  # Q9
+    end = campaign.end_date_time
+    return inf if end is None else end, campaign.block.position

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from math import inf
 from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -21,6 +22,28 @@ if TYPE_CHECKING:
     from dialsim.scenario.people import People
     from dialsim.scenario.problems import Remark
     from dialsim.scenario.scenario import Agent, Campaign, Organization, Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignShare:
+    """A campaign's part in the lines of its organization (Q7 to Q11)."""
+
+    priority: float
+    weight: int
+    reserved: int
+    at_most: float
+    counts_lines: bool
+
+    @classmethod
+    def of(cls, campaign: Campaign) -> CampaignShare:
+        """As the scenario has it; who has no priority comes last, who has no atMost has no end."""
+        return cls(
+            priority=inf if campaign.priority is None else campaign.priority,
+            weight=campaign.weight,
+            reserved=campaign.reserved,
+            at_most=inf if campaign.at_most is None else campaign.at_most,
+            counts_lines=campaign.counts_lines,
+        )
 
 
 @dataclass(slots=True)
@@ -42,6 +65,7 @@ class CampaignBlock:
     draws: Draws
     schedule: ScheduleRequest | None
     scheduled_at: int | None
+    share: CampaignShare
     remarks: tuple[Remark, ...] = ()
 
 
@@ -224,6 +248,7 @@ class World:
             draws=draws,
             schedule=campaign.schedule,
             scheduled_at=campaign.scheduled_at,
+            share=CampaignShare.of(campaign),
         )
         owner.campaigns.append(block)
 

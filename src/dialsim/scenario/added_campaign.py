@@ -116,6 +116,7 @@ def read_campaign(
                 problems.note(problem)
             problems.raise_if_any()
             problems.fail(told(place.place, place.path, str(error)))
+        _check_lines(campaign, around, place, problems)
         check_ids([(place, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
     return campaign
@@ -136,8 +137,19 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
         check_references(root, problems)
         for path, says in _misfits(campaign, around):
             problems.add(place.at("recipients", *path), says)
+        _check_lines(campaign, around, place, problems)
         check_ids([(place, campaign)], problems, around.recipient_ids)
         problems.raise_if_any()
+
+
+def _check_lines(
+    campaign: Campaign, around: Surroundings, place: Cursor, problems: Problems
+) -> None:
+    """Note lines that are counted where the engine releases at intervals (Q10)."""
+    misfit = campaign.misfit(around.scenario.engine.release_interval)
+    if misfit is not None:
+        key, says = misfit
+        problems.add(place.at(key), says)
 
 
 @contextmanager

@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import ScheduleRequest
@@ -150,6 +159,8 @@ class PeopleTable:
 
 AgentParams = dict[Text, ParamValue]
 MOST_GENERATED = 10_000_000
+MOST_LINES = 1_000_000
+"""Of an organization; priorities and weights end there too."""
 
 
 class Recipient(Model):
@@ -336,6 +347,48 @@ class Campaign(Model):
         description="When the schedule request is made. Left out: clock.start.",
         examples=["2026-01-05T01:00:00Z"],
     )
+    priority: Annotated[Whole, Field(ge=1, le=MOST_LINES)] | None = Field(
+        default=None,
+        description="Where sharing is priority: 1 goes first (Q7). Left out: behind all that have "
+        "one.",
+        examples=[1],
+    )
+    weight: Annotated[Whole, Field(ge=1, le=MOST_LINES)] = Field(
+        default=1,
+        description="Where sharing is weighted: its share of the lines, against the weights of the "
+        "others (Q8).",
+        examples=[3],
+    )
+    at_most: Annotated[Whole, Field(ge=1, le=MOST_LINES)] | None = Field(
+        default=None,
+        description="Most lines that it takes (Q10). Left out: as many as there are.",
+        examples=[10],
+    )
+    reserved: Annotated[Whole, Field(ge=0, le=MOST_LINES)] = Field(
+        default=0,
+        description="Lines kept for it while it runs inside its windows (Q11).",
+        examples=[3],
+    )
+
+    @field_validator("reserved")
+    @classmethod
+    def _is_allowed(cls, reserved: int, info: ValidationInfo) -> int:
+        at_most = info.data.get("at_most")
+        if at_most is not None and reserved > at_most:
+            raise broken(f"must not be greater than atMost, {at_most}")
+        return reserved
+
+    @property
+    def counts_lines(self) -> bool:
+        """Whether its lines are counted, so that calls are released only where one is (Q10)."""
+        return self.reserved > 0 or self.at_most is not None
+
+    def misfit(self, release_interval: int) -> tuple[str, str] | None:
+        """The key that can't stand beside the engine's interval (ms), and what is said of it."""
+        if not (self.counts_lines and release_interval):
+            return None
+        says = "can't stand beside engine.releaseInterval: lines would be idle between two releases"
+        return "reserved" if self.reserved else "atMost", says
 
     @property
     def size(self) -> int:

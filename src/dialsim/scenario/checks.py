@@ -318,6 +318,7 @@ def remarks_on_campaign(
     """Plain sentences on a good campaign, its recipients above all."""
     where = f"Campaign {campaign.name} of {organization.name}"
     agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
+    yield from _on_share(where, scenario, campaign)
     yield from _on_params(where, campaign, agent)
     yield from _on_segments(where, scenario, organization, campaign)
     recipients = campaign.recipients
@@ -413,6 +414,20 @@ def _on_agent(organization: Organization, agent: Agent) -> Iterator[str]:
 
 
 # -- campaigns ------------------------------------------------------------------------------------
+
+
+def _on_share(where: str, scenario: Scenario, campaign: Campaign) -> Iterator[str]:
+    """A priority or weight that another sharing does not look at."""
+    sharing = scenario.engine.sharing
+    for key, value, wanted in (
+        ("priority", campaign.priority, "priority"),
+        ("weight", campaign.weight if campaign.weight > 1 else None, "weighted"),
+    ):
+        if value is not None and sharing != wanted:
+            yield (
+                f"{where} has {key} {value}, which counts only where engine.sharing is {wanted}; "
+                f"it is {sharing}."
+            )
 
 
 def _on_params(where: str, campaign: Campaign, agent: Agent) -> Iterator[str]:

@@ -99,6 +99,8 @@ def _unknown_key(culprit: Cursor, root: Cursor) -> str:
 
 def suggestion(path: NodePath, root: Cursor) -> str:
     """What may have been meant by the unknown key that a path ends with: `; did you mean …?`."""
+    if path[-1] in known_keys(path[:-2], root.value):
+        return f"; it stands beside {path[-2]}, not in it"
     block = root.at(*path[:-1])
     known = known_keys(path[:-1], root.value)
     present = set(block.node.entries) if isinstance(block.node, MappingNode) else set()

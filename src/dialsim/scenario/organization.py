@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from dialsim.interface.model import broken
 from dialsim.interface.schedule import CallingAccount
@@ -146,6 +146,18 @@ class Organization(Model):
     timeline: tuple[TimelineAction, ...] = Field(
         default=(), description="What somebody does while the campaigns run."
     )
+
+    @model_validator(mode="after")
+    def _has_the_lines_it_reserves(self) -> Self:
+        reserving = [campaign for campaign in self.campaigns if campaign.reserved]
+        reserved = sum(campaign.reserved for campaign in reserving)
+        limits = [a.value for a in self.timeline if a.action == "setConcurrency"]
+        most = max(int(limit or 0) for limit in (self.max_concurrent_calls, *limits))
+        if reserved > most:
+            whose = ", ".join(f"{campaign.name} {campaign.reserved}" for campaign in reserving)
+            says = f"must not be less than {reserved}, which its campaigns reserve: {whose}"
+            raise broken(says, "maxConcurrentCalls")
+        return self
 
     def calling_account(self) -> CallingAccount:
         """What a schedule request's conditions are checked against (interface, section 4.6)."""

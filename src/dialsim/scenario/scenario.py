@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from dialsim.interface.agent import DEFAULT_VOICES, Voice
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.model import wrong
+from dialsim.interface.model import broken, wrong
 from dialsim.scenario.agent import Agent
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.campaign import (
@@ -125,6 +125,17 @@ class Scenario(Model):
         default={"default": BUILT_IN},
         description="How people and lines behave, by name; agents refer to these names.",
     )
+
+    @model_validator(mode="after")
+    def _counts_lines_at_any_instant(self) -> Self:
+        for o, organization in enumerate(self.organizations):
+            for c, campaign in enumerate(organization.campaigns):
+                misfit = campaign.misfit(self.engine.release_interval)
+                if misfit is not None:
+                    key, says = misfit
+                    raise broken(says, "organizations", o, "campaigns", c, key)
+        return self
+
     _origin: Origin | None = PrivateAttr(default=None)
     _remarks: tuple[Remark, ...] = PrivateAttr(default=())
 

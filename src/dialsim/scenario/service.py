@@ -173,6 +173,7 @@ def _queue_limit(value: object) -> int | Literal["unlimited"]:
 
 
 _QueueLength = Annotated[int, Field(ge=1)]
+Sharing = Literal["roundRobin", "fifo", "priority", "weighted", "deadline"]
 
 
 class EngineSettings(Model):
@@ -200,9 +201,10 @@ class EngineSettings(Model):
     order: Literal["due", "freshFirst", "retriesFirst"] = Field(
         default="due", description="Which call of a campaign goes first (Q3).", examples=["due"]
     )
-    sharing: Literal["roundRobin", "fifo"] = Field(
+    sharing: Sharing = Field(
         default="roundRobin",
-        description="How campaigns of an organization share its slots (Q3).",
+        description="How campaigns of an organization share its slots (Q3): priority by their "
+        "priority (Q7), weighted by their weight (Q8), deadline by their endDateTime (Q9).",
         examples=["roundRobin"],
     )
     calls_per_second: Annotated[Number, Field(ge=0.0001, le=1_000_000)] | None = Field(

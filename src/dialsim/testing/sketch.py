@@ -127,6 +127,7 @@ _VALUE_OF = {
     "setBehaviour": "behaviour",
     "setWebhookUrl": "url",
 }
+_SHARE = ("priority", "weight", "reserved", "at_most")  # Q7 to Q11
 
 
 class Sketch:
@@ -193,10 +194,12 @@ class Sketch:
         the instant of the schedule request; None leaves the campaign DRAFT. `body` is the request:
         `start`, `end` and `windows` in Thai time, `retry_interval` as a duration or ms,
         `max_attempts` and so on. It starts at once and has the interface's windows otherwise.
+        `priority`, `weight`, `reserved` and `at_most` are the campaign's share of the lines.
         """
         sketch = self._copy()
         listed = [_recipient(index, person) for index, person in enumerate(people)]
-        written = {"name": name, "agent": agent, "recipients": recipients or listed}
+        share = _wired({key: body.pop(key) for key in _SHARE if key in body})
+        written = {"name": name, "agent": agent, "recipients": recipients or listed, **share}
         if requested is not None:
             written |= {"scheduledAt": self._text(requested), "schedule": self._request(body)}
         sketch._organization["campaigns"].append(written)

@@ -105,6 +105,7 @@ def pause(s: State, c: int) -> None:
     campaign.closes_at = NEVER
     campaign.releases_at = NEVER
     become(s, c, PAUSED, PAUSE)
+    s.dialler.woken = 1  # Q11: it holds no line any more
 
 
 @rule
@@ -148,3 +149,4 @@ def drop_waiting(s: State, c: int, cause: int) -> None:
     campaign.heaped = 0
     drop_retries(s, c)
     campaign.closed = 1
+    s.dialler.woken = 1  # Q11

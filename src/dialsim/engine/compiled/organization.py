@@ -39,6 +39,7 @@ from dialsim.engine.compiled.state import (
     RESUME,
     SCHEDULE,
     SCRIPT,
+    SHARING,
     STATUSES,
     STEP,
     UNLIMITED,
@@ -152,6 +153,8 @@ class Organization:
         )
         self._set_reaction(c)
         campaign.settled += len(removed)
+        if self._blocks[c].share.counts_lines:
+            self.state.dialler.counts_lines = True  # Q10
         self._create_first_calls(c, removed, self._go_on_from_history(c, removed))
         self._carry_out(SCHEDULE, c)
 
@@ -266,8 +269,8 @@ class Organization:
         dialler.queue_timeout = engine.queue_timeout
         dialler.release_interval = engine.release_interval
         dialler.gap = dial_gap(engine.calls_per_second)
-        dialler.dialled_last = dialler.released_last = -1
-        dialler.is_fifo = engine.sharing == "fifo"
+        dialler.dialled_last = -1
+        dialler.sharing = SHARING.index(engine.sharing)
         dialler.fresh_rank = engine.order == "retriesFirst"  # Q3
         dialler.retry_rank = engine.order == "freshFirst"
         dialler.notes_reached = settings.duplicate_call_alert is not None
@@ -341,6 +344,8 @@ class Organization:
             campaign.reaction = NONE
             campaign.begins_at = campaign.ends_at = NEVER
             campaign.closes_at = campaign.releases_at = NEVER
+            self._set_share(c)
+            campaign.people = people.count
             campaign.first_person = campaign.fresh_next = campaign.fresh_end = first
             own = self.state.people[first : first + people.count]
             own["campaign"] = c
@@ -358,6 +363,18 @@ class Organization:
             first += people.count
         self.state.scripts = np.array(scripts, dtype=SCRIPT).view(np.recarray)
         self.state.steps = np.array(steps, dtype=STEP).view(np.recarray)
+
+    def _set_share(self, c: int) -> None:
+        """The part of a campaign in the organization's lines (Q7 to Q11)."""
+        campaign, share = self.state.campaigns[c], self._blocks[c].share
+        counts = self._world.scenario.engine.sharing == "priority"
+        priorities = [block.share.priority if counts else 0 for block in self._blocks]
+        campaign.priority = min(priorities[c], UNLIMITED)
+        campaign.first_of_priority = priorities.index(priorities[c])
+        campaign.released_last = -1
+        campaign.weight = share.weight
+        campaign.at_most = min(share.at_most, UNLIMITED)
+        campaign.reserved = share.reserved
 
     # -- scheduling -------------------------------------------------------------------------------
 

@@ -13,9 +13,12 @@ from dialsim.engine import trace as _trace
 from dialsim.engine import windows as _windows
 from dialsim.engine.compiled.jit import rule, shared
 from dialsim.engine.compiled.state import (
+    DEADLINE,
+    FIFO,
     NEVER,
     ROWS_OF_A_CALL,
     RUNNING,
+    WEIGHTED,
     Record,
     State,
     has_room,
@@ -259,7 +262,7 @@ def release(s: State) -> bool:
         write(s, person, RELEASED)
         campaign.closes_at = campaign.shuts  # Q6
         look_at(s, campaign.closes_at)
-        dialler.released_last = c
+        s.campaigns[campaign.first_of_priority].released_last = c
         campaign.is_ready = waiting(campaign) > 0
     return True
 
@@ -267,32 +270,84 @@ def release(s: State) -> bool:
 @rule
 def next_campaign(s: State) -> int:
     """The campaign whose call is released next (Q3); -1 where none has one."""
-    first, after, least = -1, -1, -1
+    first = -1
     for c in range(len(s.campaigns)):
-        if not s.campaigns[c].is_ready:
+        if not s.campaigns[c].is_ready or (s.dialler.counts_lines and not has_line(s, c)):
             continue
-        if first < 0:
+        if first < 0 or goes_before(s, c, first):
             first = c
-        if after < 0 and c > s.dialler.released_last:
-            after = c
-        if s.dialler.is_fifo and (least < 0 or first_key(s, c) < first_key(s, least)):
-            least = c  # campaigns of one key go in the order of the scenario
-    if s.dialler.is_fifo:
-        return least
-    return after if after >= 0 else first
+    return first
+
+
+@rule
+def goes_before(s: State, c: int, other: int) -> bool:
+    """Whether a campaign goes before another one that stands before it in the scenario (Q3)."""
+    mine, others = s.campaigns[c], s.campaigns[other]
+    sharing = s.dialler.sharing
+    if sharing == FIFO:
+        return first_key(s, c) < first_key(s, other)
+    if sharing == WEIGHTED:  # Q8
+        return (lines(mine) + 1) * others.weight < (lines(others) + 1) * mine.weight
+    if sharing == DEADLINE:  # Q9
+        return mine.end_at < others.end_at
+    if mine.priority != others.priority:  # Q7
+        return mine.priority < others.priority
+    return other <= s.campaigns[mine.first_of_priority].released_last < c  # it is this one's turn
+
+
+# -- Q10, Q11: lines of campaigns ------------------------------------------------------------------
+
+
+@rule
+def lines(campaign: Record) -> int:
+    """How many calls of a campaign are QUEUED or INITIATED."""
+    return int(campaign.queued + campaign.dialling + campaign.under_way)
+
+
+@rule
+def held_lines(s: State, campaign: Record) -> int:
+    """The lines that are kept for a campaign, in use or not (Q11)."""
+    if campaign.reserved == 0 or campaign.status != RUNNING or not is_open(s, campaign):
+        return 0
+    return min(campaign.reserved, campaign.people - campaign.settled)
+
+
+@rule
+def has_free_line(s: State) -> bool:
+    """Whether a line is neither in use nor waited for by a queued call (Q10)."""
+    return s.dialler.slots_in_use + s.dialler.queue_length < s.dialler.limit
+
+
+@rule
+def has_line(s: State, c: int) -> bool:
+    """Whether a line is there for the next call of a campaign (Q10, Q11)."""
+    dialler, campaign = s.dialler, s.campaigns[c]
+    if not has_free_line(s) or lines(campaign) >= campaign.at_most:
+        return False
+    if lines(campaign) < held_lines(s, campaign):
+        return True
+    taken = dialler.slots_in_use + dialler.queue_length
+    for other in s.campaigns:
+        taken += max(0, held_lines(s, other) - lines(other))
+    return taken < dialler.limit
 
 
 @rule
 def await_releases(s: State) -> None:
     """Look again when a closed window opens or a release instant comes (Q2), if there is room.
 
-    Without room nothing need be awaited: whatever makes room wakes the dialler.
+    Without room, or a line, nothing need be awaited: whatever makes them wakes the dialler.
     """
     dialler = s.dialler
     has_place = dialler.queue_length < dialler.capacity
+    if dialler.counts_lines and not has_free_line(s):
+        has_place = False
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
         campaign.releases_at = NEVER
+        if has_place and held_lines(s, campaign) > 0:  # Q11: it lends them when its window closes
+            campaign.releases_at = campaign.shuts
+            look_at(s, campaign.shuts)
         if has_place and campaign.status == RUNNING and waiting(campaign) > 0:
             if dialler.release_interval > 0:
                 starts, ends = windows(s, campaign)
@@ -301,7 +356,7 @@ def await_releases(s: State) -> None:
                 )
             else:
                 at = first_open(s, campaign, dialler.now)
-            if at >= 0:
+            if at > dialler.now:  # open now: it lacks a line
                 campaign.releases_at = at
                 look_at(s, at)
 

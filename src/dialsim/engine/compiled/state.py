@@ -47,6 +47,10 @@ SCHEDULE, START, ALL_FINAL, PAUSE, RESUME, CANCEL, END_DATE_TIME, DELETE = range
 DONE, LOG_IS_FULL, DRAWS_ARE_WANTED, GO_ON = range(4)
 """Why the rules stopped; GO_ON: they have worked for a while, and whoever waits may look up."""
 
+SHARING = ("roundRobin", "priority", "fifo", "weighted", "deadline")
+ROUND_ROBIN, PRIORITY, FIFO, WEIGHTED, DEADLINE = range(len(SHARING))
+"""Settings of `sharing` as numbers."""
+
 ROWS_OF_A_CALL = 8
 """More than a step writes of one call."""
 
@@ -71,8 +75,8 @@ DIALLER = _record(
     "gap",  # the least time between two dials (Q4)
     "pace",  # when the next dial may come, if that is what a free slot waits for
     "dialled_last",  # an instant, -1 before the first
-    "released_last",  # a campaign, -1 before the first
-    "is_fifo",
+    "sharing",  # a position in `SHARING` (Q3)
+    "counts_lines",  # a line must be there for whoever is released (Q10)
     "fresh_rank",  # of people without a counted attempt, and of the others, in `order` (Q3)
     "retry_rank",
     "notes_reached",  # duplicates are asked for (D3)
@@ -91,6 +95,7 @@ CAMPAIGN = _record(
     "closed",  # nobody will be called again
     "is_ready",  # may release calls in this instant
     "first_person",
+    "people",
     "start_at",
     "end_at",
     "max_attempts",
@@ -111,6 +116,12 @@ CAMPAIGN = _record(
     "under_way",  # calls ringing or in conversation
     "retries",  # not created yet
     "settled",  # people who are final
+    "priority",  # 0 where it doesn't count (Q7)
+    "first_of_priority",  # the first campaign that has the same
+    "released_last",  # there: the campaign that these released from last, -1 before the first
+    "weight",  # Q8
+    "at_most",  # Q10
+    "reserved",  # Q11
     "reaction",
     "first_number",
     "numbers",

@@ -104,6 +104,10 @@ def _from_query(request: Request) -> dict[str, Any]:
             block["schedule"] = orjson.loads(block["schedule"])
         except orjson.JSONDecodeError:
             raise invalid("schedule must be valid JSON") from None
+    for name in _SHARE:
+        text = block.get(name, "")
+        if text.isascii() and text.isdigit() and len(text) < 20:
+            block[name] = int(text)
     return block
 
 
@@ -173,6 +177,12 @@ class UploadedCampaign(Campaign):
     )
 
 
+_SHARE = {
+    "priority": "Its priority, a whole number",
+    "weight": "Its weight, a whole number",
+    "atMost": "Most lines that it takes, a whole number",
+    "reserved": "Lines kept for it, a whole number",
+}
 _BESIDE_A_CSV = (
     ("organization", "The organization's id or name, which is required.", "Acme"),
     ("name", "The campaign's name, which is required.", "May"),
@@ -180,6 +190,7 @@ _BESIDE_A_CSV = (
     ("id", "A fixed id.", "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"),
     ("schedule", "The body of the schedule request, as JSON.", None),
     ("scheduledAt", "When the schedule request is made.", "2026-01-05T01:00:00Z"),
+    *((name, f"{about} (Q7 to Q11).", "1") for name, about in _SHARE.items()),
 )
 """The parameters that stand for the body's properties beside a CSV, with examples."""
 

@@ -1,11 +1,11 @@
-"""Checks of the queue: slots, releases and their order, pace, and that nobody waits in vain (Q)."""
+"""Checks of the queue: slots, releases and their order, pace, shares, and idle lines (Q)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
 from heapq import heappop, heappush
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,70 @@ from dialsim.testing.checks.record import (
 _UNLIMITED = np.iinfo(np.int64).max
 _DIALS, _RELEASES = kinds("dialled"), kinds("released")
 _FIRST, _ENDED = kinds("scheduled"), kinds("ended")
+_REACHED = _ENDED & leads_to(CallStatus.COMPLETED)
 _WAITS = leads_to(CallStatus.SCHEDULED)
+
+
+class Lines:
+    """The lines of campaigns (Q10, Q11) at the instants of a tally.
+
+    They are counted from `since` on, None if never. `used` are a campaign's calls that are queued
+    or under way.
+    """
+
+    def __init__(self, organization: OrganizationRecord, tally: Tally) -> None:
+        parts = self._parts = organization.campaigns
+        self._tally = tally
+        self._limits = organization.limits_after(tally.at)
+        asked = [
+            part.scheduled.at for part in parts if part.scheduled and part.block.share.counts_lines
+        ]
+        self.since = min(asked, default=None)
+        self.used = [
+            tally.counted([part], CallStatus.QUEUED, CallStatus.INITIATED) for part in parts
+        ]
+        self._left = [_people_left(part, tally.at) for part in parts]
+
+    def held(self, part: int, index: NDArray[np.int64], at: Instants) -> NDArray[np.int64]:
+        """The lines kept for a campaign at `at`, from the instants at `index` up to the next."""
+        campaign = self._parts[part]
+        closing = campaign.closing
+        runs = campaign.runs_after(self._tally.at[index]) & campaign.hours.are_open(at)
+        if closing is not None:
+            runs &= at < closing[0]
+        left = np.minimum(campaign.block.share.reserved, self._left[part][index])
+        return np.where(runs, left, 0)
+
+    def taken(self, index: NDArray[np.int64], at: Instants) -> NDArray[np.int64]:
+        """All lines in use, waited for, or held."""
+        parts = range(len(self._parts))
+        return sum(
+            (np.maximum(self.used[part][index], self.held(part, index, at)) for part in parts),
+            np.zeros(len(index), dtype=np.int64),
+        )
+
+    def are_there(self, part: int, index: NDArray[np.int64], at: Instants) -> Mask:
+        """Whether a campaign has a line for one more call."""
+        if self.since is None:
+            return np.ones(len(index), dtype=bool)
+        used, limits = self.used[part][index], self._limits[index]
+        everybody = np.sum([each[index] for each in self.used], axis=0)
+        free = (everybody < limits) & (used < self._parts[part].block.share.at_most)
+        own = (used < self.held(part, index, at)) | (self.taken(index, at) < limits)
+        there: Mask = (free & own) | (at < self.since)
+        return there
+
+
+def _people_left(campaign: CampaignRecord, at: Instants) -> NDArray[np.int64]:
+    """How many people are not settled after each instant's work (C3), while nothing is dropped."""
+    rows, most = campaign.rows, campaign.max_attempts
+    settled = _ENDED[rows.kind] & (_REACHED[rows.kind] | (_attempts(campaign) >= most))
+    removed = set(campaign.scheduled.removed if campaign.scheduled else ())
+    past = campaign.block.people.history
+    over = {who for who, each in past.items() if each.reached or each.call_attempt >= most}
+    ended = np.searchsorted(np.sort(rows.at[settled]), at, side="right")
+    left: NDArray[np.int64] = campaign.count - len(removed | over) - ended
+    return left
 
 
 class Tally:
@@ -44,15 +107,16 @@ class Tally:
         moments = np.concatenate([np.array([*limits, *changes], dtype=np.int64), *moved])
         self.at: Instants = np.unique(moments[moments <= trace.end])
         self.then: Instants = np.append(self.at[1:], trace.end + 1)[: len(self.at)]
-        self.slots = self._counted(parts, CallStatus.INITIATED)
-        self.queued = self._counted(parts, CallStatus.QUEUED)
-        self.waiting = [self._counted([part], CallStatus.SCHEDULED) for part in parts]
+        self.slots = self.counted(parts, CallStatus.INITIATED)
+        self.queued = self.counted(parts, CallStatus.QUEUED)
+        self.waiting = [self.counted([part], CallStatus.SCHEDULED) for part in parts]
 
-    def _counted(self, parts: list[CampaignRecord], status: CallStatus) -> NDArray[np.int64]:
-        """How many calls have the status after each instant's work."""
+    def counted(self, parts: list[CampaignRecord], *statuses: CallStatus) -> NDArray[np.int64]:
+        """How many calls have one of the statuses after each instant's work."""
         total = np.zeros(len(self.at) + 1, dtype=np.int64)
+        changed = np.sum([net(status) for status in statuses], axis=0)
         for part in parts:
-            np.add.at(total, np.searchsorted(self.at, part.rows.at), net(status)[part.rows.kind])
+            np.add.at(total, np.searchsorted(self.at, part.rows.at), changed[part.rows.kind])
         return np.cumsum(total)[: len(self.at)]
 
     def met(self, parts: list[CampaignRecord], kind: Mask) -> Mask:
@@ -62,13 +126,16 @@ class Tally:
 
 
 def violations(organization: OrganizationRecord) -> Iterator[Violation]:
-    """Every breach by an organization's calls taken together (Q1, Q2, Q4)."""
+    """Every breach by an organization's calls taken together (Q1, Q2, Q4, Q7 to Q11)."""
     tally = Tally(organization)
+    lines = Lines(organization, tally)
     yield from _numbers(organization, tally)
+    yield from _lines(organization, tally, lines)
+    yield from _sharing(organization, tally, lines)
     yield from _pace(organization)
     yield from _grid(organization)
     yield from _idle_slots(organization, tally)
-    yield from _idle_queue(organization, tally)
+    yield from _idle_queue(organization, tally, lines)
 
 
 def _queue_limits(organization: OrganizationRecord, limits: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,6 +157,88 @@ def _numbers(organization: OrganizationRecord, tally: Tally) -> Iterator[Violati
     for index in np.flatnonzero(released & ((limits == 0) | (tally.queued > rooms))).tolist():
         text = f"{tally.queued[index]} calls in the queue, of a limit of {limits[index]}"
         yield organization.breach("Q2", int(tally.at[index]), text)
+
+
+def _lines(organization: OrganizationRecord, tally: Tally, lines: Lines) -> Iterator[Violation]:
+    """Nobody takes more lines than its campaign may (Q10), or one that is held (Q11)."""
+    for campaign, used in zip(organization.campaigns, lines.used, strict=True):
+        most = campaign.block.share.at_most
+        for place in np.flatnonzero(used > most).tolist():
+            text = f"{used[place]} calls queued or under way, of at most {most}"
+            yield campaign.breach("Q10", int(tally.at[place]), text)
+    if lines.since is None:
+        return
+    limits = organization.limits_in(tally.at)
+    counted = tally.at >= lines.since + organization.run.live  # T4: commands come last
+    for part, campaign in enumerate(organization.campaigns):
+        index = np.flatnonzero(counted & tally.met([campaign], _RELEASES))
+        over = (tally.slots + tally.queued)[index] > limits[index]
+        for instant in tally.at[index[over]].tolist():
+            yield campaign.breach("Q10", instant, "released where no line is free")
+        index = index[_unsteered(organization, tally.at[index])]
+        at = tally.at[index]
+        beyond = lines.used[part][index] > lines.held(part, index, at)
+        held = beyond & (lines.taken(index, at) > limits[index])
+        for instant in at[held].tolist():
+            yield campaign.breach("Q11", instant, "released on a line that is held")
+
+
+def _unsteered(organization: OrganizationRecord, at: Instants) -> Mask:
+    """At which instants no command may have come from outside after all the work (T4)."""
+    if not organization.run.live:
+        return np.ones(len(at), dtype=bool)
+    changes = [change.at for part in organization.campaigns for change in part.changes]
+    limits = [row.at for row in organization.run.trace.limits]
+    return ~np.isin(at, np.array([*changes, *limits], dtype=np.int64))
+
+
+def _sharing(organization: OrganizationRecord, tally: Tally, lines: Lines) -> Iterator[Violation]:
+    """No call is released while another campaign's waits that goes first (Q7 to Q9)."""
+    engine, parts = organization.run.trace.world.scenario.engine, organization.campaigns
+    rules = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
+    if engine.sharing not in rules:
+        return
+    for mine, campaign in enumerate(parts):
+        index = np.flatnonzero(tally.met([campaign], _RELEASES))
+        index = index[_unsteered(organization, tally.at[index])]
+        at, used = tally.at[index], lines.used[mine][index]
+        beyond = (used > lines.held(mine, index, at)) | (lines.since is None)
+        for theirs, other in enumerate(parts):
+            waits = (tally.waiting[theirs][index] > 0) & other.runs_after(at)
+            waits &= other.hours.are_open(at) & (at >= other.start_at)
+            waits &= (at - other.start_at) % (engine.release_interval or 1) == 0
+            waits &= lines.used[theirs][index] < other.block.share.at_most
+            first = _goes_first(engine.sharing, other, campaign, lines.used[theirs][index], used)
+            for instant in at[waits & beyond & first].tolist():
+                text = f"released while a call of {other.block.name} waits, which goes first"
+                yield campaign.breach(rules[engine.sharing], instant, text)
+
+
+def _goes_first(
+    sharing: str,
+    other: CampaignRecord,
+    campaign: CampaignRecord,
+    others: NDArray[np.int64],
+    used: NDArray[np.int64],
+) -> Mask:
+    """Whether another campaign went before the last release of a campaign.
+
+    `others` and `used` are the lines of both after it.
+    """
+    mine, theirs = campaign.block, other.block
+    if sharing == "weighted":
+        left, right = used * theirs.share.weight, (others + 1) * mine.share.weight
+        before: Mask = (left > right) | ((left == right) & (theirs.position < mine.position))
+        return before
+    if sharing == "priority":
+        return np.full(len(used), theirs.share.priority < mine.share.priority)
+    other_is = _deadline(other), theirs.position
+    return np.full(len(used), other_is < (_deadline(campaign), mine.position))
+
+
+def _deadline(campaign: CampaignRecord) -> float:
+    request = campaign.scheduled.request if campaign.scheduled else None
+    return inf if request is None or request.end_date_time is None else request.end_date_time
 
 
 def _gap(organization: OrganizationRecord) -> int:
@@ -135,16 +284,22 @@ def _idle_slots(organization: OrganizationRecord, tally: Tally) -> Iterator[Viol
         yield organization.breach("Q4", int(free_at[index]), text)
 
 
-def _idle_queue(organization: OrganizationRecord, tally: Tally) -> Iterator[Violation]:
-    """While the queue has room nobody waits who may be released (Q2)."""
+def _idle_queue(
+    organization: OrganizationRecord, tally: Tally, lines: Lines
+) -> Iterator[Violation]:
+    """While the queue has room, and a line is there, nobody waits who may be released (Q2)."""
     interval = organization.run.trace.world.scenario.engine.release_interval or 1
     limits = organization.limits_after(tally.at)
     room = (limits > 0) & (tally.queued < _queue_limits(organization, limits))
-    for campaign, waiting in zip(organization.campaigns, tally.waiting, strict=True):
+    for part, (campaign, waiting) in enumerate(
+        zip(organization.campaigns, tally.waiting, strict=True)
+    ):
         index = np.flatnonzero(room & (waiting > 0) & campaign.runs_after(tally.at))
         at, then = tally.at[index], tally.then[index]
         may = campaign.hours.next_release(at, then, campaign.start_at, interval)
-        for instant in may[may < then].tolist():
+        soon = may < then
+        soon[soon] = lines.are_there(part, index[soon], may[soon])
+        for instant in may[soon].tolist():
             text = "the queue has room and a call waits, but it is not released"
             yield campaign.breach("Q2", instant, text)
 
@@ -168,18 +323,27 @@ def order_violations(campaign: CampaignRecord) -> Iterator[Violation]:
 
 def _in_turn(campaign: CampaignRecord, waits: NDArray[np.int64]) -> NDArray[np.int64]:
     """The rows with which waits begin, by the order's class, due instant and upload order."""
-    rows, past = campaign.rows, np.zeros(campaign.count, dtype=np.int64)
-    for recipient, history in campaign.block.people.history.items():
-        past[recipient] = history.call_attempt
+    rows = campaign.rows
     who, made = rows.recipient[waits], np.flatnonzero(rows.first)
     due = np.where(_FIRST[rows.kind[made]], campaign.start_at, rows.at[made])
-    ended = np.concatenate([[0], np.cumsum(_ENDED[rows.kind])])
-    attempts = past[who] + ended[waits] - ended[np.searchsorted(rows.recipient, who)]
+    attempts = _attempts(campaign)[waits]
     order = campaign.run.trace.world.scenario.engine.order
     goes_last = {"freshFirst": attempts > 0, "retriesFirst": attempts == 0}
     keys = (who, due[np.cumsum(rows.first)[waits] - 1], goes_last.get(order, attempts < 0))
     in_turn: NDArray[np.int64] = waits[np.lexsort(keys)]
     return in_turn
+
+
+def _attempts(campaign: CampaignRecord) -> NDArray[np.int64]:
+    """The counted attempts of each row's person by then (P5), the row's own among them."""
+    rows, past = campaign.rows, np.zeros(campaign.count, dtype=np.int64)
+    for recipient, history in campaign.block.people.history.items():
+        past[recipient] = history.call_attempt
+    ended = np.concatenate([[0], np.cumsum(_ENDED[rows.kind])])
+    attempts: NDArray[np.int64] = (
+        past[rows.recipient] + ended[1:] - ended[np.searchsorted(rows.recipient, rows.recipient)]
+    )
+    return attempts
 
 
 def _overtaking(
