@@ -28,7 +28,8 @@ def variants(seed: int) -> list[Scenario]:
 
 def limit(rng: random.Random, scenario: Scenario) -> None:
     for organization in scenario["organizations"]:
-        organization["maxConcurrentCalls"] = rng.choice((1, 2, 5))
+        reserved = sum(campaign.get("reserved", 0) for campaign in organization["campaigns"])
+        organization["maxConcurrentCalls"] = max(reserved, rng.choice((1, 2, 5)))  # Q11
 
 
 def requests(scenario: Scenario) -> list[Any]:
