@@ -7,17 +7,19 @@ placed where a first run shows that something happens, or 1 ms beside.
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 
 from dialsim.engine.simulation import run_trace
 from dialsim.engine.trace import Trace
+from dialsim.scenario.calendar import DAY_CLASSES, thai_date
 from engine.chancy import VOICES, add_trouble
 from engine.paper import loaded
 from engine.rows import rows
 from oracle.given import clock_start
-from oracle.scenarios import NUMBERS, Draft, Scenario, iso
+from oracle.scenarios import NUMBERS, Draft, Scenario, clock_face, iso
 
 SIP_ACCOUNT = "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
 SIP_CALLER = "c0a5b3d2-9c4e-4d6f-8a43-51d0f5b7e921"
@@ -58,7 +60,50 @@ def broad(rng: random.Random, people: int = 25) -> Scenario:
             withdraw_dials(rng, scenario, trace)
         if rng.random() < 0.6:
             change_behaviours(rng, scenario, trace)
+    add_plans(random.Random(scenario["seed"]), scenario, draft.minute)
     return scenario
+
+
+def add_plans(rng: random.Random, scenario: Scenario, minute: int) -> None:
+    """At times a calendar, plans and lines about a minute of the day (T6), and odds on holidays."""
+    if rng.random() < 0.5:
+        return
+    first = thai_date(clock_start(scenario))
+    dates = [str(first + timedelta(days=ahead)) for ahead in range(4)]
+    scenario["calendar"] = {
+        "ownHolidays": {date: "Holiday" for date in dates if rng.random() < 0.5},
+        "closed": [str(first + timedelta(days=rng.choice((5, 8))))],
+    }
+    for written in scenario["behaviours"].values():
+        if rng.random() < 0.7:
+            written.setdefault("answeredOdds", {})["onHoliday"] = rng.choice((0.0, 0.3, 1.0, 4.0))
+    for organization in scenario["organizations"]:
+        by_action = {entry.get("campaign") for entry in organization["timeline"] if "body" in entry}
+        for campaign in organization["campaigns"]:
+            if "schedule" in campaign and campaign["name"] not in by_action and rng.random() < 0.7:
+                campaign["schedule"].pop("timeWindows", None)
+                days = DAY_CLASSES if rng.random() < 0.8 else DAY_CLASSES[:-1]
+                campaign["plan"] = {name: times(rng, minute) for name in days}
+        limits = [entry["action"] == "setConcurrency" for entry in organization["timeline"]]
+        if not any(limits) and rng.random() < 0.5:
+            times_of_day = times(rng, minute)
+            organization["lines"] = {
+                f"{days} {span}": rng.choice((0, 1, 2, 7))
+                for days in ("Mon-Thu", "holiday", dates[0])
+                for span in times_of_day
+            }
+
+
+def times(rng: random.Random, minute: int) -> list[str]:
+    """Some ranges, apart, at and after a minute of the day."""
+    ranges, at = [], max(0, minute - rng.choice((0, 0, 1, 2)))
+    for _ in range(rng.choice((1, 2, 3))):
+        end = min(at + rng.choice((1, 2, 5, 60)), 24 * 60 - 1)
+        if end <= at:
+            break
+        ranges.append(f"{clock_face(at)}-{clock_face(end)}")
+        at = end + rng.choice((1, 2, 10))
+    return ranges
 
 
 def withdraw_dials(rng: random.Random, scenario: Scenario, trace: Trace) -> None:

@@ -209,6 +209,7 @@ class Action:
     name: str
     campaign: int | None = None
     given: dict[str, Any] = field(default_factory=dict)
+    planned: bool = False  # T6: what a plan was compiled to
 
 
 def clock_start(scenario: dict[str, Any]) -> int:
@@ -238,4 +239,8 @@ def actions(scenario: dict[str, Any], start: int) -> list[Action]:
             c_named = names.index(entry["campaign"]) if "campaign" in entry else None
             at, name = instant(entry["at"]), entry["action"]
             found.append(Action(at, True, len(found), o, name, c_named, entry))
-    return sorted(found, key=lambda a: (a.at, a.timeline, a.number))
+        for entry in organization.get("planned", []):
+            c_named = names.index(entry["campaign"]) if "campaign" in entry else None
+            at, name = instant(entry["at"]), entry["action"]
+            found.append(Action(at, True, len(found), o, name, c_named, entry, planned=True))
+    return sorted(found, key=lambda a: (a.at, a.timeline, a.planned, a.number))

@@ -82,6 +82,8 @@ class Run(Book):
         for _ in range(MOST_INSTANTS):
             self.work_off(now)
             ahead = min((at for at in self.ahead(now) if at > now), default=None)
+            if ahead is not None:  # T6: on the way to it, what is moot is carried out, too
+                ahead = min([ahead, *(a.at for a in self.actions if a.at > now)])
             cut = ahead is not None and self.end is not None and ahead > self.end
             if ahead is None or cut:
                 return self.reading(cut)
@@ -90,12 +92,19 @@ class Run(Book):
 
     def ahead(self, now: int) -> Iterator[int]:
         """Instants, some perhaps past, at which something could happen that waits for no other."""
-        yield from (action.at for action in self.actions)
+        yield from (action.at for action in self.actions if not self._is_moot(action))
         for organization in self.organizations:
             if organization.calls("QUEUED") and organization.dialled_last is not None:
                 yield organization.dialled_last + self.engine.gap
             for campaign in organization.campaigns:
                 yield from self._ahead_in(campaign, now)
+
+    def _is_moot(self, action: Action) -> bool:  # T6
+        """Whether it was planned, for campaigns none of which it can concern."""
+        campaigns = self.organizations[action.organization].campaigns
+        if action.campaign is not None:
+            campaigns = [campaigns[action.campaign]]
+        return action.planned and all(c.final or c.status == "DRAFT" for c in campaigns)
 
     def _ahead_in(self, campaign: Campaign, now: int) -> Iterator[int]:
         yield from (call.moves_at for call in campaign.calls("INITIATED"))
@@ -155,6 +164,8 @@ class Run(Book):
 
     def _ask(self, action: Action, campaign: Campaign, now: int) -> None:
         refusal = self._refusal(action, campaign, now)
+        if refusal is not None and action.planned:
+            return  # T6
         if refusal is not None:
             names = (campaign.organization.name, campaign.name)
             self.refused.append((now, *names, action.name, *refusal))

@@ -91,6 +91,35 @@ def test_lines_are_added_to_every_limit_of_the_timeline_too() -> None:
     assert found["2 lines more (7)"]["organizations.0.timeline.0.value"] == "5"
 
 
+def test_lines_by_time_and_plans_are_levers_where_they_are_written() -> None:
+    text = """
+clock: {start: 2026-01-05T01:00:00Z}
+calendar: {ownHolidays: {"2026-01-06": Tuesday}}
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 2
+    lines: {"Mon-Fri 13:00-18:00": 4}
+    agents: [{name: R}]
+    campaigns:
+      - name: A
+        agent: R
+        recipients: {count: 300}
+        plan: {weekday: [09:00-12:00, 13:00-18:00], holiday: 10:00-12:00}
+        schedule: {startDateTime: 2026-01-05T01:00:00Z}
+"""
+    found = changes(run(text))
+    place = "organizations.0"
+    assert found["2 lines more (4)"] == {
+        f"{place}.maxConcurrentCalls": "4",
+        f"{place}.lines.Mon-Fri 13:00-18:00": "6",
+    }
+    assert found["an hour more a day"] == {
+        f"{place}.campaigns.0.plan.weekday": '["09:00-12:00", "13:00-19:00"]',
+        f"{place}.campaigns.0.plan.holiday": '["10:00-13:00"]',
+    }
+    assert {lever.name for lever in measure(run(text), 2).levers} >= set(found)
+
+
 def test_the_queue_the_pace_and_the_end_are_levers_where_they_hold_a_run_back() -> None:
     text = SCENARIO.replace(
         "seed: 3", "seed: 3\nengine: {queueLimit: unlimited, callsPerSecond: 0.05}"

@@ -104,6 +104,7 @@ def hand_trace(
             name="By hand",
             origin=None,
             clock=SimpleNamespace(start=NINE, end=None),
+            compliance=(),
             costs=costs,
             warnings=(),
             engine=engine or EngineSettings(),

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +41,22 @@ def schema() -> None:
 
 @click.command(
     short_help="Check a scenario file without running it.",
-    epilog="Example: dialsim validate scenarios/first-campaign.yaml",
+    epilog="Example: dialsim validate scenarios/songkran.yaml --compiled",
 )
 @scenario_argument
+@click.option(
+    "--compiled",
+    is_flag=True,
+    help="Show what plans and lines come to: the schedule's timeWindows, pauses and resumes, and "
+    "changes of maxConcurrentCalls, as the service is to be told them.",
+)
 @set_option
 @format_option
-def validate(scenario: Path, overrides: tuple[str, ...], form: str) -> None:
+def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: str) -> None:
     """Check a scenario file, its recipients' files included, without running it.
 
     Reports every problem at once with file, line, column and path; exit status 2 if there is any.
+    The holidays of a calendar are listed.
     """
     from dialsim.scenario.loading import load
     from dialsim.scenario.problems import ScenarioError
@@ -61,11 +69,52 @@ def validate(scenario: Path, overrides: tuple[str, ...], form: str) -> None:
             raise click.exceptions.Exit(2) from error
         raise
     if form == "json":
-        _print_json(valid=True, problems=(), warnings=loaded.warnings)
+        from dialsim.scenario.compiled_plan import compiled_plan, holidays_listed
+
+        plan = {"compiled": compiled_plan(loaded).to_dict()} if compiled else {}
+        named = {str(day): name for day, name in holidays_listed(loaded).items()}
+        listed = {} if loaded.calendar is None else {"holidays": named}
+        _print_json(valid=True, problems=(), warnings=loaded.warnings, **listed, **plan)
         return
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
     click.echo(f"{scenario} is good: {_contents(loaded)}.")
+    for line in (*_holidays(loaded), *(_compiled(loaded) if compiled else ())):
+        click.echo(line)
+
+
+def _holidays(scenario: Scenario) -> Iterator[str]:
+    """The holidays that count, in the years of the run."""
+    from dialsim.results.thai_time import date_text
+    from dialsim.scenario.calendar import midnight
+    from dialsim.scenario.compiled_plan import holidays_listed
+
+    if scenario.calendar is None:
+        return
+    listed = holidays_listed(scenario)
+    yield "Holidays in the years of the run:" if listed else "Holidays: none"
+    yield from (f"  {date_text(midnight(day))}  {name}" for day, name in listed.items())
+    for day in sorted(scenario.calendar.closed):
+        yield f"Closed: {date_text(midnight(day))}"
+
+
+def _compiled(scenario: Scenario) -> Iterator[str]:
+    """What plans and lines come to, in Thai time."""
+    from dialsim.results.thai_time import minute_text
+    from dialsim.scenario.compiled_plan import compiled_plan, week_text
+
+    plan = compiled_plan(scenario)
+    for campaign in plan.campaigns:
+        until = f"{minute_text(campaign.horizon.at)} Thai time ({campaign.horizon.source})"
+        yield f"Campaign {campaign.name} of {campaign.organization}, up to {until}:"
+        yield from (f"  {line}" for line in week_text(campaign.time_windows))
+        yield from (f"  {minute_text(act.at)}  {act.action}" for act in campaign.actions)
+    for lines in plan.lines:
+        until = f"{minute_text(lines.horizon.at)} Thai time ({lines.horizon.source})"
+        yield f"Lines of {lines.organization}, up to {until}:"
+        yield from (f"  {minute_text(act.at)}  {act.action} {act.value}" for act in lines.actions)
+    if not plan.campaigns and not plan.lines:
+        yield "Nothing is to be compiled: there is no plan, and there are no lines by time."
 
 
 def _contents(scenario: Scenario) -> str:

@@ -5,7 +5,7 @@ Each uniform draw becomes a duration or an ending through the inverse distributi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import exp, lgamma, log, pow, sqrt
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
@@ -182,9 +182,11 @@ class Reactions:
         draws: Draws,
         people: People,
         request: ScheduleRequest,
+        holidays: Sequence[int] = (),
     ) -> None:
         """`position` is the behaviour's among `World.behaviours`.
 
+        `holidays` are days since 1970, sorted.
         `request` is the campaign's: the attempts of a history were made under it (P8).
         """
         self.behaviour = position
@@ -193,7 +195,7 @@ class Reactions:
         self._scripts = people.scripts
         self._script = None if people.script is None else people.script.data
         self._attempts: dict[int, Attempt] = {}
-        self.odds = Odds(behaviour.answered_odds, people)
+        self.odds = Odds(behaviour.answered_odds, people, holidays)
         self.segment_odds = self.odds.of_people()
         self.own_chance = own_chances(behaviour, self.odds, people, draws, request)  # P7
         use = behaviour.answered_odds.by_caller_id_use

@@ -43,11 +43,15 @@ _PRIORITY = tuple(EventPriority(step) for step in range(max(Step) + 1))
 
 
 class At(Event):
-    """`action` at an instant (ms since the epoch) and a step of it; may be cancelled until then."""
+    """`action` at an instant (ms since the epoch) and a step of it; may be cancelled until then.
+
+    One that is `moot` is carried out like any other, but is nothing to wait for (T6).
+    """
 
     _ok = True
     _value = None
     cancelled = False
+    moot = False
 
     def __init__(self, clock: Clock, instant: int, step: int, action: Action) -> None:
         self.env = clock
@@ -65,19 +69,25 @@ class Clock(simpy.Environment):
         super().__init__(initial_time=start)
 
     def next_instant(self) -> int | None:
-        """The instant of the next event that still counts; None when there is none up to 9999."""
-        queue = self._queue
+        """The instant of the next event, if any is worth waiting for; None when none up to 9999 is.
+
+        Where all that is left is moot, nothing is ahead (T6).
+        """
+        queue = cast(list[tuple[int, int, int, At]], self._queue)
         while queue:
-            event = cast(At, queue[0][3])
+            instant, _, _, event = queue[0]
             if not event.cancelled:
-                instant = cast(int, queue[0][0])
+                if event.moot and all(each.cancelled or each.moot for *_, each in queue):
+                    return None
                 return instant if instant <= LAST_INSTANT else None
             heappop(queue)
             event.callbacks = None  # type: ignore[assignment]
         return None
 
-    def work_off(self, until: int | None) -> None:
+    def work_off(self, until: int | None, *, idle: bool = False) -> None:
         """Carry out all events up to and including `until` (None: all up to the year 9999).
+
+        With `idle` it stops where nothing is ahead that is worth waiting for (T6).
 
         This is SimPy's `step` without what failing events need, of which there are none; and an
         event that was cancelled doesn't move the clock.
@@ -85,6 +95,8 @@ class Clock(simpy.Environment):
         queue = cast(list[tuple[int, int, int, At]], self._queue)
         last = LAST_INSTANT if until is None else min(until, LAST_INSTANT)
         while queue and queue[0][0] <= last:
+            if idle and queue[0][3].moot and self.next_instant() is None:
+                return
             instant, _, _, event = heappop(queue)
             callbacks = event.callbacks
             event.callbacks = None  # type: ignore[assignment]  # SimPy's mark of `processed`

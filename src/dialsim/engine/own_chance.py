@@ -6,7 +6,7 @@ A person's own chance is drawn as `people` says, or as the failed attempts of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from typing import TYPE_CHECKING
@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from dialsim.engine.chance import BLOCK_BITS, Column, Draws, Purpose, Same, Values
 from dialsim.engine.special_quantiles import beta_quantiles
-from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET, WEEK, Windows, week_position
+from dialsim.engine.windows import (
+    DAY,
+    HOUR,
+    THAI_OFFSET,
+    WEEK,
+    Windows,
+    on_holiday,
+    week_position,
+)
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
@@ -32,12 +40,20 @@ class Odds:
     `by_week_hour` has one for each of the 168 hours of the Thai week (hour and day), `by_attempt`
     one for each attempt from the first, the last of which repeats, and `by_segment` those of the
     segments that occur, the last for people without one; `segment` are the people's positions in
-    it, None where all have the same.
+    it, None where all have the same. `on_holiday` holds on `holidays`, sorted days since 1970.
     """
 
-    __slots__ = ("_now", "by_attempt", "by_segment", "by_week_hour", "segment")
+    __slots__ = (
+        "_holidays",
+        "_now",
+        "by_attempt",
+        "by_segment",
+        "by_week_hour",
+        "on_holiday",
+        "segment",
+    )
 
-    def __init__(self, odds: AnsweredOdds, people: People) -> None:
+    def __init__(self, odds: AnsweredOdds, people: People, holidays: Sequence[int] = ()) -> None:
         self.by_week_hour = np.array(
             [
                 odds.by_day.get(hour // 24 + 1, 1.0) * odds.by_hour.get(hour % 24, 1.0)
@@ -45,6 +61,8 @@ class Odds:
             ]
         )
         self._now: list[float] = self.by_week_hour.tolist()
+        self._holidays = holidays
+        self.on_holiday = odds.on_holiday
         self.by_attempt = odds.by_attempt
         self.by_segment = np.ones(1)
         self.segment: NDArray[np.int16] | None = None
@@ -55,13 +73,14 @@ class Odds:
 
     @property
     def matter(self) -> bool:
-        """Whether any factor differs from 1."""
+        """Whether any factor differs from 1; those on holidays tell nothing of a history (P8)."""
         factors = (*self._now, *self.by_attempt, *self.by_segment.tolist())
         return any(factor != 1.0 for factor in factors)
 
     def at(self, now: int) -> float:
-        """The factor of an instant: of its Thai hour and day."""
-        return self._now[week_position(now) // HOUR]
+        """The factor of an instant: of its Thai hour and day, and of holidays."""
+        factor = self._now[week_position(now) // HOUR]
+        return factor * on_holiday(self._holidays, self.on_holiday, now)
 
     def of_attempt(self, attempt: int) -> float:
         """The factor of an attempt's number, from 1."""

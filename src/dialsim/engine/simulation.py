@@ -175,7 +175,7 @@ class Simulation:
         )
         move = Move.read(to, until, span)
         if move.until == "idle":
-            self._clock.work_off(self._trace.world.scenario.clock.end)
+            self._clock.work_off(self._trace.world.scenario.clock.end, idle=True)
         elif move.until == "nextEvent":
             self._work_off_next_change()
         else:
@@ -190,7 +190,7 @@ class Simulation:
         end = self._trace.world.scenario.clock.end
         people = sum(c.block.people.count for d in self._diallers for c in d.campaigns)
         while (ahead := self._clock.next_instant()) is not None and (end is None or ahead <= end):
-            self._clock.work_off(ahead + HOUR if end is None else min(ahead + HOUR, end))
+            self._clock.work_off(ahead + HOUR if end is None else min(ahead + HOUR, end), idle=True)
             if progress is not None:
                 progress(sum(c.people_done for d in self._diallers for c in d.campaigns), people)
         if end is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +13,7 @@ from dialsim.engine.clock import At, Clock, Step
 from dialsim.engine.trace import Refusal, Trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.schedule import ScheduleRequest
+from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.timeline import TimelineAction
 
 if TYPE_CHECKING:
@@ -22,26 +23,66 @@ if TYPE_CHECKING:
 
 
 class Deed(NamedTuple):
-    """One thing that the file says somebody does; positions are those of the scenario."""
+    """One thing that the file says somebody does; positions are those of the scenario.
+
+    `planned` says that a plan or lines were compiled to it (T6).
+    """
 
     at: int
     organization: int
     campaign: int | None
     action: TimelineAction
+    planned: bool = False
+
+    def is_moot(self, statuses: Sequence[Sequence[CampaignStatus]]) -> bool:
+        """Whether nobody waits for it any more, under the campaigns' statuses by position (T6)."""
+        if not self.planned:
+            return False
+        campaigns = statuses[self.organization]
+        concerned = campaigns if self.campaign is None else [campaigns[self.campaign]]
+        return all(status.final or status is CampaignStatus.DRAFT for status in concerned)
 
 
 def deeds(world: World) -> list[Deed]:
     """All schedule requests and timeline actions of the scenario, in the order of T4.
 
-    At one instant requests come first, then actions, each in file order.
+    At one instant requests come first, then actions in file order, then what was planned.
     """
-    listed = (*_requests(world), *_actions(world))
+    listed = (*_requests(world), *_actions(world), *_planned(world))
     return sorted(listed, key=lambda deed: deed.at)
 
 
-def refusal(deed: Deed, refused: Refused) -> Refusal:
-    """How a trace tells that something was refused."""
-    return Refusal(*deed[:3], deed.action.action, refused.code, refused.message)
+def note_refusal(trace: Trace, deed: Deed, refused: Refused) -> None:
+    """Have a trace tell that something was refused; what was planned may be superfluous (T6)."""
+    if not deed.planned:
+        row = Refusal(*deed[:3], deed.action.action, refused.code, refused.message)
+        trace.refused.append(row)
+
+
+class _Deeds(At):
+    """Those of one instant."""
+
+    def __init__(
+        self, clock: Clock, deeds: list[Deed], diallers: Mapping[int, Dialler], trace: Trace
+    ) -> None:
+        self._deeds = deeds
+        self._diallers = diallers
+        self._all_planned = all(deed.planned for deed in deeds)
+        action = _carrying_out(deeds, diallers, trace)
+        super().__init__(clock, deeds[0].at, Step.ACTIONS, action)
+
+    @property
+    def moot(self) -> bool:  # type: ignore[override]
+        """Whether nobody waits for any of them any more (T6)."""
+        return self._all_planned and all(
+            deed.is_moot(
+                [
+                    [campaign.status for campaign in dialler.campaigns]
+                    for dialler in self._diallers.values()
+                ]
+            )
+            for deed in self._deeds
+        )
 
 
 def lay_out(clock: Clock, diallers: list[Dialler], trace: Trace) -> None:
@@ -50,8 +91,8 @@ def lay_out(clock: Clock, diallers: list[Dialler], trace: Trace) -> None:
     Those of one instant are one event (T4).
     """
     by_position = dict(enumerate(diallers))
-    for instant, together in groupby(deeds(trace.world), key=lambda deed: deed.at):
-        At(clock, instant, Step.ACTIONS, _carrying_out([*together], by_position, trace))
+    for _, together in groupby(deeds(trace.world), key=lambda deed: deed.at):
+        _Deeds(clock, [*together], by_position, trace)
 
 
 def lay_out_request(clock: Clock, dialler: Dialler, campaign: Campaign, trace: Trace) -> None:
@@ -71,7 +112,7 @@ def _carrying_out(
             try:
                 _command(dialler, campaign, deed.action)()
             except Refused as refused:
-                trace.refused.append(refusal(deed, refused))
+                note_refusal(trace, deed, refused)
 
     return carry_out
 
@@ -95,6 +136,14 @@ def _actions(world: World) -> Iterator[Deed]:
         for action in owner.settings.timeline:
             position = None if action.campaign is None else positions[action.campaign]
             yield Deed(action.at, owner.position, position, action)
+
+
+def _planned(world: World) -> Iterator[Deed]:
+    for owner in world.organizations:
+        positions = {block.name: block.position for block in owner.campaigns}
+        for action in owner.settings.planned:
+            position = None if action.campaign is None else positions[action.campaign]
+            yield Deed(action.at, owner.position, position, action, planned=True)
 
 
 def _command(

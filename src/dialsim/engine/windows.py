@@ -105,6 +105,21 @@ def first_multiple(factor: int, modulus: int, low: int, high: int) -> int:
     return int(steps)
 
 
+def on_holiday(holidays: Ranges, factor: float, instant: int) -> float:
+    """The factor on holidays, 1 on other days; `holidays` are sorted days since 1970 (Thai)."""
+    if factor == 1.0:
+        return 1.0
+    day = (instant + THAI_OFFSET) // DAY
+    low, high = 0, len(holidays)
+    while low < high:
+        middle = (low + high) // 2
+        if holidays[middle] < day:
+            low = middle + 1
+        else:
+            high = middle
+    return factor if low < len(holidays) and holidays[low] == day else 1.0
+
+
 class Windows:
     """The open ranges of a week, merged and sorted; half open, so `end` itself is closed (T3)."""
 

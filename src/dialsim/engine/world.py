@@ -83,7 +83,8 @@ class World:
     """All that an engine needs to know of a scenario, a seed and a replication.
 
     Campaigns may be added to those of the scenario. `numbers`, `voice_keys` and `behaviours` are
-    the texts that a trace's dials refer to by index. `chances` are for the compiled engine.
+    the texts that a trace's dials refer to by index. `holidays` are days since 1970, sorted;
+    `chances` are for the compiled engine.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class World:
         for owner in self.organizations:
             for campaign in owner.settings.campaigns:
                 self._append(owner, campaign, scenario.clock.start, like)
+        self.holidays = tuple(scenario.holidays)
         self._reactions: dict[tuple[Draws, str, ScheduleRequest | None], Reactions] = {}
         self.chances = Chances()
         if like is not None and self._has_the_chance_of(like):
@@ -197,6 +199,7 @@ class World:
                 block.draws,
                 block.people,
                 request,
+                self.holidays,
             )
         return self._reactions[key]
 
@@ -213,6 +216,7 @@ class World:
                     for campaign in owner.campaigns
                 ],
                 [*world.scenario.behaviours.items()],
+                world.holidays,
             )
             for world in (self, other)
         )

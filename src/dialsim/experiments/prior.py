@@ -102,7 +102,7 @@ def _draws_calls(campaign: Campaign, behaviour: Behaviour) -> bool:
     }
     possible = [times[outcome] for outcome, share in behaviour.outcomes if share > 0]
     # odds change no certain outcome, but odds of 0 turn an answer into none
-    if 0 in (*odds.by_hour.values(), *odds.by_day.values(), *odds.by_attempt):
+    if 0 in (*odds.by_hour.values(), *odds.by_day.values(), odds.on_holiday, *odds.by_attempt):
         possible.append(times["no_answer"])
     return (
         behaviour.people is not None
@@ -156,7 +156,7 @@ def _spill(scenario: Scenario) -> int:
         + _longest(behaviour.talk_time)
         for _, _, behaviour in _campaigns(scenario)
     ]
-    return max(closed, default=0) + max(calls, default=0)
+    return max(closed, default=0) + _longest_pause(scenario) + max(calls, default=0)
 
 
 def _requests(scenario: Scenario) -> Iterator[ScheduleRequest]:
@@ -167,6 +167,19 @@ def _requests(scenario: Scenario) -> Iterator[ScheduleRequest]:
         for action in organization.timeline:
             if action.body is not None:
                 yield action.body
+
+
+def _longest_pause(scenario: Scenario) -> int:
+    """The longest pause that a plan was compiled to (ms)."""
+    longest = 0
+    for organization in scenario.organizations:
+        paused_at: dict[str | None, int] = {}
+        for action in organization.planned:
+            if action.action == "pause":
+                paused_at[action.campaign] = action.at
+            elif action.action == "resume" and action.campaign in paused_at:
+                longest = max(longest, action.at - paused_at.pop(action.campaign))
+    return longest
 
 
 def _longest_closed(request: ScheduleRequest) -> int:

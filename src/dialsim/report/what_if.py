@@ -30,6 +30,7 @@ from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, Schedul
 from dialsim.results.bottleneck import Reason
 from dialsim.results.progress import Progress
 from dialsim.results.thai_time import duration_text
+from dialsim.scenario.calendar import range_text
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import ScenarioError
 
@@ -141,17 +142,36 @@ def _lines(bound: _Bound) -> Iterator[_Lever]:
             changes.append(
                 SettingChange(f"{bound.path}.timeline.{place}.value", str(action.value + more))
             )
+    for key, count in bound.settings.lines.items():
+        changes.append(SettingChange(f"{bound.path}.lines.{key}", str(count + more)))
     yield f"{more} lines more ({limit + more})", changes
 
 
 def _windows(bound: _Bound) -> Iterator[_Lever]:
     """The last window of each day an hour longer, where the day has room for it."""
+    planned = {
+        f"{bound.path}.campaigns.{place}.schedule.timeWindows"
+        for place, campaign in enumerate(bound.settings.campaigns)
+        if campaign.plan is not None
+    }
     changes = [
         SettingChange(f"{path}.timeWindows", json.dumps([*map(_longer, request.time_windows)]))
         for path, request in bound.schedules()
         if any(_last(day).end_minute < _LAST_MINUTE for day in request.time_windows)
+        and f"{path}.timeWindows" not in planned
     ]
+    changes += _longer_plans(bound)
     yield "an hour more a day", changes
+
+
+def _longer_plans(bound: _Bound) -> Iterator[SettingChange]:
+    for place, campaign in enumerate(bound.settings.campaigns):
+        for name, spans in campaign.plan or ():
+            if spans and spans[-1][1] < _LAST_MINUTE:
+                start, end = spans[-1]
+                longer = (*spans[:-1], (start, min(end + 60, _LAST_MINUTE)))
+                path = f"{bound.path}.campaigns.{place}.plan.{name}"
+                yield SettingChange(path, json.dumps([*map(range_text, longer)]))
 
 
 def _last(day: DayWindows) -> TimeRange:

@@ -71,6 +71,13 @@ class Result:
 
         return webhooks_table(self.reading)
 
+    @cached_property
+    def compliance(self) -> pd.DataFrame:
+        """One row per dial outside a compliance rule; see `dialsim.results.compliance`."""
+        from dialsim.results.compliance import compliance_table
+
+        return compliance_table(self.reading)
+
     def write_webhooks(self, file: BinaryIO) -> None:
         """Write the lines of `webhooks.jsonl`, one per POST; a million take little memory."""
         self.reading.stream.write(file)

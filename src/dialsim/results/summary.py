@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dialsim.results.bottleneck import CampaignBounds, held_back
+from dialsim.results.compliance import Compliance, compliance
 from dialsim.results.counts import Counts, attempts_of_exhausted, count_campaign
 from dialsim.results.figures import (
     FIGURES,
@@ -78,7 +79,7 @@ class Summary(Figures):
     `end` is the last instant simulated, `cut` says that clock.end came before all was done.
     `unfinished` names the campaigns (`Organization/Name`) that were scheduled and have no finish:
     they are not final, or lost people. `stalled` names those for which nothing could ever happen
-    again (T5).
+    again (T5). `compliance` has a row for each of the scenario's rules and each campaign.
     """
 
     scenario: str
@@ -89,6 +90,7 @@ class Summary(Figures):
     unfinished: tuple[str, ...]
     stalled: tuple[str, ...]
     refused: tuple[RefusedAction, ...]
+    compliance: tuple[Compliance, ...]
     warnings: tuple[str, ...]
     organizations: tuple[OrganizationSummary, ...]
 
@@ -181,7 +183,8 @@ def _ordered(value: Any) -> list[tuple[str, bool]]:
     if not isinstance(value, Figures):
         return [part for part in listed if part[0] != "part"]
     figures = [part for part in listed if part[0] in _FIGURES]
-    own = [part for part in listed if part[0] not in (*_FIGURES, "part")]
+    left_out = () if getattr(value, "compliance", ()) else ("compliance",)
+    own = [part for part in listed if part[0] not in (*_FIGURES, *left_out, "part")]
     parts = [part for part in own if isinstance(getattr(value, part[0]), tuple)]
     return [*(part for part in own if part not in parts), *figures, *parts]
 
@@ -222,6 +225,7 @@ def sum_up(reading: RunView) -> Summary:
         unfinished=tuple(life.full_name for life in reading.unfinished),
         stalled=tuple(life.full_name for life in reading.lives.values() if life.stalled),
         refused=_refused(reading),
+        compliance=compliance(reading),
         warnings=reading.world.warnings,
         organizations=tuple(organizations),
     )

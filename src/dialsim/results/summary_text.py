@@ -76,7 +76,8 @@ def tables(summary: Summary) -> list[FigureTable]:
     if len(scopes) > 1:
         scopes.append(("all", summary))
     made = [_table(title, scopes) for title in Table]
-    return [*(table for table in made if table.columns), *_reach_table(scopes)]
+    made = [table for table in made if table.columns]
+    return [*made, *_reach_table(scopes), *_compliance_tables(summary)]
 
 
 def reach_text(figures: Figures) -> str:
@@ -175,6 +176,38 @@ def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
             tuple((*row, *[""] * (attempts + 1 - len(row))) for row in rows),
         )
     ]
+
+
+def _compliance_tables(summary: Summary) -> list[FigureTable]:
+    """How campaigns kept to each rule; what is 0 is said to be."""
+    names = {(part.organization, part.name): name for name, part in short_names(summary)}
+    tables = []
+    for rule in dict.fromkeys(row.rule for row in summary.compliance):
+        rows = [row for row in summary.compliance if row.rule == rule]
+        tables.append(
+            FigureTable(
+                rule,
+                ("dials", "outside", "people", "repeated", "people", "answered"),
+                tuple(
+                    (
+                        names[row.organization, row.campaign],
+                        *(
+                            f"{count:,}"
+                            for count in (
+                                row.dials,
+                                row.outside,
+                                row.people_outside,
+                                row.repeated,
+                                row.people_repeated,
+                                row.repeated_answered,
+                            )
+                        ),
+                    )
+                    for row in rows
+                ),
+            )
+        )
+    return tables
 
 
 WIDTH = 80

@@ -27,6 +27,7 @@ NAME = "campaign"
 """What problems call the campaign, which comes from no file."""
 CSV_NAME = "recipients.csv"
 """What they call the CSV that comes with it."""
+_NO_PLAN = "can't come with a campaign that is added: give schedule.timeWindows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,8 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
     problems, root = Problems(NAME), around.document(outline)
     with _seen_from(around.path):
         place = root.at(*around.path)
+        if campaign.plan is not None:
+            problems.add(place.at("plan"), _NO_PLAN)
         check_order(root, around.beginning, problems)
         check_references(root, problems)
         for path, says in _misfits(campaign, around):
@@ -171,6 +174,8 @@ def _values(
     """The block's plain values, with what the models take as read: the request, and files."""
     campaign, depth = root.at(*around.path), len(around.path)
     values = campaign.value
+    if campaign.at("plan").exists:
+        problems.add(campaign.at("plan"), _NO_PLAN)
     for body, request in read_schedules(root, problems):
         put(values, body.path[depth:], request)
     check_order(root, around.beginning, problems)

@@ -78,6 +78,11 @@ class AnsweredOdds(Model):
         examples=[{"6": 1.2, "7": 1.1}],
         json_schema_extra={"propertyNames": {"pattern": "^[1-7]$"}},
     )
+    on_holiday: _Odds = Field(
+        default=1.0,
+        description="On holidays of the calendar, beside the factor of the day.",
+        examples=[0.7],
+    )
     by_attempt: Annotated[tuple[_Odds, ...], NotEmpty] = Field(
         default=(1.0,),
         description="By attempt, from the first; the last one repeats.",

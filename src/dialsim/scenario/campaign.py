@@ -23,6 +23,7 @@ from pydantic import (
 from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus
+from dialsim.scenario.calendar import DayClasses
 from dialsim.scenario.fields import Model, ParamValue, Phone, Shares, Switch, Text, Uuid, Whole
 from dialsim.scenario.scripts import ScriptText
 from dialsim.scenario.sheet import FileForm
@@ -341,6 +342,11 @@ class Campaign(Model):
         default=None,
         description="The body of POST /api/campaign/{id}/schedule. Left out: the campaign stays "
         "DRAFT until a timeline action schedules it.",
+    )
+    plan: DayClasses | None = Field(
+        default=None,
+        description="When people may be called, by class of day, in place of "
+        "schedule.timeWindows: compiled to time windows, pauses and resumes.",
     )
     scheduled_at: Instant | None = Field(
         default=None,

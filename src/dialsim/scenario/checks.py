@@ -96,6 +96,50 @@ def _check_organization(
         _check_known(action.at("behaviour"), behaviours, "behaviour", problems)
 
 
+def check_plans(root: Cursor, problems: Problems) -> None:
+    """Note plans, lines and odds that lack what they need, or stand beside what they replace."""
+    if not root.at("calendar").exists:
+        for place in _of_holidays(root):
+            problems.add(place, "needs holidays: write calendar: {holidays: TH} at the top level")
+    for organization in root.at("organizations").items():
+        actions = list(organization.at("timeline").items())
+        if organization.at("lines").exists:
+            for action in actions:
+                if action.at("action").text == "setConcurrency":
+                    says = "can't stand beside lines: write the change there, under its date"
+                    problems.add(action.at("action"), says)
+        for campaign in organization.at("campaigns").items():
+            if not campaign.at("plan").exists:
+                continue
+            schedule = campaign.at("schedule")
+            if not schedule.exists:
+                problems.add(campaign.at("plan"), "needs a schedule beside it, for what it changes")
+            elif schedule.at("timeWindows").exists:
+                says = "can't stand beside plan, which says when people may be called"
+                problems.add(schedule.at("timeWindows"), says)
+            name = campaign.at("name").text
+            for action in actions:
+                body = action.at("body")
+                if body.exists and action.at("campaign").text == name:
+                    problems.add(
+                        body, f"can't stand beside the plan of {name}, which it would undo"
+                    )
+
+
+def _of_holidays(root: Cursor) -> Iterator[Cursor]:
+    """What is said of holidays, but for compliance rules."""
+    for _, behaviour in root.at("behaviours").entries():
+        if behaviour.at("answeredOdds", "onHoliday").exists:
+            yield behaviour.at("answeredOdds", "onHoliday")
+    for organization in root.at("organizations").items():
+        for key, lines in organization.at("lines").entries():
+            if key.split(" ")[0] == "holiday":
+                yield lines
+        for campaign in organization.at("campaigns").items():
+            if campaign.at("plan", "holiday").exists:
+                yield campaign.at("plan", "holiday")
+
+
 def _listed_texts(blocks: Cursor, key: str) -> Iterator[str]:
     for block in blocks.items():
         text = block.at(key).text

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
-from dialsim.scenario.checks import check_references, read_schedules, remarks_on
+from dialsim.scenario.checks import check_plans, check_references, read_schedules, remarks_on
+from dialsim.scenario.compiled_plan import remarks_on_plans, with_plans
 from dialsim.scenario.distribution import read_measurements
 from dialsim.scenario.document import (
     Cursor,
@@ -234,6 +235,7 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
     root = Cursor.root(document)
     values = _values(root, folder, problems)
     check_references(root, problems)
+    check_plans(root, problems)
     try:
         scenario = Scenario.model_validate(values, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -243,7 +245,10 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
         problems.fail(told(root.place, (), str(error)))
     check_ids(_campaigns(scenario, root), problems)
     problems.raise_if_any()
-    return scenario.loaded(origin, remarks_on(scenario, root))
+    scenario = with_plans(scenario, root, problems)
+    problems.raise_if_any()
+    remarks = (*remarks_on(scenario, root), *remarks_on_plans(scenario))
+    return scenario.loaded(origin, remarks)
 
 
 def _campaigns(scenario: Scenario, root: Cursor) -> Iterator[tuple[Cursor, Campaign]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from dialsim.interface.model import broken
 from dialsim.interface.schedule import CallingAccount
 from dialsim.scenario.agent import Agent
+from dialsim.scenario.calendar import Lines
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.distribution import Distribution, distribution
 from dialsim.scenario.fields import Limit, Model, Share, Switch, Text, Url, Uuid, patterned
@@ -114,6 +116,12 @@ class Organization(Model):
     max_concurrent_calls: Limit = Field(
         description="Slots: how many calls may be under way at once (Q1).", examples=[20]
     )
+    lines: Lines = Field(
+        default_factory=dict,
+        description="When maxConcurrentCalls is another: by days, times of the day, holidays or "
+        "dates, in Thai time.",
+        examples=[{"Mon-Fri 13:00-18:00": 40, "2026-01-09": 10}],
+    )
     calling_allowed: Switch = Field(
         default=True, description="Whether the service lets it call.", examples=[True]
     )
@@ -146,12 +154,25 @@ class Organization(Model):
     timeline: tuple[TimelineAction, ...] = Field(
         default=(), description="What somebody does while the campaigns run."
     )
+    _planned: tuple[TimelineAction, ...] = PrivateAttr(default=())
+
+    @property
+    def planned(self) -> tuple[TimelineAction, ...]:
+        """What plans and lines are compiled to, in order of time; done behind the timeline's."""
+        return self._planned
+
+    def with_planned(self, actions: Iterable[TimelineAction]) -> Organization:
+        """The same organization with these compiled actions."""
+        planned = self.model_copy()
+        planned._planned = tuple(actions)
+        return planned
 
     @model_validator(mode="after")
     def _has_the_lines_it_reserves(self) -> Self:
         reserving = [campaign for campaign in self.campaigns if campaign.reserved]
         reserved = sum(campaign.reserved for campaign in reserving)
         limits = [a.value for a in self.timeline if a.action == "setConcurrency"]
+        limits += self.lines.values()
         most = max(int(limit or 0) for limit in (self.max_concurrent_calls, *limits))
         if reserved > most:
             whose = ", ".join(f"{campaign.name} {campaign.reserved}" for campaign in reserving)

@@ -15,6 +15,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.agent import Agent
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
+from dialsim.scenario.calendar import Calendar, day_number
 from dialsim.scenario.campaign import (
     Campaign,
     GeneratedRecipients,
@@ -22,6 +23,7 @@ from dialsim.scenario.campaign import (
     Recipients,
     RecipientsFile,
 )
+from dialsim.scenario.compliance import ComplianceRules
 from dialsim.scenario.distribution import Distribution
 from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.organization import Organization
@@ -115,6 +117,14 @@ class Scenario(Model):
         default=EngineSettings(), description="How calls are queued, ordered and paced."
     )
     costs: Costs | None = Field(default=None, description="Left out: calls cost nothing.")
+    calendar: Calendar | None = Field(
+        default=None, description="Holidays. Left out: no day is a holiday."
+    )
+    compliance: ComplianceRules = Field(
+        default=(),
+        description="Rules on when and how often people may be contacted; breaches are counted.",
+        examples=[["thai-debt-collection"]],
+    )
     voices: tuple[Voice, ...] = Field(
         default=DEFAULT_VOICES, description="The voice catalog. Left out: a small invented one."
     )
@@ -160,6 +170,16 @@ class Scenario(Model):
         return self._remarks
 
     @property
+    def holidays(self) -> list[int]:
+        """The holidays, as sorted days since 1970."""
+        return [] if self.calendar is None else [*map(day_number, self.calendar.names)]
+
+    @property
+    def has_closed_dates(self) -> bool:
+        """Whether there are dates on which plans call nobody."""
+        return self.calendar is not None and bool(self.calendar.closed)
+
+    @property
     def digest(self) -> str:
         """A SHA-256 (hex) of all that is simulated: the values, and the people in the CSVs."""
         content = hashlib.sha256(self.model_dump_json(by_alias=True).encode())
@@ -167,6 +187,8 @@ class Scenario(Model):
             for campaign in organization.campaigns:
                 if isinstance(campaign.recipients, RecipientsFile):
                     content.update(campaign.recipients.table.digest)
+        if self.calendar is not None:
+            content.update(repr([*self.calendar.names]).encode())
         return content.hexdigest()
 
     def with_(self, *overrides: str) -> Scenario:

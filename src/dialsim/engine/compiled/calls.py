@@ -5,6 +5,7 @@ from __future__ import annotations
 from dialsim.engine import behaviour as _behaviour
 from dialsim.engine import dial_choice as _caller_ids
 from dialsim.engine import trace as _trace
+from dialsim.engine import windows as _windows
 from dialsim.engine.chance import BLOCK, BLOCK_BITS
 from dialsim.engine.compiled.chances import Kind
 from dialsim.engine.compiled.jit import rule, shared
@@ -48,12 +49,13 @@ OUTCOME, OWN, SEGMENT, SETUP = (
 )
 RING, TALK, NUMBER, VOICE = Kind.RING.value, Kind.TALK.value, Kind.NUMBER.value, Kind.VOICE.value
 
-# The arithmetic of chance and caller IDs is the SimPy engine's.
+# The arithmetic of chance, caller IDs and days is the SimPy engine's.
 with_odds = shared(_behaviour.with_odds)
 fatigue = shared(_behaviour.fatigue)
 ending = shared(_behaviour.ending, with_odds=with_odds)
 chosen = shared(_caller_ids.chosen)
 decayed = shared(_caller_ids.decayed)
+on_holiday = shared(_windows.on_holiday)
 dials = shared(_caller_ids.dials)
 ONE_DIAL = _caller_ids.DIAL
 
@@ -191,7 +193,8 @@ def decide(s: State, call: Record, drawn: int, place: int) -> None:
     reaction = s.campaigns[call.campaign].reaction
     reacts = s.reactions[reaction]
     hour = week_position(s.dialler.now) // HOUR
-    odds = s.week_odds[reaction, hour] * s.attempt_odds[reaction, s.slots[attempt]]
+    odds = s.week_odds[reaction, hour] * on_holiday(s.holidays, reacts.on_holiday, s.dialler.now)
+    odds *= s.attempt_odds[reaction, s.slots[attempt]]
     odds *= s.values[s.entries[drawn, SEGMENT], place]
     if reacts.recovery >= 0:
         odds *= fatigue(reacts.per1000, dials(uses_of(s, reacts.recovery, call.number)))

@@ -225,11 +225,16 @@ class Organization:
             for at, c, before, after, cause in rows
         ]
 
+    def statuses(self) -> list[CampaignStatus]:
+        """The status of each campaign."""
+        return [self._status(c) for c in range(len(self._blocks))]
+
     def unfinished(self) -> list[int]:
         """The campaigns that are neither final nor DRAFT."""
-        statuses = [self._status(c) for c in range(len(self._blocks))]
         return [
-            c for c, status in enumerate(statuses) if not status.final and status is not S.DRAFT
+            c
+            for c, status in enumerate(self.statuses())
+            if not status.final and status is not S.DRAFT
         ]
 
     def logs(self) -> list[CallLog]:
@@ -301,6 +306,7 @@ class Organization:
             scripts=records(0, SCRIPT),
             steps=records(0, STEP),
             week_odds=self._chances.week_odds,
+            holidays=np.array(self._world.holidays, dtype=np.int64),
             recoveries=np.array(recoveries, dtype=np.int64),
             uses=np.zeros((len(recoveries), 0), dtype=np.int64),
             used_at=np.zeros((len(recoveries), 0), dtype=np.int64),
@@ -318,7 +324,11 @@ class Organization:
     def _limits(self) -> list[int]:
         """The limits that the file ever sets."""
         settings = self.block.settings
-        given = (a.value for a in settings.timeline if a.action == "setConcurrency")
+        given = (
+            action.value
+            for action in (*settings.timeline, *settings.planned)
+            if action.action == "setConcurrency"
+        )
         return [
             settings.max_concurrent_calls,
             *(int(value) for value in given if value is not None),
@@ -534,6 +544,7 @@ class Organization:
             self.state.reactions = longer(self.state.reactions, number + 1)
         reacts = self.state.reactions[number]
         reacts.behaviour = reactions.behaviour
+        reacts.on_holiday = reactions.odds.on_holiday
         reacts.recovery, reacts.per1000 = -1, 1.0
         if reactions.recovery is not None and reactions.per1000 is not None:
             reacts.recovery = self.state.recoveries.tolist().index(reactions.recovery)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dialsim.engine.compiled.organization import Organization
-from dialsim.engine.timeline import Deed, deeds, refusal
+from dialsim.engine.timeline import Deed, deeds, note_refusal
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT
@@ -41,13 +41,19 @@ def run(world: World, progress: Progress | None = None) -> Trace:
 
     clock = world.scenario.clock
     last, left_out = clock.start, False
-    for instant, together in groupby(deeds(world), key=lambda deed: deed.at):
+    listed = deeds(world)
+    last_own = max((at for at, deed in enumerate(listed) if not deed.planned), default=-1)
+    done = 0
+    for instant, together in groupby(listed, key=lambda deed: deed.at):
         if clock.end is not None and instant > clock.end:
             left_out = True
             break
         advance(instant - 1)
+        if clock.end is None and done > last_own and not _is_awaited(listed[done:], organizations):
+            break  # T6
         for deed in together:
             _carry_out(organizations[deed.organization], deed, trace)
+            done += 1
         last = instant
     advance(LAST_INSTANT if clock.end is None else clock.end)
     trace.calls = [each.logs() for each in organizations]
@@ -66,6 +72,14 @@ def run(world: World, progress: Progress | None = None) -> Trace:
     return trace
 
 
+def _is_awaited(planned: list[Deed], organizations: list[Organization]) -> bool:
+    """Whether anything is ahead but what is moot (T6)."""
+    if any(each.ahead <= LAST_INSTANT for each in organizations):
+        return True
+    statuses = [each.statuses() for each in organizations]
+    return not all(deed.is_moot(statuses) for deed in planned)
+
+
 def _carry_out(organization: Organization, deed: Deed, trace: Trace) -> None:
     """Do what the file says at this instant; what is refused is noted."""
     organization.at(deed.at)
@@ -75,7 +89,7 @@ def _carry_out(organization: Organization, deed: Deed, trace: Trace) -> None:
         else:
             _campaign_command(organization, deed.campaign, deed.action)
     except Refused as refused:
-        trace.refused.append(refusal(deed, refused))
+        note_refusal(trace, deed, refused)
 
 
 def _command(organization: Organization, action: TimelineAction) -> None:

@@ -149,6 +149,7 @@ REACTION = np.dtype(
         ("behaviour", "i8"),
         ("recovery", "i8"),  # a position in `recoveries`, -1: caller IDs don't tire
         ("per1000", "f8"),
+        ("on_holiday", "f8"),
         ("no_answer", "f8"),
         ("busy", "f8"),
     ]
@@ -194,6 +195,7 @@ class State(Columns):
         "scripts": (SCRIPT, 1),
         "steps": (STEP, 1),
         "week_odds": (FLOAT, 2),
+        "holidays": (INTEGER, 1),
         "recoveries": (INTEGER, 1),
         "uses": (INTEGER, 2),
         "used_at": (INTEGER, 2),
@@ -230,6 +232,7 @@ class State(Columns):
     scripts: Records
     steps: Records
     week_odds: Floats
+    holidays: Integers
     recoveries: Integers
     uses: Integers
     used_at: Integers

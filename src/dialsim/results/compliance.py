@@ -1,0 +1,217 @@
+"""What was dialled outside the scenario's compliance rules: by rule, campaign and person."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.calls import NEVER
+from dialsim.engine.windows import DAY, MINUTE, THAI_OFFSET
+from dialsim.scenario.calendar import DayClasses, Days, thai_date
+from dialsim.scenario.campaign import GeneratedRecipients
+from dialsim.scenario.fields import national
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dialsim.results.run_view import RunView
+    from dialsim.results.timeline import Position
+
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compliance:
+    """How one campaign kept to one rule.
+
+    Of `dials`, `outside` were made outside the times of contact, to `people_outside`; `repeated`
+    were more than a person may get on a day, to `people_repeated`, and of these `repeated_answered`
+    were answered after as many had been answered on that day. People are phone numbers, counted
+    over all campaigns of the organization.
+    """
+
+    rule: str
+    organization: str
+    campaign: str
+    dials: int
+    outside: int
+    people_outside: int
+    repeated: int
+    people_repeated: int
+    repeated_answered: int
+
+
+class _Dials(NamedTuple):
+    """The dials of an organization's campaigns, in order of time."""
+
+    campaign: Integers
+    recipient: Integers
+    call: Integers
+    at: Integers
+    answered: Flags
+    person: Integers
+
+    @property
+    def day(self) -> Integers:
+        """Days since 1970, in Thailand."""
+        return (self.at + THAI_OFFSET) // DAY
+
+
+class _Breaches(NamedTuple):
+    """Which dials of an organization are outside a rule, and how."""
+
+    rule: str
+    organization: int
+    dials: _Dials
+    outside: Flags
+    repeated: Flags
+    repeated_answered: Flags
+
+
+def compliance(reading: RunView) -> tuple[Compliance, ...]:
+    """A row for each rule and campaign; nothing without rules."""
+    counted = []
+    for breaches in _breaches(reading):
+        owner = reading.world.organizations[breaches.organization]
+        for campaign in owner.campaigns:
+            own = breaches.dials.campaign == campaign.position
+            person = breaches.dials.person
+            counted.append(
+                Compliance(
+                    rule=breaches.rule,
+                    organization=owner.name,
+                    campaign=campaign.name,
+                    dials=int(own.sum()),
+                    outside=int((own & breaches.outside).sum()),
+                    people_outside=len(np.unique(person[own & breaches.outside])),
+                    repeated=int((own & breaches.repeated).sum()),
+                    people_repeated=len(np.unique(person[own & breaches.repeated])),
+                    repeated_answered=int((own & breaches.repeated_answered).sum()),
+                )
+            )
+    return tuple(counted)
+
+
+def compliance_table(reading: RunView) -> pd.DataFrame:
+    """A row for each dial outside a rule: whose, when, and how."""
+    import pandas as pd
+
+    frames = []
+    for breaches in _breaches(reading):
+        chosen = np.flatnonzero(breaches.outside | breaches.repeated)
+        owner, dials = reading.world.organizations[breaches.organization], breaches.dials
+        names = np.array([campaign.name for campaign in owner.campaigns], dtype=object)
+        frames.append(
+            pd.DataFrame(
+                {
+                    "rule": breaches.rule,
+                    "organization": owner.name,
+                    "campaign": names[dials.campaign[chosen]],
+                    "recipient": dials.recipient[chosen],
+                    "call": dials.call[chosen],
+                    "initiated_at": pd.to_datetime(dials.at[chosen], unit="ms", utc=True),
+                    "outside": breaches.outside[chosen],
+                    "repeated": breaches.repeated[chosen],
+                    "repeated_answered": breaches.repeated_answered[chosen],
+                }
+            )
+        )
+    columns = ["rule", "organization", "campaign", "recipient", "call", "initiated_at"]
+    columns += ["outside", "repeated", "repeated_answered"]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def _breaches(reading: RunView) -> Iterator[_Breaches]:
+    rules = reading.world.scenario.compliance
+    if not rules:
+        return
+    days = Days(reading.world.scenario.calendar)
+    for owner in reading.world.organizations:
+        dials = _dials(reading, [(owner.position, c.position) for c in owner.campaigns])
+        for rule in rules:
+            nothing = np.zeros(len(dials.at), dtype=np.bool_)
+            outside = nothing if rule.contact is None else ~_inside(rule.contact, dials, days)
+            repeated = repeated_answered = nothing
+            if rule.per_day is not None:
+                repeated = _beyond(dials, np.ones_like(nothing), rule.per_day)
+                repeated_answered = _beyond(dials, dials.answered, rule.per_day)
+            yield _Breaches(rule.name, owner.position, dials, outside, repeated, repeated_answered)
+
+
+def _dials(reading: RunView, positions: list[Position]) -> _Dials:
+    parts, people = [], _people(reading, positions)
+    for position in positions:
+        calls = reading.calls[position]
+        dialled = calls.initiated_at != NEVER
+        recipient = calls.recipient[dialled].astype(np.int64)
+        parts.append(
+            (
+                np.full(len(recipient), position[1], dtype=np.int64),
+                recipient,
+                calls.call[dialled].astype(np.int64),
+                calls.initiated_at[dialled],
+                calls.started_at[dialled] != NEVER,
+                people[position][recipient],
+            )
+        )
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
+    if not columns:
+        columns = [np.empty(0, dtype=np.int64)] * 6
+    order = np.lexsort((columns[1], columns[0], columns[3]))
+    return _Dials(*(column[order] for column in columns))
+
+
+def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integers]:
+    """By campaign, a number for each recipient that is the same for the same phone number."""
+    import pandas as pd
+
+    blocks = [reading.block(position) for position in positions]
+    models = [
+        reading.world.scenario.organizations[o].campaigns[c].recipients
+        for o, c in positions
+        if c < len(reading.world.scenario.organizations[o].campaigns)
+    ]
+    if len(blocks) == 1 and len(models) == 1 and isinstance(models[0], GeneratedRecipients):
+        return {positions[0]: np.arange(blocks[0].people.count)}  # no two share a number
+    tels = [[national(tel) for tel in block.people.tels()] for block in blocks]
+    codes, _ = pd.factorize(np.array([tel for listed in tels for tel in listed], dtype=object))
+    ends = np.cumsum([len(listed) for listed in tels])
+    return {
+        position: codes[end - len(listed) : end].astype(np.int64)
+        for position, listed, end in zip(positions, tels, ends, strict=True)
+    }
+
+
+def _inside(contact: DayClasses, dials: _Dials, days: Days) -> Flags:
+    """Which dials were made at a time of contact; its end is excluded (T3)."""
+    numbers, place = np.unique(dials.day, return_inverse=True)
+    alike = defaultdict(list)
+    for index, number in enumerate(numbers.tolist()):
+        alike[contact.of(thai_date(number * DAY - THAI_OFFSET), days)].append(index)
+    time = (dials.at + THAI_OFFSET) % DAY
+    inside = np.zeros(len(dials.at), dtype=np.bool_)
+    for spans, indexes in alike.items():
+        on_these = np.isin(place, indexes)
+        for start, end in spans:
+            inside |= on_these & (time >= start * MINUTE) & (time < end * MINUTE)
+    return inside
+
+
+def _beyond(dials: _Dials, counts: Flags, most: int) -> Flags:
+    """Which of the dials that count are more than a person may get on a day, in order of time."""
+    rows = np.flatnonzero(counts)
+    order = rows[np.lexsort((rows, dials.day[rows], dials.person[rows]))]
+    person, day = dials.person[order], dials.day[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (person[1:] != person[:-1]) | (day[1:] != day[:-1])
+    begins = np.flatnonzero(first)
+    rank = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
+    beyond = np.zeros(len(dials.at), dtype=np.bool_)
+    beyond[order[rank >= most]] = True
+    return beyond

@@ -1,0 +1,526 @@
+"""The calendar: which days are holidays, and what is written per class of day or date.
+
+A day is a Thai date. Its class is `weekday` (Monday to Friday), `saturday` or `sunday`, or
+`holiday` whatever day of the week it is. Plans and compliance rules are written in these classes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from dialsim.interface.model import broken, wrong
+from dialsim.interface.schedule import DayWindows, TimeRange
+from dialsim.scenario.fields import Limit, Model, Text
+from dialsim.scenario.units import era_fault, instant_meant
+
+DayClass = Literal["weekday", "saturday", "sunday", "holiday"]
+DAY_CLASSES: tuple[DayClass, ...] = ("weekday", "saturday", "sunday", "holiday")
+
+MINUTE = 60_000
+DAY = 86_400_000
+_THAI = 7 * 3_600_000
+_FIRST = date(1970, 1, 1)
+_LAST = (date.max - _FIRST).days
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def thai_date(instant: int) -> date:
+    """The date in Thailand at an instant (ms); in the year 10000 it is the last of 9999."""
+    return _FIRST + timedelta(days=min((instant + _THAI) // DAY, _LAST))
+
+
+def midnight(day: date) -> int:
+    """The instant (ms) at which a date begins in Thailand."""
+    return day_number(day) * DAY - _THAI
+
+
+def day_number(day: date) -> int:
+    """Days since 1 January 1970."""
+    return (day - _FIRST).days
+
+
+def days_between(first: date, last: date) -> Iterator[date]:
+    """Every date from the first to the last, both included."""
+    for number in range((last - first).days + 1):
+        yield first + timedelta(days=number)
+
+
+# -- dates and times of the day as they are written ------------------------------------------------
+
+DATE_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+def _parse_date(text: str) -> date:
+    """Read a date; raises ValueError, worded to stand behind the name of what was read."""
+    if era_fault(text) is not None:
+        year = int(text[:4])
+        meant = f"{year - 543}{text[4:]}"
+        says = f"must not count years in the Buddhist era: {year} is {year - 543}, so write {meant}"
+        raise ValueError(says)
+    if not re.fullmatch(DATE_PATTERN[1:-1], text):
+        meant = (instant_meant(text) or "")[:10]
+        so = f": write {meant}" if meant else ""
+        raise ValueError(f'must be a date such as 2026-04-13, not "{text}"{so}')
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'must be a date, and there is no "{text}"') from None
+
+
+def _date(value: object) -> date:
+    if isinstance(value, date):
+        return value
+    try:
+        return _parse_date(str(value))
+    except ValueError as error:
+        raise broken(str(error)) from None
+
+
+Date = Annotated[
+    date,
+    BeforeValidator(_date),
+    WithJsonSchema({"type": "string", "pattern": DATE_PATTERN}),
+]
+"""A date in Thailand."""
+
+RANGE_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9] ?- ?([01][0-9]|2[0-3]):[0-5][0-9]$"
+_LOOSE_RANGE = re.compile(
+    r"([0-9]{1,2})(?:[:.]([0-9]{2}))?\s*(?:-|–|to|until)\s*([0-9]{1,2})(?:[:.]([0-9]{2}))?"
+)
+Range = tuple[int, int]
+"""Minutes of the day, from and to; the end is excluded (T3)."""
+
+
+def clock_text(minute: int) -> str:
+    """`09:00`."""
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def range_text(span: Range) -> str:
+    """`09:00-18:00`."""
+    return f"{clock_text(span[0])}-{clock_text(span[1])}"
+
+
+def _range(text: object) -> Range:
+    """Read a range; raises ValueError, worded to stand behind the name of what was read."""
+    if not isinstance(text, str) or not re.fullmatch(RANGE_PATTERN[1:-1], text.strip()):
+        raise ValueError(f'must be a time such as 09:00-18:00, not "{text}"{_range_meant(text)}')
+    start, end = (int(part[:2]) * 60 + int(part[3:]) for part in map(str.strip, text.split("-")))
+    if start >= end:
+        swapped = f": write {range_text((end, start))}" if start > end else ""
+        raise ValueError(f'must end after it starts, which "{text}" does not{swapped}')
+    return start, end
+
+
+def _range_meant(text: object) -> str:
+    """`: write 09:00-18:00` for `9-18`; no time of the interface is 24:00 (T3)."""
+    found = _LOOSE_RANGE.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        return ""
+    start, end = (int(found[k]) * 60 + int(found[k + 1] or 0) for k in (1, 3))
+    if end == 24 * 60:
+        return f": days end at 23:59, so write {range_text((start, end - 1))}"
+    return f": write {range_text((start, end))}" if start < end < 24 * 60 else ""
+
+
+def _ranges(value: object) -> tuple[Range, ...]:
+    """One range, a list of them, or `closed`."""
+    if value == "closed":
+        return ()
+    listed = isinstance(value, list | tuple)
+    if not listed and not isinstance(value, str):
+        raise wrong("must be a time such as 09:00-18:00, a list of such, or closed")
+    ranges: list[Range] = []
+    for index, item in enumerate(value if isinstance(value, list | tuple) else [value]):
+        try:
+            span = item if isinstance(item, tuple) else _range(item)
+        except ValueError as error:
+            raise broken(str(error), *([index] if listed else [])) from None
+        for other in ranges:
+            if span[0] < other[1] and other[0] < span[1]:
+                says = f"must not overlap {range_text(other)}, as {range_text(span)} does"
+                raise broken(says, index)
+        ranges.append(span)
+    return tuple(sorted(ranges))
+
+
+Ranges = Annotated[
+    tuple[Range, ...],
+    BeforeValidator(_ranges),
+    PlainSerializer(lambda spans: [*map(range_text, spans)], when_used="json"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": RANGE_PATTERN},
+                {"const": "closed"},
+                {"type": "array", "items": {"type": "string", "pattern": RANGE_PATTERN}},
+            ]
+        }
+    ),
+]
+
+
+def union(spans: Iterable[Range]) -> tuple[Range, ...]:
+    """The same time as few sorted ranges."""
+    merged: list[Range] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def without(spans: Iterable[Range], taken: Iterable[Range]) -> tuple[Range, ...]:
+    """The time of some ranges that is in none of others."""
+    left = list(union(spans))
+    for start, end in taken:
+        left = [
+            part
+            for low, high in left
+            for part in ((low, min(high, start)), (max(low, end), high))
+            if part[0] < part[1]
+        ]
+    return tuple(sorted(left))
+
+
+class DayClasses(Model):
+    """Times of the day in Thailand, by class of day; nothing on a class that is left out.
+
+    Holidays that are left out are as the day of the week that they fall on.
+    """
+
+    weekday: Ranges = Field(
+        default=(), description="Monday to Friday. Left out: closed.", examples=["08:00-20:00"]
+    )
+    saturday: Ranges = Field(
+        default=(),
+        description="Saturday. Left out: closed.",
+        examples=[["09:00-12:00", "13:00-18:00"]],
+    )
+    sunday: Ranges = Field(default=(), description="Sunday. Left out: closed.", examples=["closed"])
+    holiday: Ranges | None = Field(
+        default=None,
+        description="Holidays of the calendar, whatever day they fall on. Left out: as that day.",
+        examples=["10:00-16:00"],
+    )
+
+    def of(self, day: date, days: Days) -> tuple[Range, ...]:
+        """The times of a date, by its class."""
+        if days.day_class(day) == "holiday" and self.holiday is not None:
+            return self.holiday
+        return self.of_weekday(day.isoweekday())
+
+    def of_weekday(self, number: int) -> tuple[Range, ...]:
+        """The times of a day of the week (1 is Monday) that is no holiday."""
+        return self.weekday if number <= 5 else self.saturday if number == 6 else self.sunday
+
+
+def time_windows(by_day: Mapping[int, Iterable[Range]]) -> tuple[DayWindows, ...]:
+    """What a schedule request says for these times by day of the week."""
+    return tuple(
+        DayWindows(
+            day_of_week=number,
+            time=tuple(TimeRange(start=clock_text(a), end=clock_text(b)) for a, b in spans),
+        )
+        for number, spans in sorted((key, union(value)) for key, value in by_day.items())
+        if spans
+    )
+
+
+# -- the calendar ----------------------------------------------------------------------------------
+
+
+def _country(value: object) -> str:
+    """A country that the package `holidays` knows, by its code; imported only where it is asked."""
+    if not isinstance(value, str):
+        raise wrong('must be the code of a country in quotes, such as "TH"')
+    from holidays.registry import COUNTRIES
+
+    codes = {code for _, *codes in COUNTRIES.values() for code in codes if len(code) == 2}
+    if value in codes:
+        return value
+    names = {name.replace("_", " "): codes[0] for name, (_, *codes) in COUNTRIES.items()}
+    names |= {code.casefold(): codes[0] for _, *codes in COUNTRIES.values() for code in codes[1:]}
+    text = value.strip().casefold().replace("_", " ")
+    near = [value.strip().upper()] if value.strip().upper() in codes else []
+    near += [names[name] for name in get_close_matches(text, names, n=1, cutoff=0.7)]
+    if len(text) == 2 and sum(a == b for a, b in zip(text, "th", strict=True)) == 1:
+        near.append("TH")  # the service's own
+    hint = f"did you mean {near[0]}?" if near else "write its code of two letters, such as TH"
+    raise broken(f'"{value}" is no country whose holidays are known; {hint}')
+
+
+class Calendar(Model):
+    """Which days are holidays, and on which nobody is called."""
+
+    holidays: (
+        Annotated[
+            str, BeforeValidator(_country), Field(json_schema_extra={"pattern": "^[A-Z]{2}$"})
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Code of the country whose public holidays count (package holidays). Left "
+        "out: only ownHolidays.",
+        examples=["TH"],
+    )
+    categories: tuple[Text, ...] = Field(
+        default=("public",),
+        description="Which of that country's holidays count: public, and for Thailand also "
+        "government, bank and others.",
+        examples=[["public", "government"]],
+    )
+    own_holidays: dict[Date, Text] = Field(
+        default_factory=dict,
+        description="Further holidays, by date, with their names.",
+        examples=[{"2026-06-05": "Company day"}],
+        json_schema_extra={"propertyNames": {"pattern": DATE_PATTERN}},
+    )
+    open: tuple[Date, ...] = Field(
+        default=(),
+        description="Holidays of the country that are ordinary days here.",
+        examples=[["2026-05-04"]],
+    )
+    closed: tuple[Date, ...] = Field(
+        default=(),
+        description="Dates on which campaigns with a plan call nobody, whatever their plan says.",
+        examples=[["2026-04-16"]],
+    )
+    _names: dict[date, str] = PrivateAttr(default_factory=dict)
+
+    @field_validator("categories")
+    @classmethod
+    def _are_known(cls, categories: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        country = info.data.get("holidays")
+        known = () if country is None else _of_country(country, [], ()).supported_categories
+        for index, category in enumerate(categories):
+            if country is not None and category not in known:
+                near = get_close_matches(category, known, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise broken(f"must be among {', '.join(known)}{hint}", index)
+        return categories
+
+    @model_validator(mode="after")
+    def _says_one_thing_of_a_date(self) -> Self:
+        for key, listed in (("open", self.open), ("closed", self.closed)):
+            for index, day in enumerate(listed):
+                if day in listed[:index]:
+                    raise broken(f"has {day} twice", key, index)
+        for index, day in enumerate(self.open):
+            other = "closed" if day in self.closed else "ownHolidays"
+            if day in self.closed or day in self.own_holidays:
+                raise broken(f"is {day}, which is in {other}, too", "open", index)
+        return self
+
+    def years_known(self) -> range | None:
+        """The years whose holidays the package knows; None without a country."""
+        if self.holidays is None:
+            return None
+        country = _of_country(self.holidays, [], ())
+        return range(country.start_year, country.end_year + 1)
+
+    def resolve(self, years: range) -> None:
+        """Look up the holidays of these years, as far as they are known."""
+        names: dict[date, str] = {}
+        known = self.years_known()
+        if known is not None and self.holidays is not None:
+            listed = [year for year in years if year in known]
+            names = dict(_of_country(self.holidays, listed, self.categories))
+        names |= self.own_holidays
+        self._names = {day: names[day] for day in sorted(names) if day not in self.open}
+
+    @property
+    def names(self) -> Mapping[date, str]:
+        """The holidays that count, with their names, in order of date."""
+        return self._names
+
+    def is_listed(self, day: date) -> bool:
+        """Whether the country has a holiday on a date."""
+        if self.holidays is None:
+            return False
+        return day in _of_country(self.holidays, [day.year], self.categories)
+
+
+def _of_country(country: str, years: list[int], categories: tuple[str, ...]) -> Any:
+    from holidays import country_holidays
+
+    made = country_holidays(country)
+    english = "en_US" if "en_US" in made.supported_languages else None
+    if not years:
+        return made
+    return country_holidays(
+        country, years=years, language=english, categories=categories or None, expand=False
+    )
+
+
+class Days:
+    """What kind of day a date is, under a calendar or without one."""
+
+    def __init__(self, calendar: Calendar | None) -> None:
+        self.names: Mapping[date, str] = {} if calendar is None else calendar.names
+        self._closed = frozenset(() if calendar is None else calendar.closed)
+
+    def is_closed(self, day: date) -> bool:
+        """Whether plans call nobody on a date."""
+        return day in self._closed
+
+    def day_class(self, day: date) -> DayClass:
+        """The class of a date."""
+        if day in self.names:
+            return "holiday"
+        return DAY_CLASSES[max(0, day.isoweekday() - 5)]
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+_LINES_FORM = (
+    "days, a time, or both, such as Mon-Fri, Sat,Sun, holiday, 13:00-18:00, "
+    '"Mon-Fri 13:00-18:00" or 2026-01-09'
+)
+_TIMED = re.compile(
+    r"(?P<days>.*?)\s*(?P<time>[0-9]{1,2}[:.]?[0-9]{0,2}\s*[-–]\s*[0-9]{1,2}[:.][0-9]{2})?"
+)
+_WHOLE_DAY = (0, 24 * 60)
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """When a number of lines holds: on these days of the week, on holidays, or on one date.
+
+    Where several hold, a date goes before holidays, and these before days of the week; among these
+    a time goes before a whole day.
+    """
+
+    text: str
+    span: Range
+    weekdays: frozenset[int] = frozenset()
+    holiday: bool = False
+    only: date | None = None
+
+    @property
+    def rank(self) -> int:
+        """What goes first is higher."""
+        kind = 2 if self.only is not None else 1 if self.holiday else 0
+        return 2 * kind + (self.span != _WHOLE_DAY)
+
+    def holds_on(self, day: date, days: Days) -> bool:
+        """Whether it says something of a date."""
+        if self.only is not None:
+            return self.only == day
+        return (
+            days.day_class(day) == "holiday" if self.holiday else day.isoweekday() in self.weekdays
+        )
+
+    def meets(self, other: LineTime) -> bool:
+        """Whether both hold at some time, and neither goes before the other."""
+        days = (self.weekdays & other.weekdays) or (self.holiday and other.holiday)
+        dates = self.only is not None and self.only == other.only
+        (a, b), (c, d) = self.span, other.span
+        return self.rank == other.rank and bool(days or dates) and a < d and c < b
+
+
+def line_time(text: str) -> LineTime:
+    """Read a key of `lines`; raises ValueError with what is wrong with it."""
+    found = _TIMED.fullmatch(text.strip())
+    days, time = (found["days"].strip(), found["time"]) if found else (text.strip(), None)
+    if text == "default":
+        raise ValueError("is maxConcurrentCalls: write it there; lines says when it is another")
+    span = _WHOLE_DAY if time is None else _line_span(time)
+    if not days and time is not None:
+        return LineTime(text, span, weekdays=frozenset(range(1, 8)))
+    if re.match(r"[0-9]", days):
+        return LineTime(text, span, only=_parse_date(days))
+    if days == "holiday":
+        return LineTime(text, span, holiday=True)
+    return LineTime(text, span, weekdays=frozenset(_weekdays(days)))
+
+
+def _line_span(text: str) -> Range:
+    last = re.sub(r"-\s*24:00$", "-23:59", text)
+    start, end = _range(last)
+    return start, end if last == text else 24 * 60
+
+
+def _weekdays(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, dash, last = (piece.strip() for piece in part.partition("-"))
+        ends = [first, last] if dash else [first]
+        for end in ends:
+            if end not in WEEKDAYS:
+                raise ValueError(f"is no time of lines: {_day_hint(end)}")
+        low, high = (WEEKDAYS.index(ends[k]) + 1 for k in (0, -1))
+        yield from range(low, high + 1) if low <= high else (*range(low, 8), *range(1, high + 1))
+
+
+def _day_hint(text: str) -> str:
+    word = text.strip()
+    if word.casefold() in ("weekday", "weekdays"):
+        return "did you mean Mon-Fri?"
+    for number, name in enumerate(
+        ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    ):
+        if word.casefold() in (name.casefold(), WEEKDAYS[number].casefold()):
+            return f"did you mean {WEEKDAYS[number]}?"
+    near = get_close_matches(word.casefold(), ["holiday", *map(str.casefold, WEEKDAYS)], n=1)
+    if near:
+        return f"did you mean {near[0] if near[0] == 'holiday' else near[0].title()}?"
+    return f"it is {_LINES_FORM}"
+
+
+def _line_key(key: object) -> str:
+    try:
+        return line_time(str(key)).text
+    except ValueError as error:
+        raise broken(str(error)) from None
+
+
+def _no_overlap(lines: dict[str, int]) -> dict[str, int]:
+    times = [line_time(key) for key in lines]
+    for index, later in enumerate(times):
+        for earlier in times[:index]:
+            if later.meets(earlier):
+                raise broken(f'overlaps "{earlier.text}": only one of them can hold', later.text)
+    return lines
+
+
+Lines = Annotated[
+    dict[Annotated[str, BeforeValidator(_line_key)], Limit], AfterValidator(_no_overlap)
+]
+"""How many lines there are when, by times as `line_time` reads them."""
+
+
+def lines_of(lines: Mapping[str, int], otherwise: int, day: date, days: Days) -> dict[int, int]:
+    """By minute of a date from which on it holds: how many lines there are."""
+    held = sorted(
+        (
+            (time, count)
+            for key, count in lines.items()
+            if (time := line_time(key)).holds_on(day, days)
+        ),
+        key=lambda pair: -pair[0].rank,
+    )
+    minutes = sorted({0, *(m for time, _ in held for m in time.span if m < 24 * 60)})
+    return {
+        minute: next(
+            (count for time, count in held if time.span[0] <= minute < time.span[1]), otherwise
+        )
+        for minute in minutes
+    }

@@ -1,0 +1,520 @@
+"""Plans compiled to what the interface can do: weekly windows, pauses and resumes (T6).
+
+The interface knows one week of windows for a whole campaign, and no dates. So the windows of a day
+of the week are the union of all that is planned on its dates, and where a date has less, the
+campaign is paused. Lines by time of the week or date become settings of maxConcurrentCalls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+from dialsim.interface.instants import format_instant
+from dialsim.interface.schedule import DayWindows
+from dialsim.scenario.calendar import (
+    DAY,
+    MINUTE,
+    WEEKDAYS,
+    DayClasses,
+    Days,
+    Range,
+    days_between,
+    line_time,
+    lines_of,
+    midnight,
+    range_text,
+    thai_date,
+    time_windows,
+    union,
+    without,
+)
+from dialsim.scenario.compliance import ComplianceRule
+from dialsim.scenario.document import Cursor
+from dialsim.scenario.error_text import few
+from dialsim.scenario.problems import Problems, Remark
+from dialsim.scenario.scenario import Campaign, Organization, Scenario, TimelineAction
+
+WEEKS = 13
+"""How far a plan without any end is compiled."""
+_YEARS_AHEAD = 5
+
+Span = tuple[int, int]
+"""From an instant (ms) to another, which is excluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Up to when something is compiled (ms), and what says so."""
+
+    at: int
+    source: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the file sets it: nothing comes behind it."""
+        return self.source in ("endDateTime", "clock.end")
+
+    def holds_at(self, instant: int) -> bool:
+        """Whether anything need be done at an instant."""
+        return instant < self.at or (instant == self.at and not self.is_known)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCampaign:
+    """A campaign's plan as the service is told it: the schedule's windows, pauses and resumes."""
+
+    organization: str
+    name: str
+    horizon: Horizon
+    time_windows: tuple[DayWindows, ...]
+    actions: tuple[TimelineAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledLines:
+    """An organization's lines as the service is told them."""
+
+    organization: str
+    horizon: Horizon
+    actions: tuple[TimelineAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPlan:
+    """All that plans, lines and calendar of a scenario come to."""
+
+    campaigns: tuple[CompiledCampaign, ...]
+    lines: tuple[CompiledLines, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, in the words of scenario files and of the interface."""
+        return {
+            "campaigns": [
+                {
+                    "organization": part.organization,
+                    "campaign": part.name,
+                    "until": format_instant(part.horizon.at),
+                    "timeWindows": [
+                        day.model_dump(mode="json", by_alias=True) for day in part.time_windows
+                    ],
+                    "timeline": [*map(_plain, part.actions)],
+                }
+                for part in self.campaigns
+            ],
+            "lines": [
+                {
+                    "organization": part.organization,
+                    "until": format_instant(part.horizon.at),
+                    "timeline": [*map(_plain, part.actions)],
+                }
+                for part in self.lines
+            ],
+        }
+
+
+def _plain(action: TimelineAction) -> dict[str, Any]:
+    given = {"campaign": action.campaign, "value": action.value}
+    said = {key: value for key, value in given.items() if value is not None}
+    return {"at": format_instant(action.at), "action": action.action, **said}
+
+
+def week_text(windows: tuple[DayWindows, ...]) -> Iterator[str]:
+    """`Mon-Fri 08:00-20:00`: the windows of a week, days that are alike together."""
+    said = {
+        day.day_of_week: ", ".join(f"{span.start}-{span.end}" for span in day.time)
+        for day in windows
+    }
+    first = 1
+    for number in range(1, 8):
+        if number < 7 and said.get(number) == said.get(number + 1):
+            continue
+        names = WEEKDAYS[first - 1] + (f"-{WEEKDAYS[number - 1]}" if first < number else "")
+        yield f"{names} {said.get(number, 'closed')}"
+        first = number + 1
+
+
+def holidays_listed(scenario: Scenario) -> dict[date, str]:
+    """The holidays in the years of the run, with their names."""
+    first, last = thai_date(scenario.clock.start).year, _last_date(scenario).year
+    names = {} if scenario.calendar is None else scenario.calendar.names
+    return {day: name for day, name in names.items() if first <= day.year <= last}
+
+
+def compiled_plan(scenario: Scenario) -> CompiledPlan:
+    """What plans and lines come to; the same for a scenario into which they were put already."""
+    days = Days(scenario.calendar)
+    owned = [(owner, campaign) for owner in scenario.organizations for campaign in owner.campaigns]
+    return CompiledPlan(
+        campaigns=tuple(
+            _campaign(scenario, owner, campaign, days)
+            for owner, campaign in owned
+            if campaign.plan is not None and campaign.schedule is not None
+        ),
+        lines=tuple(
+            _lines(scenario, owner, days) for owner in scenario.organizations if owner.lines
+        ),
+    )
+
+
+def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario:
+    """The scenario with its calendar looked up, and plans and lines put into schedules and actions.
+
+    What can't be compiled is noted.
+    """
+    calendar = scenario.calendar
+    if calendar is not None:
+        years = _years(scenario)
+        known = calendar.years_known()
+        if known is not None and not (years.start in known and _last_year(scenario) in known):
+            says = (
+                f"has no holidays for every year from {years.start} to {_last_year(scenario)}: "
+                f"those of {calendar.holidays} are known for {known.start} to {known.stop - 1}"
+            )
+            problems.add(root.at("calendar", "holidays"), says)
+        calendar.resolve(years)
+    made = compiled_plan(scenario)
+    campaigns = {(part.organization, part.name): part for part in made.campaigns}
+    lines = {part.organization: part.actions for part in made.lines}
+    organizations = []
+    for o, owner in enumerate(scenario.organizations):
+        campaigns_now, actions = [], [*lines.get(owner.name, ())]
+        for c, campaign in enumerate(owner.campaigns):
+            part = campaigns.get((owner.name, campaign.name))
+            if part is None or campaign.schedule is None:
+                campaigns_now.append(campaign)
+                continue
+            if not part.time_windows:
+                place = root.at("organizations", o, "campaigns", c, "plan")
+                first = thai_date(_start(campaign)).isoformat()
+                last = thai_date(part.horizon.at - 1).isoformat()
+                problems.add(place, f"leaves no time for any call from {first} to {last}")
+            schedule = campaign.schedule.model_copy(update={"time_windows": part.time_windows})
+            campaigns_now.append(campaign.model_copy(update={"schedule": schedule}))
+            actions += part.actions
+        changed = owner
+        if campaigns_now != [*owner.campaigns] or actions:
+            actions.sort(key=lambda action: action.at)
+            changed = owner.model_copy(update={"campaigns": tuple(campaigns_now)})
+            changed = changed.with_planned(actions)
+        organizations.append(changed)
+    return scenario.model_copy(update={"organizations": tuple(organizations)})
+
+
+def _years(scenario: Scenario) -> range:
+    """The years whose holidays may matter."""
+    first, last = thai_date(scenario.clock.start).year, _last_year(scenario)
+    ahead = _YEARS_AHEAD if scenario.clock.end is None else 0
+    return range(first, max(last, first + ahead) + 1)
+
+
+def _last_year(scenario: Scenario) -> int:
+    """The last year that the file speaks of."""
+    clock = scenario.clock
+    ends = [clock.start if clock.end is None else clock.end]
+    if clock.end is None:
+        ends += [
+            campaign.schedule.end_date_time
+            for owner in scenario.organizations
+            for campaign in owner.campaigns
+            if campaign.schedule is not None and campaign.schedule.end_date_time is not None
+        ]
+    return thai_date(max(ends)).year
+
+
+def _start(campaign: Campaign) -> int:
+    """The effective start of a campaign that is scheduled by the file (C1)."""
+    assert campaign.schedule is not None
+    return max(campaign.scheduled_at or 0, campaign.schedule.start_date_time)
+
+
+# -- campaigns -------------------------------------------------------------------------------------
+
+
+def _campaign(
+    scenario: Scenario, owner: Organization, campaign: Campaign, days: Days
+) -> CompiledCampaign:
+    plan = campaign.plan
+    assert plan is not None
+    start, horizon = _start(campaign), horizon_of(scenario, campaign)
+    if plan.holiday is None and not scenario.has_closed_dates:
+        weekly = {number: plan.of_weekday(number) for number in range(1, 8)}
+        return CompiledCampaign(owner.name, campaign.name, horizon, time_windows(weekly), ())
+    weekly_spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    dates = [*days_between(thai_date(start), thai_date(max(start, horizon.at - 1)))]
+    for day in dates:
+        weekly_spans[day.isoweekday()] += planned(plan, day, days)
+    windows = {number: union(spans) for number, spans in weekly_spans.items()}
+    cuts = [*_cuts(plan, windows, dates, days, (start, horizon.at))]
+    if not horizon.is_known:
+        cuts.append((horizon.at, _NEVER))  # nothing is planned any more
+    actions = _pauses(owner, campaign, cuts, horizon)
+    return CompiledCampaign(
+        owner.name, campaign.name, horizon, time_windows(windows), tuple(actions)
+    )
+
+
+_NEVER = 1 << 62
+
+
+def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
+    """Up to when a campaign's plan is compiled."""
+    assert campaign.schedule is not None
+    end, clock_end = campaign.schedule.end_date_time, scenario.clock.end
+    if end is not None and (clock_end is None or end <= clock_end):
+        return Horizon(end, "endDateTime")
+    if clock_end is not None:
+        return Horizon(clock_end + 1, "clock.end")  # that instant is simulated, too (T5)
+    first = midnight(thai_date(_start(campaign)))
+    return Horizon(first + WEEKS * 7 * DAY, f"{WEEKS} weeks")
+
+
+def planned(plan: DayClasses, day: date, days: Days) -> tuple[Range, ...]:
+    """When a plan has people called on a date."""
+    return () if days.is_closed(day) else plan.of(day, days)
+
+
+def _cuts(
+    plan: DayClasses,
+    windows: dict[int, tuple[tuple[int, int], ...]],
+    dates: list[date],
+    days: Days,
+    within: Span,
+) -> Iterator[Span]:
+    """When the weekly windows are open and nothing is planned; as one where nothing lies between.
+
+    What lies between is closed anyhow: a long weekend is one pause, not three.
+    """
+    cut: Span | None = None
+    for day in dates:
+        wanted = planned(plan, day, days)
+        minutes = sorted({m for span in (*windows[day.isoweekday()], *wanted) for m in span})
+        for low, high in pairwise(minutes):
+            start, end = (
+                min(max(midnight(day) + minute * MINUTE, within[0]), within[1])
+                for minute in (low, high)
+            )
+            if start == end or not _covers(windows[day.isoweekday()], low):
+                continue
+            if not _covers(wanted, low):
+                cut = (start if cut is None else cut[0], end)
+            elif cut is not None:
+                yield cut
+                cut = None
+    if cut is not None:
+        yield cut
+
+
+def _covers(spans: tuple[tuple[int, int], ...], minute: int) -> bool:
+    return any(start <= minute < end for start, end in spans)
+
+
+def _pauses(
+    owner: Organization, campaign: Campaign, cuts: list[Span], horizon: Horizon
+) -> Iterator[TimelineAction]:
+    """Pauses and resumes, so that it calls where neither a cut nor a pause of the timeline holds.
+
+    A pause of the timeline holds up to its own resume; one that resumes inside a cut is followed by
+    a pause of ours at the same instant.
+    """
+    own = defaultdict(list)
+    for action in owner.timeline:
+        if action.campaign == campaign.name and action.at >= (campaign.scheduled_at or 0):
+            own[action.at].append(action.action)
+    by_user = paused = False
+    edges = {edge for cut in cuts for edge in cut}
+    instants = {edge for edge in edges if horizon.holds_at(edge)} | set(own)
+    for at in sorted(instants):
+        for done in own[at]:
+            if done in ("cancel", "delete"):
+                return
+            if done == "pause":
+                by_user = paused = True
+            elif done == "resume":
+                by_user = paused = False
+        wanted = by_user or any(start <= at < end for start, end in cuts)
+        if wanted != paused:
+            yield TimelineAction.model_construct(
+                at=at, action="pause" if wanted else "resume", campaign=campaign.name
+            )
+            paused = wanted
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+def _lines(scenario: Scenario, owner: Organization, days: Days) -> CompiledLines:
+    clock, usual = scenario.clock, owner.max_concurrent_calls
+    first = thai_date(clock.start)
+    horizon = Horizon(midnight(first) + WEEKS * 7 * DAY, f"{WEEKS} weeks")
+    if clock.end is not None:
+        horizon = Horizon(clock.end + 1, "clock.end")
+    actions, limit = [], usual
+    for day in days_between(first, thai_date(horizon.at - 1)):
+        changes = [*lines_of(owner.lines, usual, day, days).items()]
+        for index, (minute, count) in enumerate(changes):
+            at = midnight(day) + minute * MINUTE
+            following = changes[index + 1][0] * MINUTE if index + 1 < len(changes) else DAY
+            if midnight(day) + following <= clock.start or at >= horizon.at or count == limit:
+                continue
+            limit = count
+            at = max(at, clock.start)
+            actions.append(_set_lines(at, count))
+    if limit != usual and not horizon.is_known:
+        actions.append(_set_lines(horizon.at, usual))
+    return CompiledLines(owner.name, horizon, tuple(actions))
+
+
+def _set_lines(at: int, count: int) -> TimelineAction:
+    return TimelineAction.model_construct(at=at, action="setConcurrency", value=count)
+
+
+# -- what may not be meant ------------------------------------------------------------------------
+
+_SHOWN = 3
+
+
+def remarks_on_plans(scenario: Scenario) -> Iterator[Remark]:
+    """Sentences on a calendar, plans, lines and rules that are allowed but may not be meant."""
+    days = Days(scenario.calendar)
+    last = _last_date(scenario)
+    yield from map(Remark, _on_calendar(scenario, last))
+    for position, owner in enumerate(scenario.organizations):
+        for key in owner.lines:
+            only = line_time(key).only
+            if only is not None and not _runs_on(scenario, only, last):
+                says = (
+                    f"Lines of {owner.name} on {only} have no effect: the run does not get there."
+                )
+                yield Remark(says, position)
+        for campaign in owner.campaigns:
+            if campaign.schedule is None:
+                continue
+            for text in _on_campaign(scenario, owner, campaign, days):
+                yield Remark(text, position)
+
+
+def _runs_on(scenario: Scenario, day: date, last: date) -> bool:
+    return thai_date(scenario.clock.start) <= day <= last
+
+
+def _last_date(scenario: Scenario) -> date:
+    """The last date that anything is compiled for."""
+    horizons = [
+        horizon_of(scenario, campaign).at
+        for owner in scenario.organizations
+        for campaign in owner.campaigns
+        if campaign.schedule is not None
+    ]
+    end = scenario.clock.end
+    return thai_date(max(horizons, default=scenario.clock.start) if end is None else end)
+
+
+def _on_calendar(scenario: Scenario, last: date) -> Iterator[str]:
+    calendar = scenario.calendar
+    if calendar is None:
+        named = [rule.name for rule in scenario.compliance if _knows_holidays(rule)]
+        if named:
+            yield (
+                f"Compliance rule {few(named, len(named))} has times for holidays, and no day is "
+                "one: write calendar: {holidays: TH} at the top level."
+            )
+        return
+    outside = [
+        f"{day} ({key})"
+        for key, listed in (
+            ("ownHolidays", [*calendar.own_holidays]),
+            ("open", calendar.open),
+            ("closed", calendar.closed),
+        )
+        for day in listed
+        if not _runs_on(scenario, day, last)
+    ]
+    if outside:
+        yield (
+            f"The calendar has dates that the run does not reach, from "
+            f"{thai_date(scenario.clock.start)} to {last}: {few(outside[:_SHOWN], len(outside))}."
+        )
+    none = [str(day) for day in calendar.open if not calendar.is_listed(day)]
+    if none:
+        yield (
+            f"The calendar has {few(none[:_SHOWN], len(none))} under open, which is no holiday of "
+            f"{calendar.holidays or 'any country'}: it is an ordinary day anyhow."
+        )
+    if calendar.closed:
+        unplanned = [
+            f"{campaign.name} of {owner.name}"
+            for owner in scenario.organizations
+            for campaign in owner.campaigns
+            if campaign.plan is None and campaign.schedule is not None
+        ]
+        if unplanned:
+            yield (
+                "The calendar has closed dates, and campaigns without a plan call on them: "
+                f"{few(unplanned[:_SHOWN], len(unplanned))}. Give them a plan."
+            )
+
+
+def _knows_holidays(rule: ComplianceRule) -> bool:
+    return rule.contact is not None and rule.contact.holiday not in (None, rule.contact.weekday)
+
+
+def _on_campaign(
+    scenario: Scenario, owner: Organization, campaign: Campaign, days: Days
+) -> Iterator[str]:
+    schedule = campaign.schedule
+    assert schedule is not None
+    where = f"Campaign {campaign.name} of {owner.name}"
+    first = thai_date(_start(campaign))
+    last = thai_date(max(_start(campaign), horizon_of(scenario, campaign).at - 1))
+    if not scenario.compliance:
+        return
+    called = {day: _called(campaign, day, days) for day in days_between(first, last)}
+    for rule in scenario.compliance:
+        if rule.contact is not None:
+            outside: dict[tuple[str, str], list[date]] = defaultdict(list)
+            for day, spans in called.items():
+                for span in without(spans, rule.contact.of(day, days)):
+                    outside[(_kind(day, days), range_text(span))].append(day)
+            told = [
+                f"{kind} {span} (first {listed[0]})" for (kind, span), listed in outside.items()
+            ]
+            if told:
+                yield (
+                    f"{where} may dial outside {rule.name}: {few(told[:_SHOWN], len(told), '; ')}."
+                )
+        if rule.per_day is not None and schedule.max_attempts > rule.per_day:
+            longest = max(
+                (spans[-1][1] - spans[0][0] for spans in called.values() if spans), default=0
+            )
+            if rule.per_day * schedule.retry_interval < longest * MINUTE:
+                often = "once" if rule.per_day == 1 else f"{rule.per_day} times"
+                yield (
+                    f"{where} may dial a person more than {often} a day, which {rule.name} does "
+                    f"not allow: maxAttempts is {schedule.max_attempts}, and retryInterval less "
+                    "than a day's calling time."
+                )
+
+
+def _called(campaign: Campaign, day: date, days: Days) -> tuple[Range, ...]:
+    """When people may be called on a date."""
+    if campaign.plan is not None:
+        return planned(campaign.plan, day, days)
+    assert campaign.schedule is not None
+    return union(
+        (span.start_minute, span.end_minute)
+        for item in campaign.schedule.time_windows
+        if item.day_of_week == day.isoweekday()
+        for span in item.time
+    )
+
+
+def _kind(day: date, days: Days) -> str:
+    kind = days.day_class(day)
+    return {"weekday": "on weekdays", "saturday": "on Saturdays", "sunday": "on Sundays"}.get(
+        kind, "on holidays"
+    )

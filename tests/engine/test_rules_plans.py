@@ -1,0 +1,216 @@
+"""T6: what plans and lines are compiled to, in both engines and in the naive reading."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import timedelta
+
+import pytest
+
+import dialsim
+from dialsim.engine.engines import Engine
+from dialsim.interface.instants import format_instant
+from dialsim.results.thai_time import thai
+from dialsim.scenario.calendar import thai_date
+from dialsim.scenario.loading import loads
+from dialsim.testing import assert_no_violations
+from engine.breadth import add_plans
+from engine.readings import ENGINES, assert_both_agree, first_reading
+from engine.rows import told
+from oracle.given import clock_start, instant
+from oracle.scenarios import Draft, Scenario, add_trouble
+from oracle.second_reading import second_reading
+
+SONGKRAN = """
+clock: {start: 2026-04-09T17:00:00Z}
+calendar: {holidays: TH}
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 1
+    agents: [{name: R}]
+    campaigns:
+      - name: Debt
+        agent: R
+        recipients:
+          - {tel: "0812345670", script: noAnswer 20s}
+          - {tel: "0812345671", script: noAnswer 20s}
+        plan: {weekday: 09:00-18:00, holiday: 10:00-12:00}
+        schedule:
+          startDateTime: 2026-04-10T02:00:00Z
+          endDateTime: 2026-04-24T11:00:00Z
+          maxAttempts: 5
+          retryInterval: 86400000
+behaviours: {default: {setupTime: 2s}}
+"""
+
+
+def as_compiled(written: Scenario) -> Scenario:
+    """The same, said in windows and in what was planned, as the second reading takes it."""
+    scenario, said = loads(json.dumps(written)), json.loads(json.dumps(written))
+    for organization, owner in zip(said["organizations"], scenario.organizations, strict=True):
+        organization["planned"] = [
+            {"at": format_instant(each.at), "action": each.action}
+            | ({"campaign": each.campaign} if each.campaign else {"value": each.value})
+            for each in owner.planned
+        ]
+        for entry, campaign in zip(organization["campaigns"], owner.campaigns, strict=True):
+            if campaign.plan is not None and campaign.schedule is not None:
+                entry["schedule"] = campaign.schedule.model_dump(mode="json", by_alias=True)
+    return said
+
+
+def planned_scenario(seed: int) -> Scenario:
+    """A nasty scenario with plans and lines at the minute at which it happens."""
+    rng = random.Random(f"planned {seed}")
+    draft = Draft(rng)
+    scenario = draft.scenario()
+    if rng.random() < 0.6:
+        add_trouble(rng, scenario)
+    rng = random.Random(seed)
+    while "calendar" not in scenario:
+        add_plans(rng, scenario, draft.minute)
+    for behaviour in scenario["behaviours"].values():
+        behaviour.pop("answeredOdds", None)  # the reading knows no chance
+    if "end" not in scenario.get("clock", {}) and rng.random() < 0.5:
+        end = clock_start(scenario) + 3 * 86_400_000
+        scenario.setdefault("clock", {})["end"] = format_instant(end)
+    return scenario
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(60), *(pytest.param(s, marks=pytest.mark.slow) for s in range(60, 600))]
+)
+def test_t6_all_readings_agree_on_plans_and_lines(seed: int) -> None:
+    written = planned_scenario(seed)
+    oracle = second_reading(as_compiled(written))
+    for engine in ENGINES:
+        assert_both_agree(first_reading(written, engine), oracle, f"seed {seed}, {engine}")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_t6_songkran_worked_by_hand(engine: Engine) -> None:
+    """Each call is a day after the one before; Mon 13 to Wed 15 are holidays, from 10:00."""
+    result = dialsim.run(loads(SONGKRAN), engine=engine)
+    assert_no_violations(result.trace)
+    first = result.calls[result.calls["recipient"] == 0]
+    dialled = [
+        thai(round(at.timestamp() * 1000)).strftime("%a %d %H:%M:%S")
+        for at in first["initiated_at"]
+    ]
+    # the calls end 22 s after their dial, and the second person's 22 s later; a day later each is
+    # due again, on Monday to Wednesday not before 10:00
+    assert dialled == [
+        "Fri 10 09:00:00",
+        "Mon 13 10:00:00",
+        "Tue 14 10:00:22",
+        "Wed 15 10:00:44",
+        "Thu 16 10:01:06",
+    ]
+    owner = result.trace.world.scenario.organizations[0]
+    said = [(thai(each.at).strftime("%a %d %H:%M"), each.action) for each in owner.planned]
+    assert said == [
+        ("Mon 13 09:00", "pause"),
+        ("Mon 13 10:00", "resume"),
+        ("Mon 13 12:00", "pause"),
+        ("Tue 14 10:00", "resume"),
+        ("Tue 14 12:00", "pause"),
+        ("Wed 15 10:00", "resume"),
+        ("Wed 15 12:00", "pause"),
+        ("Wed 15 18:00", "resume"),
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_t6_a_run_does_not_wait_for_what_is_planned_and_nothing_is_refused(engine: Engine) -> None:
+    overrides = [
+        "organizations.Acme.campaigns.Debt.schedule.maxAttempts=1",
+        "organizations.Acme.lines={holiday: 3, Sat: 2}",
+    ]
+    result = dialsim.run(loads(SONGKRAN, overrides=overrides), engine=engine)
+    assert thai(result.trace.end).strftime("%a %d %H:%M:%S") == "Fri 10 09:00:44"
+    assert not result.summary.refused
+    assert [row.limit for row in result.trace.limits] == [1]
+    cut = dialsim.run(
+        loads(SONGKRAN, overrides=[*overrides, "clock.end=2026-04-15T00:00:00Z"]), engine=engine
+    )
+    assert not cut.summary.refused
+    assert [row.limit for row in cut.trace.limits] == [1, 2, 1, 3]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_t6_a_campaign_that_was_refused_is_not_waited_for(engine: Engine) -> None:
+    result = dialsim.run(
+        loads(SONGKRAN, overrides=["organizations.Acme.callingAllowed=false"]), engine=engine
+    )
+    assert [row.action for row in result.summary.refused] == ["schedule"]
+    assert thai(result.trace.end).strftime("%a %d %H:%M") == "Fri 10 00:00"
+
+
+def test_t6_stepping_to_idle_ends_where_a_run_ends() -> None:
+    scenario = loads(SONGKRAN, overrides=["organizations.Acme.lines={Sat: 2}"])
+    simulation = dialsim.Simulation(scenario)
+    simulation.advance(until="idle")
+    run = dialsim.run(scenario, engine="simpy").trace
+    assert simulation.trace.end == run.end
+    assert simulation.next_event_at is None
+    limits = [row[:3] for row in simulation.trace.limits]
+    assert limits == [row[:3] for row in run.limits]
+    simulation.advance(days=10)  # whoever goes on finds the lines of the day
+    assert [row.limit for row in simulation.trace.limits][-2:] == [2, 1]
+
+
+def test_t6_an_organization_is_told_of_lines_on_the_first_day_from_the_start() -> None:
+    scenario = loads(SONGKRAN, overrides=["organizations.Acme.lines={2026-04-10 00:00-10:00: 4}"])
+    at = scenario.organizations[0].planned[0].at
+    assert (at, thai_date(at).day) == (instant("2026-04-09T17:00:00Z"), 10)
+    assert timedelta(milliseconds=scenario.organizations[0].planned[1].at - at) == timedelta(
+        hours=10
+    )
+
+
+HOLIDAY = """
+clock: {start: 2026-04-12T17:00:00Z}
+calendar: {ownHolidays: {"2026-04-13": Monday}}
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 50
+    agents: [{name: R}]
+    campaigns:
+      - name: Debt
+        agent: R
+        recipients: {count: 3000}
+        schedule: {startDateTime: 2026-04-13T02:00:00Z, maxAttempts: 4, retryInterval: 36000000}
+behaviours: {default: {outcomes: {answered: 0.4, noAnswer: 0.6}}}
+"""
+ODDS = "behaviours.default.answeredOdds"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_odds_on_a_holiday_are_those_of_its_day_of_the_week(engine: Engine) -> None:
+    """Monday is the only holiday, so a factor on Mondays makes the very same calls."""
+    by_holiday, by_day, plain = (
+        told(dialsim.run(loads(HOLIDAY, overrides=overrides), engine=engine).trace)
+        for overrides in (
+            [f"{ODDS}.onHoliday=0.5", f"{ODDS}.byHour={{9: 0.8}}"],
+            [f"{ODDS}.byDay={{1: 0.5}}", f"{ODDS}.byHour={{9: 0.8}}", "calendar="],
+            [f"{ODDS}.byHour={{9: 0.8}}", "calendar="],
+        )
+    )
+    assert by_holiday == by_day != plain
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_odds_on_holidays_move_the_share_that_answers_as_odds_do(engine: Engine) -> None:
+    result = dialsim.run(loads(HOLIDAY, overrides=[f"{ODDS}.onHoliday=0.5"]), engine=engine)
+    first = result.calls[result.calls["attempt"] == 1]
+    share = (first["status"] == "COMPLETED").mean()
+    expected = 0.4 * 0.5 / (0.6 + 0.4 * 0.5)  # 0.25
+    assert abs(share - expected) < 4 * (expected * (1 - expected) / len(first)) ** 0.5
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_calendar_alone_changes_no_call(engine: Engine) -> None:
+    with_it = dialsim.run(loads(HOLIDAY), engine=engine).trace
+    without = dialsim.run(loads(HOLIDAY, overrides=["calendar="]), engine=engine).trace
+    assert told(with_it) == told(without)
