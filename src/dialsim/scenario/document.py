@@ -279,7 +279,8 @@ _TEXTS = (
 def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
     """What a syntax error means for whoever wrote `text`; YAML's own words if none fit better."""
     problem, mark = error.problem or "", error.problem_mark
-    line = text.splitlines()[mark.line] if mark and mark.line < text.count("\n") + 1 else ""
+    lines = text.splitlines()
+    line = lines[mark.line] if mark and mark.line < len(lines) else ""
     char = line[mark.column : mark.column + 1] if mark else ""
     if char == "\t" or "'\\t'" in problem:
         return "a tab is not allowed here: indent by spaces"
