@@ -36,6 +36,10 @@ Attempts and cost   attempts   per person   talk minutes       cost
 ───────────────────────────────────────────────────────────────────
 January                    6         1.50              2   4.20 THB
 
+Money     per reached
+─────────────────────
+January      1.40 THB
+
 Slots and queue   mean in use   peak   of capacity   mean wait   95 % within
 ────────────────────────────────────────────────────────────────────────────
 January                   0.5      2          25 %        11 s          32 s

@@ -135,6 +135,7 @@ def hand_trace(
                         id=campaign_id(1, o, c),
                         created_at=NINE,
                         agent=_AGENT,
+                        value=None,
                         people=HandPeople(campaign.people, campaign.segments),
                         draws=Draws(1, 0, (o, c), campaign.people),
                     )

@@ -16,6 +16,8 @@ from dialsim.engine.identity import campaign_id
 from dialsim.interface.errors import DialsimError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dialsim.interface.schedule import ScheduleRequest
     from dialsim.scenario.added_campaign import Surroundings
     from dialsim.scenario.campaign import Recipients
@@ -51,7 +53,8 @@ class CampaignBlock:
     """One campaign: whom it calls (`people`, in upload order), with which agent, and its chance.
 
     `id` is the one that is fixed or else derived; `created_at` is the instant (ms) of the upload:
-    clock.start for the campaigns of the scenario (F2). `remarks` are the sentences on a campaign
+    clock.start for the campaigns of the scenario (F2). `value` says what its results are worth, if
+    anything is. `remarks` are the sentences on a campaign
     that was added; those on the others are the scenario's.
     """
 
@@ -66,6 +69,7 @@ class CampaignBlock:
     schedule: ScheduleRequest | None
     scheduled_at: int | None
     share: CampaignShare
+    value: Mapping[str, float] | None = None
     remarks: tuple[Remark, ...] = ()
 
 
@@ -253,6 +257,7 @@ class World:
             schedule=campaign.schedule,
             scheduled_at=campaign.scheduled_at,
             share=CampaignShare.of(campaign),
+            value=self.scenario.value if campaign.value is None else campaign.value,
         )
         owner.campaigns.append(block)
 

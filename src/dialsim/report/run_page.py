@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
@@ -325,11 +326,13 @@ def _effects(lever: Lever, what_if: WhatIf) -> str:
 def _cost(summary: Summary) -> Iterator[Fact]:
     if summary.cost is None:
         return
-    each = ""
-    if summary.people_reached:
-        each = (
-            f"{summary.cost / summary.people_reached:,.2f} {summary.currency} per person reached."
-        )
+    per_person, net = summary.cost_per_reached, summary.net_value
+    each = "Nobody was reached for it." if per_person == inf else ""
+    if per_person is not None and isfinite(per_person):
+        each = f"{per_person:,.2f} {summary.currency} per person reached."
+    if net is not None:
+        worth = f"The results are worth {summary.value:,.2f} {summary.currency}"
+        each = f"{each} {worth}: {net:+,.2f} {summary.currency} net.".lstrip()
     yield Fact("What does it cost?", f"{summary.cost:,.2f} {summary.currency}", each)
 
 

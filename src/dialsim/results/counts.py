@@ -19,8 +19,8 @@ from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.engine.windows import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
+from dialsim.results.money import billed_increments
 from dialsim.results.people import PERSON_STATES, PeopleCount, PersonState, listed
-from dialsim.results.tables import billed_increments
 from dialsim.results.time_use import distinct
 from dialsim.webhooks.messages import FOREVER
 from dialsim.webhooks.stream import VERDICTS, CampaignStream, Verdict, Verdicts
@@ -45,7 +45,7 @@ class Counts:
     """Counts of a campaign, or of several.
 
     - by_end: calls by their last change, as (its cause, the status it leads to); reached: people by
-      the attempt that reached them, histories included;
+      the attempt that reached them, histories included; answered: those reached in this run;
     - waits_ms: each wait from a release to the dial or queue timeout that ended it; days: the Thai
       dates with a dial, as days since 1970;
     - verdicts: conversations that have ended, by what has come of their analyses; steps: analyzed
@@ -65,6 +65,7 @@ class Counts:
     talk_ms: int = 0
     charged_dials: int = 0
     charged_increments: int = 0
+    answered: int = 0
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     reanalyses: int = 0
     steps: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -146,6 +147,7 @@ def count_campaign(
         talk_ms=int(calls.talk_ms.sum()),
         charged_dials=int(np.count_nonzero(calls.attempt)),
         charged_increments=int(billed_increments(costs, calls.talk_ms).sum()) if costs else 0,
+        answered=int(np.count_nonzero(calls.started_at != NEVER)),
         verdicts=Counter(dict(zip(VERDICTS, known.tolist(), strict=True))),
         reanalyses=int(np.count_nonzero(stream.owed.result)),
         steps=steps,

@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from dialsim.results.bottleneck import Bottleneck, percent
 from dialsim.results.counts import Counts, Fate
+from dialsim.results.money import cost_of
 from dialsim.results.people import PeopleCount
-from dialsim.results.tables import cost_of
 from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import Occupancy
 from dialsim.results.timeline import CampaignTimeline
@@ -37,7 +37,8 @@ class Part:
     """A campaign, or several together, from which figures are made.
 
     `finish` and `final_at` (ms) are infinite where a scheduled campaign has none, and -infinite
-    where nothing was scheduled.
+    where nothing was scheduled. `shared_cost` is its share of what lines and the run cost, `value`
+    what its results are worth (None where nothing is said to be worth anything).
     """
 
     lives: tuple[CampaignTimeline, ...]
@@ -47,6 +48,8 @@ class Part:
     occupancy: Occupancy
     held_back: Bottleneck | None
     costs: Costs | None
+    shared_cost: float
+    value: float | None
 
     @property
     def people(self) -> PeopleCount:
@@ -70,7 +73,14 @@ class Unit(StrEnum):
     SECONDS = "s"
     MINUTES = "min"
     CURRENCY = "currency"
+    PER_PERSON = "currency per person"
+    PER_CONVERSATION = "currency per conversation"
     NO_NUMBER = ""
+
+    @property
+    def is_money(self) -> bool:
+        """Whether it is an amount of money, for something or as such."""
+        return self.startswith(Unit.CURRENCY.value)
 
 
 class Table(StrEnum):
@@ -82,6 +92,7 @@ class Table(StrEnum):
     CALLS = "Calls"
     OTHER_CALLS = "Other calls"
     ATTEMPTS = "Attempts and cost"
+    MONEY = "Money"
     SLOTS = "Slots and queue"
     ANALYSES = "Analyses"
     WEBHOOKS = "Webhooks"
@@ -109,6 +120,12 @@ def _wait(seconds: float | None) -> str:
 
 def _delay(seconds: float | None) -> str:
     return "" if seconds is None else duration_text(1000 * round(seconds, 1))
+
+
+def _money(amount: float | None) -> str:
+    if amount is None:
+        return ""
+    return f"{amount:,.2f}" if isfinite(amount) else "nobody reached"
 
 
 class _Declaration(NamedTuple):
@@ -177,7 +194,20 @@ def _cost(part: Part) -> float | None:
     if part.costs is None:
         return None
     counts = part.counts
-    return cost_of(part.costs, counts.charged_dials, counts.charged_increments)
+    of_calls = cost_of(part.costs, counts.charged_dials, counts.charged_increments, counts.answered)
+    return of_calls + part.shared_cost
+
+
+def _cost_per(part: Part, count: int) -> float | None:
+    """Infinite where something was paid for nothing; None where nothing was, or has a price."""
+    cost = _cost(part)
+    if cost is None or not (cost or count):
+        return None
+    return cost / count if count else inf
+
+
+def _net_value(part: Part) -> float | None:
+    return None if part.value is None else part.value - (_cost(part) or 0.0)
 
 
 def _unfinished(part: Part) -> int:
@@ -193,11 +223,16 @@ def _reach_by_attempt(part: Part) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StepCount:
-    """How many analyzed conversations of an agent reached a step of its funnel."""
+    """How many analyzed conversations of an agent reached a step of its funnel.
+
+    `cost_per` is the cost of each: that of all calls of the part, whatever they came to. It is
+    infinite where there was a cost and no such conversation, None without costs.
+    """
 
     agent: str
     step: str
     reached: int
+    cost_per: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +278,9 @@ class AnalysisFigures(_Made):
     reanalyses: int = figure(lambda p: p.counts.reanalyses, Unit.RESULTS,
         "results of re-analyses (A5)", Printed(Table.ANALYSES, "again"))
     funnel: tuple[StepCount, ...] = figure(
-        lambda p: tuple(StepCount(*key, count) for key, count in p.counts.steps.items()),
-        Unit.NO_NUMBER, "`agent`, `step`, and how many analyzed conversations `reached` it")
+        lambda p: tuple(StepCount(*key, n, _cost_per(p, n)) for key, n in p.counts.steps.items()),
+        Unit.NO_NUMBER, "`agent`, `step`, how many analyzed conversations `reached` it, and the "
+        "cost of each, `cost_per`: cost ÷ reached, null without costs or where it has no value")
     fields: tuple[ValueCount, ...] = figure(
         lambda p: tuple(ValueCount(*key, count) for key, count in p.counts.values.items()),
         Unit.NO_NUMBER, "`agent`, `field`, `value`, and its `count`")
@@ -375,9 +411,19 @@ class Figures(_Made):
         "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
         label="talk minutes")
     cost: float | None = figure(_cost, Unit.CURRENCY,
-        "dials and ended conversations; null if the scenario names no costs",
-        Printed(Table.ATTEMPTS, "cost", lambda cost: "" if cost is None else f"{cost:,.2f}"),
-        label="cost")
+        "dials, ended conversations and people reached, and its share of what lines and the run "
+        "cost, see [below](#money); null if the scenario names no costs",
+        Printed(Table.ATTEMPTS, "cost", _money), label="cost")
+    cost_per_reached: float | None = figure(lambda p: _cost_per(p, p.counts.answered),
+        Unit.PER_PERSON, "cost ÷ people reached by calls of the run; null without costs, and where "
+        "there was a cost and nobody was reached (then it is infinite in Python and Parquet)",
+        Printed(Table.MONEY, "per reached", _money), label="cost per reached")
+    value: float | None = figure(lambda p: p.value, Unit.CURRENCY,
+        "what the results are worth by `value`, see [below](#money); null if the scenario names "
+        "none", Printed(Table.MONEY, "value", _money), label="value")
+    net_value: float | None = figure(_net_value, Unit.CURRENCY,
+        "value − cost; null if the scenario names no `value`",
+        Printed(Table.MONEY, "net value", _money), label="net value")
     currency: str | None = figure(lambda p: p.costs.currency if p.costs else None, Unit.NO_NUMBER,
         "that of `cost`")
     held_back: Bottleneck | None = figure(lambda p: p.held_back, Unit.NO_NUMBER,
@@ -448,7 +494,12 @@ REACH = "reach_by_attempt_"
 """How the figures of single attempts begin: `reach_by_attempt_2`."""
 FUNNEL = "funnel_"
 """How those of a funnel's steps begin: `funnel_<agent>_<step>`."""
-_AFTER_CALLS = (FUNNEL, *(f"{block}_" for block in BLOCKS if block))
+COST_PER = "cost_per_funnel_"
+"""How those of the cost of each such conversation begin."""
+FIELD = "field_"
+"""How those of the values of fields begin: `field_<agent>_<name>_<value>`."""
+_AFTER_CALLS = (FUNNEL, COST_PER, FIELD, *(f"{block}_" for block in BLOCKS if block))
+_BY_RESULTS = ("value", "net_value")
 
 
 def attempt_of(name: str) -> int | None:
@@ -461,8 +512,10 @@ def unit_of(column: str) -> Unit:
     """The unit of a figure, by its name or its column of a table of experiments."""
     if column.startswith(REACH):
         return Unit.SHARE
-    if column.startswith(FUNNEL):
+    if column.startswith((FUNNEL, FIELD)):
         return Unit.CONVERSATIONS
+    if column.startswith(COST_PER):
+        return Unit.PER_CONVERSATION
     return _UNITS[column.removesuffix("_seconds") if is_instant(column) else column]
 
 
@@ -473,7 +526,12 @@ def is_instant(column: str) -> bool:
 
 def follows_calls(column: str) -> bool:
     """Whether analyses or webhooks decide it, which never influence calls (rules A, W)."""
-    return column.startswith(_AFTER_CALLS)
+    return column.startswith(_AFTER_CALLS) or column in _BY_RESULTS
+
+
+def least_of(column: str) -> float:
+    """The least value that a figure can have."""
+    return -inf if column in _BY_RESULTS else 0.0
 
 
 def number_values(figures: Figures) -> dict[str, Any]:
@@ -481,5 +539,8 @@ def number_values(figures: Figures) -> dict[str, Any]:
     first = {f.name: f.of(figures) for f in FIGURES if not f.block and f.unit is not Unit.NO_NUMBER}
     attempts = {f"{REACH}{k}": share for k, share in enumerate(figures.reach_by_attempt, 1)}
     blocks = {f.name: f.of(figures) for f in FIGURES if f.block and f.unit is not Unit.NO_NUMBER}
-    steps = {f"{FUNNEL}{s.agent}_{s.step}": s.reached for s in figures.analyses.funnel}
-    return first | attempts | blocks | steps
+    found = figures.analyses
+    steps = {f"{FUNNEL}{s.agent}_{s.step}": s.reached for s in found.funnel}
+    per_step = {f"{COST_PER}{s.agent}_{s.step}": s.cost_per for s in found.funnel}
+    values = {f"{FIELD}{v.agent}_{v.field}_{v.value}": v.count for v in found.fields}
+    return first | attempts | blocks | steps | per_step | values

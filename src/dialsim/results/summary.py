@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -24,10 +24,12 @@ from dialsim.results.figures import (
     follows_calls,
     number_values,
 )
+from dialsim.results.money import fixed_shares, line_shares, value_of
+from dialsim.results.people import listed
 from dialsim.results.run_view import RunView
 from dialsim.results.thai_time import in_thai_time
 from dialsim.results.time_use import Occupancy, TimeUse
-from dialsim.results.timeline import CampaignTimeline, union
+from dialsim.results.timeline import CampaignTimeline, Position, union
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +125,7 @@ class Summary(Figures):
 
         `reach_by_attempt` is a column per attempt, and `held_back` its reason and sentence. The
         figures of `analyses` and `webhooks` have these words in front; of the funnel there is a
-        column per step, while the values of fields are left out.
+        column per step, of fields one per value.
         """
         import pandas as pd
 
@@ -200,8 +202,9 @@ def sum_up(reading: RunView) -> Summary:
     """The summary of a run."""
     trace, scenario = reading.trace, reading.world.scenario
     wholes, organizations = [], []
+    shared = _shared_costs(reading)
     for block in reading.world.organizations:
-        campaigns, occupancy = _campaigns(reading, block.position)
+        campaigns, occupancy = _campaigns(reading, block.position, shared)
         wholes.append(_together(reading, campaigns, occupancy))
         organizations.append(
             OrganizationSummary(
@@ -231,7 +234,29 @@ def sum_up(reading: RunView) -> Summary:
     )
 
 
-def _campaigns(reading: RunView, organization: int) -> tuple[list[Part], Occupancy]:
+def _shared_costs(reading: RunView) -> dict[Position, float]:
+    """What each campaign has to pay of what lines, and the run as a whole, cost."""
+    costs, positions = reading.world.scenario.costs, [*reading.lives]
+    people = [int(np.count_nonzero(listed(reading.states[position]))) for position in positions]
+    scheduled = [reading.lives[position].request is not None for position in positions]
+    shared = dict(zip(positions, fixed_shares(costs, people, scheduled).tolist(), strict=True))
+    for block in reading.world.organizations:
+        own = [position for position in positions if position[0] == block.position]
+        shares = line_shares(
+            costs,
+            [reading.calls[position] for position in own],
+            [reading.busy[position] for position in own],
+            reading.slots[block.position].allowed,
+            reading.trace.end,
+        )
+        for position, share in zip(own, shares.tolist(), strict=True):
+            shared[position] += share
+    return shared
+
+
+def _campaigns(
+    reading: RunView, organization: int, shared: Mapping[Position, float]
+) -> tuple[list[Part], Occupancy]:
     """The campaigns of an organization, and its use of slots as a whole."""
     slots, costs = reading.slots[organization], reading.world.scenario.costs
     parts = []
@@ -253,6 +278,8 @@ def _campaigns(reading: RunView, organization: int) -> tuple[list[Part], Occupan
                 occupancy=Occupancy.of(reading.busy[position], slots.allowed, life.open),
                 held_back=held_back(life, use, counts.people, exhausted, bounds),
                 costs=costs,
+                shared_cost=shared[position],
+                value=value_of(reading.block(position).value, counts),
             )
         )
     opened = union(part.occupancy.open for part in parts)
@@ -279,6 +306,7 @@ def _together(reading: RunView, parts: Sequence[Part], occupancy: Occupancy) -> 
     """Several campaigns or organizations as one; held back as the one that finished last."""
     scheduled = [part for part in parts if any(life.request for life in part.lives)]
     last = max(scheduled or parts, key=lambda part: (part.finish, part.final_at), default=None)
+    values = [part.value for part in parts if part.value is not None]
     return Part(
         lives=tuple(life for part in parts for life in part.lives),
         finish=max((part.finish for part in parts), default=-inf),
@@ -287,6 +315,8 @@ def _together(reading: RunView, parts: Sequence[Part], occupancy: Occupancy) -> 
         occupancy=occupancy,
         held_back=last.held_back if last else None,
         costs=reading.world.scenario.costs,
+        shared_cost=sum(part.shared_cost for part in parts),
+        value=sum(values) if values else None,
     )
 
 

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from dialsim.results.bottleneck import percent
-from dialsim.results.figures import FIGURES, Figure, Figures, Table, Unit
+from dialsim.results.figures import FIGURES, Figure, Figures, Table
 from dialsim.results.thai_time import minute_text
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ def _cell(figure: Figure, part: Figures) -> str:
         return ""
     assert figure.column is not None
     text = figure.column.cell(figure.of(part))
-    return f"{text} {part.currency}" if text and figure.unit is Unit.CURRENCY else text
+    priced = figure.unit.is_money and part.currency and text[-1:].isdigit()
+    return f"{text} {part.currency}" if priced else text
 
 
 def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NoReturn, Protocol, Self, TypeVar, overload
+from typing import Any, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
 import orjson
@@ -27,10 +27,10 @@ from dialsim.engine.world import CampaignBlock, World
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
 from dialsim.interface.status import AgentStatus, CampaignStatus, Phase
+from dialsim.results.money import billed_increments, cost_of
 from dialsim.results.people import PERSON_STATES, listed
 from dialsim.results.run_view import Catalog, RunView
 from dialsim.scenario.people import GeneratedPeople
-from dialsim.scenario.service import Costs
 from dialsim.webhooks.analysis import Analyses, AnalysisOutcome
 from dialsim.webhooks.bodies import Body
 from dialsim.webhooks.stream import VERDICTS, Stream, Verdicts
@@ -82,28 +82,6 @@ def campaign_columns(
         "organization": names(np.repeat(organizations, sizes), catalog.organizations),
         "campaign": names(np.repeat(campaigns, sizes), catalog.campaigns),
     }
-
-
-def billed_increments(costs: Costs, talk_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many billing increments conversations are charged: each that was started, in full."""
-    return -(-talk_ms // costs.billing_increment)
-
-
-@overload
-def cost_of(costs: Costs, dials: int, increments: int) -> float: ...
-@overload
-def cost_of(
-    costs: Costs, dials: NDArray[np.bool_], increments: NDArray[np.int64]
-) -> NDArray[np.float64]: ...
-def cost_of(
-    costs: Costs, dials: int | NDArray[np.bool_], increments: int | NDArray[np.int64]
-) -> Any:
-    """What dials and started billing increments of conversation cost.
-
-    A dial that was withdrawn costs nothing (P5); a conversation is charged when it is over.
-    """
-    per_increment = costs.per_minute * costs.billing_increment / 60_000
-    return dials * costs.per_dial + increments * per_increment
 
 
 AGENT_STATUSES = tuple(AgentStatus)
@@ -185,7 +163,8 @@ def call_columns(world: World, catalog: Catalog, parts: Sequence[ChosenCalls]) -
         return catalog.funnel_codes(part.part.block.agent, part.verdicts)
 
     attempt = column("attempt", np.int32)
-    talked, talk_ms = _talks(column("started_at", np.int64), column("ended_at", np.int64))
+    started_at = column("started_at", np.int64)
+    talked, talk_ms = _talks(started_at, column("ended_at", np.int64))
     costs = world.scenario.costs
     return {
         "recipient": column("recipient", np.int32),
@@ -204,7 +183,7 @@ def call_columns(world: World, catalog: Catalog, parts: Sequence[ChosenCalls]) -
         "funnel": names(joined(parts, np.int16, funnel), catalog.funnel_steps),
         "cost": np.full(len(attempt), np.nan)
         if costs is None
-        else cost_of(costs, attempt > 0, billed_increments(costs, talk_ms)),
+        else cost_of(costs, attempt > 0, billed_increments(costs, talk_ms), started_at != NEVER),
         "voice_engine": joined(parts, np.int8, _voice_engine),
     }
 

@@ -26,6 +26,7 @@ from dialsim.interface.status import CallStatus
 from dialsim.scenario.calendar import DayClasses
 from dialsim.scenario.fields import Model, ParamValue, Phone, Shares, Switch, Text, Uuid, Whole
 from dialsim.scenario.scripts import ScriptText
+from dialsim.scenario.service import Values
 from dialsim.scenario.sheet import FileForm
 from dialsim.scenario.units import Instant
 
@@ -374,6 +375,11 @@ class Campaign(Model):
         default=0,
         description="Lines kept for it while it runs inside its windows (Q11).",
         examples=[3],
+    )
+    value: Values | None = Field(
+        default=None,
+        description="What this campaign's results are worth, in place of the scenario's value.",
+        examples=[{"reached": 40}],
     )
 
     @field_validator("reserved")

@@ -61,6 +61,7 @@ def check_references(root: Cursor, problems: Problems) -> None:
         blocks = [b for o in organizations for b in (o.at(noun).items() if noun else (o,))]
         _check_unique(blocks, "id", problems, same=str.lower)
     _check_unique(list(root.at("voices").items()), "voiceKey", problems)
+    _check_value(root.at("value"), organizations, problems)
     behaviours = {"default", *(name for name, _ in root.at("behaviours").entries())}
     voices = voice_keys(root)
     for organization in organizations:
@@ -87,6 +88,7 @@ def _check_organization(
         _check_known(agent.at("voiceKey"), voices, "voice", problems)
     for campaign in campaigns.items():
         _check_known(campaign.at("agent"), agent_names, "agent of this organization", problems)
+        _check_value(campaign.at("value"), [organization], problems, campaign.at("agent").text)
     for action in organization.at("timeline").items():
         check_fields(action, problems)
         _check_known(
@@ -167,6 +169,48 @@ def _check_known(
     else:
         hint = f"; known here: {', '.join(sorted(known))}" if known else "; there is none"
     problems.add(reference, f'"{name}" is no {noun}{hint}')
+
+
+def _check_value(
+    value: Cursor,
+    organizations: Sequence[Cursor],
+    problems: Problems,
+    agent: str | None = None,
+) -> None:
+    """Note keys of a value that no agent's analysis brings; `agent` is the only one that can."""
+    if value.value == {}:
+        problems.add(value, f"must not be empty: {_VALUES}")
+    known = ["reached"]
+    for each in (
+        each for organization in organizations for each in organization.at("agents").items()
+    ):
+        if agent in (None, each.at("name").text):
+            analysis = each.at("analysis")
+            known += [f"funnel.{step}" for step in _listed_texts(analysis.at("funnel"), "step")]
+            known += [
+                f"field.{name}.{found}"
+                for name, field in analysis.at("fields").entries()
+                for found, _ in field.at("values").entries()
+            ]
+    whose = f"agent {agent}" if agent else "any agent"
+    for key, amount in value.entries():
+        if key in known:
+            continue
+        near = get_close_matches(key, known, n=1, cutoff=0.75)
+        what, _, rest = key.partition(".")
+        if isinstance(amount.value, dict) and what in ("funnel", "field"):
+            example = known[1] if len(known) > 1 else "funnel.STEP"
+            hint = f"must be one key with what follows, such as {example}: 80"
+        elif near:
+            hint = f"is nothing that {whose} brings; did you mean {near[0]}?"
+        elif what not in ("funnel", "field") or not rest:
+            hint = f"is nothing that has a value: {_VALUES}"
+        else:
+            hint = f"is nothing that {whose} brings; known here: {', '.join(dict.fromkeys(known))}"
+        problems.add(amount, hint)
+
+
+_VALUES = "write reached, funnel.STEP or field.NAME.VALUE, each with what it is worth"
 
 
 def _check_unique(

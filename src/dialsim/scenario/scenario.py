@@ -28,7 +28,7 @@ from dialsim.scenario.distribution import Distribution
 from dialsim.scenario.fields import Model, Text, Whole
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
-from dialsim.scenario.service import Clock, Costs, EngineSettings, Service
+from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
 from dialsim.scenario.timeline import TimelineAction
 
 
@@ -117,6 +117,12 @@ class Scenario(Model):
         default=EngineSettings(), description="How calls are queued, ordered and paced."
     )
     costs: Costs | None = Field(default=None, description="Left out: calls cost nothing.")
+    value: Values | None = Field(
+        default=None,
+        description="What results are worth: each person reached by a call of the run, each "
+        "conversation that reaches a step of a funnel or has a value in a field.",
+        examples=[{"reached": 12, "funnel.Promised": 80, "field.wants_agent.true": -5}],
+    )
     calendar: Calendar | None = Field(
         default=None, description="Holidays. Left out: no day is a holiday."
     )

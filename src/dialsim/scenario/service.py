@@ -227,7 +227,7 @@ class EngineSettings(Model):
 
 
 class Costs(Model):
-    """What calls cost."""
+    """What calling costs."""
 
     currency: Text = Field(
         default="THB", description="The currency that figures are shown in.", examples=["THB"]
@@ -242,3 +242,27 @@ class Costs(Model):
         "than 0.",
         examples=["60s"],
     )
+    per_reached: Amount = Field(
+        default=0.0,
+        description="Cost of each person reached by a call of the run.",
+        examples=[0.50],
+    )
+    per_line_day: Amount = Field(
+        default=0.0,
+        description="Cost of each line on each Thai date with a dial: of as many lines as "
+        "maxConcurrentCalls allowed at most when calls were dialled.",
+        examples=[35],
+    )
+    fixed: Amount = Field(
+        default=0.0, description="Cost of the run as a whole, however long it is.", examples=[5000]
+    )
+
+
+VALUE_KEY = r"^(?:reached|funnel\..+|field\..+\..+)$"
+"""What is worth something: `reached`, `funnel.STEP` or `field.NAME.VALUE`; also for JSON Schema."""
+
+Values = Annotated[
+    dict[Text, Number],
+    Field(json_schema_extra={"propertyNames": {"pattern": VALUE_KEY}, "minProperties": 1}),
+]
+"""What each thing that a campaign brings is worth, in the currency of the costs."""
