@@ -113,6 +113,22 @@ def test_a_plan_that_can_not_be_met_says_what_comes_closest_and_exits_1() -> Non
     assert " comes closest." in answer
 
 
+def test_expressions_are_shown_beside_the_figures_and_kept_in_the_folder(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    asked = ("--vary", f"{LIMIT}=1,2", "--replications", "3", "--jobs", "1", "--what-if", "0")
+    done = dialsim("sweep", SCRIPTED, *asked, "--figure", "calls / people", "--out", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\ncalls / people (calls per person)" in done.stdout
+    document = json.loads((tmp_path / "out/summary.json").read_text(encoding="utf-8"))
+    (row,) = [row for row in document["differences"] if row["figure"] == "calls / people"]
+    assert (row["mean"], row["difference"]) == (2.25, 0)
+    page = tmp_path / "out/report.html"
+    before = page.read_bytes()
+    assert b"calls / people (calls per person)" in before
+    assert dialsim("report", out).returncode == 0
+    assert page.read_bytes() == before
+
+
 BAD = {
     ("sweep",): "Error: say what to try: one of --vary, --design and --variants\n",
     ("sweep", "--vary", "seed"): (
@@ -170,6 +186,8 @@ BAD = {
     ),
     ("plan", "--vary", "seed=1..2", "--goal", "mean(finnish) >= 1"): (
         "Error: there is no figure finnish; did you mean finish?\n"
+        "  mean(finnish) >= 1\n"
+        "       ^^^^^^^\n"
     ),
     ("plan", "--vary", "seed=1,2", "--goal", "mean(dials) >= 1"): (
         "Error: --vary seed=1,2: write PATH=LOW..HIGH, such as "
@@ -186,6 +204,23 @@ BAD = {
         "Error: precision of finish: 0 is not between 0 and 1 (0 % and 100 %)\n"
     ),
     ("run", "--precision", "end=2%"): ("Error: there is no figure end\n"),
+    ("run", "--figure", "cost / people"): (
+        "Error: --figure is for many runs: give --replications as well\n"
+    ),
+    ("run", "--replications", "3", "--figure", "calls / peopel"): (
+        "Error: there is no figure peopel; did you mean people?\n"
+        "  calls / peopel\n"
+        "          ^^^^^^\n"
+    ),
+    ("run", "--precision", "calls / =2%"): (
+        "Error: the expression ends where a figure or a number must be\n  calls /\n         ^\n"
+    ),
+    ("sweep", "--vary", "seed=1,2", "--figure", "finish + people"): (
+        "Error: finish is an instant, people is a number of people: one can't be added to the "
+        "other; an instant goes with a time, such as 2h, or another instant\n"
+        "  finish + people\n"
+        "         ^\n"
+    ),
     ("run", "--replications", "3", "--replication", "1"): (
         "Error: --replication is for one run: it doesn't go with many\n"
     ),

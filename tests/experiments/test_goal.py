@@ -132,7 +132,7 @@ def test_clauses_joined_by_and_are_read_one_by_one(clauses: list[str]) -> None:
 def test_figures_are_found_by_the_names_of_summary_json() -> None:
     def place(name: str, scenario: Scenario = TWO) -> tuple[str | None, str | None, str]:
         figure = read_goal(f"mean({name}) >= 1", scenario).clauses[0].figure
-        return figure.organization, figure.campaign, figure.name
+        return *figure.place, figure.name
 
     assert place("people_reached") == (None, None, "people_reached")
     assert place("Acme.dials") == ("Acme", None, "dials")
@@ -268,10 +268,18 @@ REFUSED = {
     "write 0.95 or 95 %",
     "mean(people_reached) >= 5m": "goal mean(people_reached) >= 5m: people_reached is compared "
     "with a number, not with 5m",
-    "mean(people) >= 1 and mean(cost) <= 5": "there is no figure cost: the scenario names no costs",
-    "mean(reached) >= 5": "there is no figure reached; did you mean people_reached or reach_share?",
+    "mean(people) >= 1 and mean(cost) <= 5": "there is no figure cost: the scenario names no "
+    "costs\n"
+    "  mean(cost) <= 5\n"
+    "       ^^^^",
+    "mean(reached) >= 5": "there is no figure reached; did you mean people_reached or "
+    "reach_share?\n"
+    "  mean(reached) >= 5\n"
+    "       ^^^^^^^",
     "mean(June.dials) >= 5": "June.dials: there is no campaign or organization June; "
-    "there are: Acme/January, Acme",
+    "there are: Acme/January, Acme\n"
+    "  mean(June.dials) >= 5\n"
+    "       ^^^^",
 }
 
 
@@ -286,5 +294,7 @@ def test_an_ambiguous_campaign_is_to_be_named_in_full() -> None:
     with pytest.raises(ExperimentError) as refused:
         read_goal("mean(January.dials) >= 5", TWO)
     assert str(refused.value) == (
-        "January.dials: campaign January is ambiguous: write Acme/January or Bolt/January"
+        "January.dials: campaign January is ambiguous: write Acme/January or Bolt/January\n"
+        "  mean(January.dials) >= 5\n"
+        "       ^^^^^^^^^^^^^"
     )

@@ -162,8 +162,11 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
     )
     assert found.warnings[0] == (
         f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only for "
-        "making fewer of them, and often by chance"
+        "making fewer of them, and often by chance; costs.perLineDay would price a line"
     )
+    lines = scenario.with_("costs.perLineDay=35")
+    answer = plan(lines, LIMIT, (1, 6), goal, objective="cheapest", jobs=1)
+    assert (answer.value, answer.tied, answer.warnings) == (2, (), ())
     table = plan_tables(found)[-1]
     assert table.columns[-1] == "cost"
     assert all(row[-1] for row in table.rows)

@@ -23,9 +23,9 @@ from dialsim.experiments.experiment_text import (
     replications_tables,
     when_text,
 )
+from dialsim.experiments.expression import read_expression
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.replications import Replications, replicate
-from dialsim.experiments.run_figures import read_figure
 from dialsim.experiments.runner import Workers
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import Result, result_of
@@ -186,7 +186,7 @@ def test_precision_runs_as_many_as_it_takes_and_no_fewer() -> None:
     assert rough.precision[0].met
     assert fine.precision[0].met
     assert len(rough) < len(fine) < 1000
-    finish = read_figure("finish", scenario).of(fine.figures) - parse_instant(START)
+    finish = read_expression("finish", scenario).of(fine.figures) - parse_instant(START)
     interval = mean_interval(finish, 0.95)
     assert (interval.high - interval.estimate) / interval.estimate <= 0.03 / 1.03
     capped = replicate(scenario, 10, precision="finish=0.1%", max_replications=30, jobs=1)

@@ -161,3 +161,15 @@ def test_overrides_that_are_no_texts_are_one_error(overrides: Any) -> None:
     assert str(raised.value) == (
         f'overrides are texts PATH=VALUE, such as "seed=7", not {overrides!r}'
     )
+
+
+def test_a_key_with_dots_that_is_there_is_replaced() -> None:
+    text = FULL + "value: {reached: 12, funnel.Promised: 80}\n"
+    scenario = loads(text, overrides=["value.funnel.Promised=90", "value.reached=10"])
+    assert scenario.value == {"reached": 10, "funnel.Promised": 90}
+
+
+@pytest.mark.parametrize("override", ["0=[\n", "0='\n"])
+def test_a_value_that_never_ends_is_refused_though_a_line_ends(override: str) -> None:
+    with pytest.raises(ScenarioError, match="not valid YAML"):
+        loads(SMALL, overrides=[override])

@@ -132,6 +132,14 @@ def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
             raise ExperimentError(f"variant {variant.name}: {said}") from None
 
 
+figure_option = click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    metavar="EXPRESSION",
+    help="A figure made of others, to be shown as well, such as 'cost / people_reached'; may be "
+    "given several times.",
+)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -189,6 +197,7 @@ A file for --design; an empty cell leaves a value as it is:
     type=click.Choice(["bonferroni", "holm"]),
     help="Guard against chance findings among many comparisons.",
 )
+@figure_option
 @click.option("--unpaired", is_flag=True, help="Ignore that the variants met the same chance.")
 @experiment_options
 @with_options
@@ -200,6 +209,7 @@ def sweep(
     replications: int,
     baseline: str | None,
     adjust: Adjustment | None,
+    figures: tuple[str, ...],
     unpaired: bool,
     options: Options,
 ) -> None:
@@ -210,6 +220,7 @@ def sweep(
     """
     from dialsim.experiments.estimates import check_baseline
     from dialsim.experiments.experiment_text import sweep_content
+    from dialsim.experiments.expression import read_expression
     from dialsim.experiments.folder import sweep_document
     from dialsim.experiments.sweep import sweep as run_all
     from dialsim.scenario.loading import load
@@ -218,8 +229,11 @@ def sweep(
     listed = _variants(vary, design, variants)
     base = check_baseline([variant.name for variant in listed], baseline)
     check_variants(listed, loaded)
-    experiment = Experiment("sweep", [loaded], options, {"paired": not unpaired})
-    found = experiment.simulate(run_all, loaded, listed, replications)
+    for text in figures:
+        read_expression(text, loaded)
+    arguments = {"paired": not unpaired, "figures": list(figures)}
+    experiment = Experiment("sweep", [loaded], options, arguments)
+    found = experiment.simulate(run_all, loaded, listed, replications, figures=figures)
     compared = found.differences(base, paired=not unpaired, adjust=adjust)
     seed = loaded.seed if options.seed is None else options.seed
     document = sweep_document(found, compared, base, seed, adjust)

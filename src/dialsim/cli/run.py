@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dialsim.cli.experiment import figure_option
 from dialsim.cli.program import (
     Options,
     dask_option,
@@ -95,6 +96,7 @@ def report(folder: Path, what_if: int | None) -> None:
     metavar="N",
     help="The most that --precision may take.",
 )
+@figure_option
 @engine_option
 @jobs_option
 @dask_option
@@ -120,6 +122,7 @@ def run(
     max_replications: int,
     excel: bool,
     without: tuple[str, ...],
+    figures: tuple[str, ...],
     options: Options,
 ) -> None:
     """Simulate a scenario file and print when it is done, whom it reached and what held it back.
@@ -133,7 +136,7 @@ def run(
         raise click.UsageError("--excel and --without say what is written: they go with --out")
     if journal is not None:
         others = (options.seed, replication, replications, precision, options.what_if, scenario,
-                  options.overrides or None)  # fmt: skip
+                  options.overrides or None, figures or None)  # fmt: skip
         if any(other is not None for other in others):
             raise click.UsageError(
                 "--from-journal goes with --out, --force, --excel, --without and --format alone"
@@ -143,6 +146,8 @@ def run(
     if scenario is None:
         raise click.UsageError("Missing argument 'SCENARIO'.")
     if replications is None and precision is None:
+        if figures:
+            raise click.UsageError("--figure is for many runs: give --replications as well")
         _once(scenario, replication or 0, options, files)
         return
     if files != _Files():
@@ -150,7 +155,7 @@ def run(
     if replication is not None:
         raise click.UsageError("--replication is for one run: it doesn't go with many")
     first = min(20, max_replications) if replications is None else replications
-    _many(scenario, first, precision, max_replications, options)
+    _many(scenario, first, precision, max_replications, figures, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,17 +214,29 @@ def _show(result: Result, options: Options, files: _Files) -> None:
         click.echo(f"Written to {out}")
 
 
-def _many(scenario: Path, first: int, precision: str | None, most: int, options: Options) -> None:
+def _many(
+    scenario: Path,
+    first: int,
+    precision: str | None,
+    most: int,
+    figures: tuple[str, ...],
+    options: Options,
+) -> None:
     from dialsim.cli.experiment import Experiment
     from dialsim.experiments import experiment_text
+    from dialsim.experiments.expression import read_expression
     from dialsim.experiments.folder import replications_document
     from dialsim.experiments.replications import precisions, replicate
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, options.overrides)
     precisions(precision, loaded)
-    experiment = Experiment("replications", [loaded], options, {})
-    runs = experiment.simulate(replicate, loaded, first, precision=precision, max_replications=most)
+    for text in figures:
+        read_expression(text, loaded)
+    experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
+    runs = experiment.simulate(
+        replicate, loaded, first, precision=precision, max_replications=most, figures=figures
+    )
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import replications_report

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import (
     Support,
     Values,
@@ -26,8 +27,14 @@ QUANTILES = (5, 25, 50, 75, 95)
 """In percent."""
 
 
-def estimates(frames: Mapping[str, pd.DataFrame], confidence: float, prior: Prior) -> pd.DataFrame:
-    """A row per scope and figure, from the frames of `Replications`.
+Measured = Sequence[tuple[Expression, Values]]
+"""Expressions with their values in each run."""
+
+
+def estimates(
+    frames: Mapping[str, pd.DataFrame], confidence: float, prior: Prior, shown: Measured = ()
+) -> pd.DataFrame:
+    """A row per scope and figure, from the frames of `Replications`, then one per expression.
 
     Columns: scope, organization, campaign, figure, runs (that have the figure), unfinished (that
     have no end, for `finish_seconds`), mean, mean_low, mean_high, mean_enough; and for p05, p25,
@@ -45,6 +52,10 @@ def estimates(frames: Mapping[str, pd.DataFrame], confidence: float, prior: Prio
         for place, part in _parts(frame, scope)
         for estimate in _estimates(part, confidence, prior)
     ]
+    whole = {"scope": "run", "organization": None, "campaign": None}
+    for expression, values in shown:
+        support = expression.support(prior)
+        rows.append(whole | _estimate(expression.text, values, confidence, support))
     table = pd.DataFrame(rows)
     return table.astype({name: "Int64" for name in table if str(name).endswith("_enough")})
 
@@ -73,27 +84,30 @@ def _parts(frame: pd.DataFrame, scope: str) -> Iterator[tuple[dict[str, Hashable
 def _estimates(part: pd.DataFrame, confidence: float, prior: Prior) -> Iterator[dict[str, Any]]:
     for name in figure_columns(part):
         values = part[name].to_numpy(dtype=np.float64)
-        values = values[~np.isnan(values)]
-        support = Support.of(name, prior)
-        mean = mean_interval(values, confidence, support)
-        row: dict[str, Any] = {
-            "figure": name,
-            "runs": len(values),
-            "unfinished": int(np.isinf(values).sum()),
-            "mean": mean.estimate,
-            "mean_low": mean.low,
-            "mean_high": mean.high,
-            "mean_enough": mean.enough,
+        yield _estimate(name, values, confidence, Support.of(name, prior))
+
+
+def _estimate(name: str, values: Values, confidence: float, support: Support) -> dict[str, Any]:
+    values = values[~np.isnan(values)]
+    mean = mean_interval(values, confidence, support)
+    row: dict[str, Any] = {
+        "figure": name,
+        "runs": len(values),
+        "unfinished": int(np.isinf(values).sum()),
+        "mean": mean.estimate,
+        "mean_low": mean.low,
+        "mean_high": mean.high,
+        "mean_enough": mean.enough,
+    }
+    for percent in QUANTILES:
+        found = quantile_interval(values, percent / 100, confidence, support.certain)
+        row |= {
+            f"p{percent:02}": found.estimate,
+            f"p{percent:02}_low": found.low,
+            f"p{percent:02}_high": found.high,
+            f"p{percent:02}_enough": found.enough,
         }
-        for percent in QUANTILES:
-            found = quantile_interval(values, percent / 100, confidence, support.certain)
-            row |= {
-                f"p{percent:02}": found.estimate,
-                f"p{percent:02}_low": found.low,
-                f"p{percent:02}_high": found.high,
-                f"p{percent:02}_enough": found.enough,
-            }
-        yield row
+    return row
 
 
 def differences(
@@ -103,10 +117,12 @@ def differences(
     confidence: float,
     paired: bool,
     adjust: str | None,
+    shown: Mapping[str, Measured],
 ) -> pd.DataFrame:
     """Each other variant's mean minus the baseline's, a row per variant, scope and figure.
 
-    `priors` are what was known of each variant, the baseline among them, before any run.
+    `priors` are what was known of each variant, the baseline among them, before any run; `shown`
+    are the expressions of each.
 
     Columns: variant, scope, organization, campaign, figure, mean, baseline_mean, difference, low,
     high, p_value, real, method, pairs, rose, fell. `real` says that the interval excludes 0. Where
@@ -130,6 +146,12 @@ def differences(
         for scope, frame in frames.items()
         for row in _compared(frame, scope, (other, baseline), level, paired, priors)
     ]
+    whole = {"scope": "run", "organization": None, "campaign": None}
+    for other in others:
+        for (expression, values), (_, base) in zip(shown[other], shown[baseline], strict=True):
+            certain = all(expression.support(priors[name]).certain for name in (other, baseline))
+            row = _difference(expression.text, (values, base), level, paired, certain)
+            rows.append({"variant": other} | whole | row)
     table = pd.DataFrame(rows, columns=["variant", *_COLUMNS])
     keys = ["scope", "organization", "campaign", "figure"]
     if adjust == "holm":
@@ -165,7 +187,6 @@ def _compared(
     paired: bool,
     priors: Mapping[str, Prior],
 ) -> list[dict[str, Any]]:
-    compare = paired_difference if paired else unpaired_difference
     varied = [str(name) for name in frame.columns[: list(frame.columns).index("replication")]]
     keys = list(PLACES[scope])
     rows = []
@@ -179,27 +200,31 @@ def _compared(
         for figure in figure_columns(part):
             if figure in varied:
                 continue
-            values, base = (_values(side, figure) for side in (mine, theirs))
+            both = _values(mine, figure), _values(theirs, figure)
             certain = all(priors[name].certain(figure) for name in sides)
-            found = compare(values, base, level, certain)
-            rows.append(
-                {
-                    "scope": scope,
-                    **place,
-                    "figure": figure,
-                    "mean": _mean(values),
-                    "baseline_mean": _mean(base),
-                    "difference": found.estimate,
-                    "low": found.low,
-                    "high": found.high,
-                    "p_value": found.p_value,
-                    "method": found.method,
-                    "pairs": found.pairs,
-                    "rose": found.rose,
-                    "fell": found.fell,
-                }
-            )
+            row = _difference(figure, both, level, paired, certain)
+            rows.append({"scope": scope, **place} | row)
     return rows
+
+
+def _difference(
+    figure: str, sides: tuple[Values, Values], level: float, paired: bool, certain: bool
+) -> dict[str, Any]:
+    compare = paired_difference if paired else unpaired_difference
+    found = compare(*sides, level, certain)
+    return {
+        "figure": figure,
+        "mean": _mean(sides[0]),
+        "baseline_mean": _mean(sides[1]),
+        "difference": found.estimate,
+        "low": found.low,
+        "high": found.high,
+        "p_value": found.p_value,
+        "method": found.method,
+        "pairs": found.pairs,
+        "rose": found.rose,
+        "fell": found.fell,
+    }
 
 
 def _named(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, str]]:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import inf, isfinite, isnan
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from dialsim.experiments.expression import Expression
 from dialsim.experiments.goal import Statistic
 from dialsim.experiments.intervals import Interval, quantile_interval
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from dialsim.experiments.optimum import Combination, Optimum
     from dialsim.experiments.plan import Plan
     from dialsim.experiments.replications import Replications
+    from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.sweep import Sweep
 
 
@@ -105,9 +108,39 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
             for figure, label in MAIN.items()
             if figure in found and found[figure]["runs"] and found[figure]["p95"]
         ]
-        columns = ("mean", "95 % interval", "5 %", "half", "95 %")
-        tables.append(FigureTable(name, columns, tuple(rows)))
+        tables.append(FigureTable(name, _ESTIMATE_COLUMNS, tuple(rows)))
+    rows = [(_with_unit(e), *_expression_cells(e, intervals, runs)) for e in runs.expressions]
+    if rows:
+        tables.append(FigureTable("Figure", _ESTIMATE_COLUMNS, tuple(rows)))
     return tables
+
+
+_ESTIMATE_COLUMNS = ("mean", "95 % interval", "5 %", "half", "95 %")
+
+
+def _with_unit(expression: Expression) -> str:
+    label = expression.measure.label
+    return (
+        expression.text
+        if not label or expression.unit in _SAY_THEIRS
+        else (f"{expression.text} ({label})")
+    )
+
+
+def _expression_cells(
+    expression: Expression, table: pd.DataFrame, whose: Replications | Sweep
+) -> tuple[str, ...]:
+    row = table[table["figure"] == expression.text].iloc[0]
+
+    def text(value: float) -> str:
+        if expression.is_instant:
+            return when_text(value, whose)
+        return "infinite" if value == inf else expression_text(expression, value)
+
+    low, high = (row[f"mean_{end}"] for end in _ENDS)
+    known = isfinite(low) and isfinite(high)
+    interval = f"{text(low)} – {text(high)}" if known else "–"
+    return (text(row["mean"]), interval, *(text(row[part]) for part in ("p05", "p50", "p95")))
 
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -196,11 +229,26 @@ def _interval_text(row: pd.Series) -> str:
 
 def amount_text(figure: str, value: float) -> str:
     """A figure's value, short."""
+    return _amount(unit_of(figure), value)
+
+
+def expression_text(figure: Expression, value: float) -> str:
+    """The value of an expression, short; a time as people say it."""
+    if figure.is_figure or figure.unit is not Unit.SECONDS or not isfinite(value):
+        return _amount(figure.unit, value)
+    return f"{'-' if value < 0 else ''}{duration_text(1000 * round(abs(value)))}"
+
+
+def _amount(unit: Unit, value: float) -> str:
     if not isfinite(value):
         return "–"
-    if unit_of(figure) is Unit.SHARE:
+    if unit is Unit.SHARE:
         return f"{100 * value:.1f} %"
     size = abs(value)
+    if size < 1000 and unit in (Unit.PER_PERSON, Unit.PER_CONVERSATION):
+        return f"{value:,.2f}"
+    if size < 10 and unit is Unit.NO_NUMBER:
+        return f"{value:.3g}"
     return f"{value:,.0f}" if size >= 1000 or value == int(value) else f"{value:,.1f}"
 
 
@@ -248,10 +296,17 @@ def sweep_tables(
         if len(minus):
             others = [name for name in names if name != baseline]
             title = f"{title} minus {baseline}" if title else f"Minus {baseline}"
-            tables.append(_difference_table(title, minus, others, shown))
+            own = found.expressions if figures["scope"].iloc[0] == "run" else ()
+            tables.append(_difference_table(title, minus, others, shown, own))
         return tables
 
     whole = pair("", *(table[table["scope"] == "run"] for table in (intervals, differences)))
+    for e in found.expressions:
+        of_variants = tuple(
+            (name, *_expression_cells(e, intervals[intervals["variant"] == name], found))
+            for name in names
+        )
+        whole.append(FigureTable(_with_unit(e), _ESTIMATE_COLUMNS, of_variants))
     places = _campaign_names(intervals)
     campaigns = [
         table
@@ -278,16 +333,25 @@ def _variant_table(
 
 
 def _difference_table(
-    title: str, differences: pd.DataFrame, names: Sequence[str], shown: Sequence[str]
+    title: str,
+    differences: pd.DataFrame,
+    names: Sequence[str],
+    shown: Sequence[str],
+    expressions: Sequence[Expression],
 ) -> FigureTable:
     known = by_variant(differences)
     figures = ("finish_seconds", *shown)
     rows = [
-        (name, *(difference_text(known[name, figure]) for figure in figures))
+        (
+            name,
+            *(difference_text(known[name, figure]) for figure in figures),
+            *(difference_text(known[name, e.text], e) for e in expressions),
+        )
         for name in names
         if (name, "finish_seconds") in known
     ]
-    return FigureTable(title, ("finish", *(MAIN[figure] for figure in shown)), tuple(rows))
+    labels = ("finish", *(MAIN[figure] for figure in shown), *(e.text for e in expressions))
+    return FigureTable(title, labels, tuple(rows))
 
 
 def comparison_sentences(found: Comparison) -> list[str]:
@@ -347,31 +411,35 @@ def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["variant"], row["figure"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
-def difference_text(row: Mapping[str, Any]) -> str:
+def difference_text(row: Mapping[str, Any], expression: Expression | None = None) -> str:
     """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0.
 
     Without an interval it says what the sign test counts: `earlier in 17 of 40 pairs, real`.
     """
+    is_time = is_instant(row["figure"]) if expression is None else expression.is_instant
+
+    def size_text(amount: float) -> str:
+        if expression is None or is_time:
+            return _size("finish" if is_time else row["figure"], amount)
+        return expression_text(expression, amount)
+
     verdict = "real" if row["real"] else "not sure"
-    size = _signed(row["figure"], row["difference"]) if isfinite(row["difference"]) else ""
+    size = ""
+    if isfinite(row["difference"]):
+        size = f"{'-' if row['difference'] < 0 else '+'}{size_text(abs(row['difference']))}"
     if isfinite(row["low"]):
         half = (row["high"] - row["low"]) / 2
         if row["difference"] == half == 0:
             return "none"
-        return f"{size} ± {_size(row['figure'], half)}, {verdict}"
+        return f"{size} ± {size_text(half)}, {verdict}"
     pairs, rose, fell = (int(row[name]) for name in ("pairs", "rose", "fell"))
     if not pairs:
         return f"{size}, {verdict}" if size else "–"
     if not rose and not fell:
         return f"none in {pairs} pairs"
-    more, less = ("later", "earlier") if is_instant(row["figure"]) else ("more", "less")
+    more, less = ("later", "earlier") if is_time else ("more", "less")
     way = f"{more if rose >= fell else less} in {max(rose, fell)} of {pairs} pairs"
     return ", ".join([*([size] if size else []), way, verdict])
-
-
-def _signed(figure: str, difference: float) -> str:
-    sign = "-" if difference < 0 else "+"
-    return f"{sign}{_size(figure, abs(difference))}"
 
 
 def _size(figure: str, amount: float) -> str:
@@ -420,16 +488,35 @@ _MOST_NAMED = 5
 def plan_sentences(answer: Plan) -> list[str]:
     """Whom the value reaches, unless the goal asks for that, and whom it loses."""
     part, said = answer.evidence, []
-    asked = {finding.clause.figure.name for finding in part.findings}
+    asked = {figure.name for finding in part.findings for figure in finding.clause.figure.figures}
     reach = any("reach" in name for name in asked)
     if part.reach_share is not None and not reach:
         share = amount_text("reach_share", part.reach_share)
         said.append(f"With {part.value}, {share} of the people are reached on average; the goal "
                     "does not ask for that.")  # fmt: skip
+    said += [sentence for finding in part.findings if (sentence := _undefined(finding, part.runs))]
     if part.people_lost:
         lost = amount_text("people_lost", part.people_lost)
         said.append(f"Warning: with {part.value}, {lost} people are lost on average: {_LOST_TO}.")
     return said
+
+
+def _undefined(finding: Finding, runs: Sequence[RunFigures]) -> str | None:
+    """In how many runs an expression is divided by nothing."""
+    figure = finding.clause.figure
+    if not runs or figure.is_instant:
+        return None
+    values = figure.of(runs)
+    endless, none = int(np.isinf(values).sum()), int(np.isnan(values).sum())
+    if not endless and not none:
+        return None
+    said = [f"infinite in {endless}"] if endless else []
+    said += [f"without a value in {none}"] if none else []
+    more = ", which a mean leaves out" if none else ""
+    return (
+        f"Warning: {figure.text} is {' and '.join(said)} of {len(runs)} runs, where it is divided "
+        f"by nothing or is of what never ended{more}."
+    )
 
 
 def plan_tables(answer: Plan) -> list[FigureTable]:
@@ -439,7 +526,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
         first.append(("neighbour", answer.neighbour))
     tables = [
         FigureTable(
-            finding.clause.text,
+            _clause_title(finding),
             ("value", "meets it", "estimate", "at least", "at most", "runs"),
             tuple(
                 (
@@ -455,6 +542,18 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
         for number, finding in enumerate(answer.evidence.findings)
     ]
     return [*tables, _tried_table(answer)]
+
+
+def _clause_title(finding: Finding) -> str:
+    """The clause, with what it is measured in where its figures don't tell."""
+    clause = finding.clause
+    label = "" if clause.figure.is_figure else clause.figure.measure.label
+    plain = clause.statistic is Statistic.PROBABILITY or clause.figure.unit in _SAY_THEIRS
+    return clause.text if plain or not label else f"{clause.text} ({label})"
+
+
+_SAY_THEIRS = (Unit.SHARE, Unit.SECONDS)
+"""Units whose values are written with them."""
 
 
 def _tried_table(answer: Plan) -> FigureTable:
@@ -554,7 +653,8 @@ def finding_text(finding: Finding, value: float) -> str:
     if clause.statistic is Statistic.PROBABILITY:
         return f"{100 * value:.3g} %"
     if not clause.is_instant:
-        return amount_text(clause.figure.name, value)
+        endless = value == finding.estimate and value > 0 and not isfinite(value)
+        return "infinite" if endless else expression_text(clause.figure, value)
     if not isfinite(value):
         return "never" if value == finding.estimate and value > 0 else "–"
     return duration_text(value) if clause.bound.after_start else _instant_text(round(value))

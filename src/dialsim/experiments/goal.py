@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.expression import Expression, pointed, read_expression
+from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import (
     Interval,
     Support,
@@ -29,7 +31,7 @@ from dialsim.experiments.intervals import (
 )
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.prior import UNKNOWN, Prior
-from dialsim.experiments.run_figures import FigureName, earliest_start, read_figure
+from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.value_range import Amount, AmountKind, read_amount
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import Unit
@@ -84,7 +86,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A statistic of a figure and its bound.
+    """A statistic of an expression of figures, and its bound.
 
     `share` is that of a quantile (0.95 for p95), or the bound of a probability; `bound` is always
     that of the figure. `wanted` is the sign with which a probability is compared with `share`.
@@ -92,7 +94,7 @@ class Clause:
 
     text: str
     statistic: Statistic
-    figure: FigureName
+    figure: Expression
     bound: Bound
     share: float = 1.0
     wanted: str = ">="
@@ -176,24 +178,70 @@ def _clause(text: str, scenario: Scenario) -> Clause:
     if match is None:
         _refuse_clause(text)
     name, inner, sign, bound = match.groups()
+    end = _end_of_bracket(text, match.start(2))
+    if end < match.end(2):
+        _refuse_statistics(text, end, scenario)
     if name == "prob":
-        return _probability(text, inner, sign, bound.strip(), scenario)
-    figure = read_figure(inner, scenario)
+        return _probability(text, match.start(2), inner, sign, bound.strip(), scenario)
+    figure = read_expression(inner, scenario, text, match.start(2))
     if name == "mean":
-        return Clause(text, Statistic.MEAN, figure, _bound(figure, sign, bound, text))
+        limit = _bound_or_refuse(figure, sign, bound, text, scenario)
+        return Clause(text, Statistic.MEAN, figure, limit)
     share = float(name[1:]) / 100
     if not 0 < share < 1:
         _refuse(text, f"{name} is no quantile: write p1 to p99, such as p95(finish)")
-    return Clause(text, Statistic.QUANTILE, figure, _bound(figure, sign, bound, text), share)
+    limit = _bound_or_refuse(figure, sign, bound, text, scenario)
+    return Clause(text, Statistic.QUANTILE, figure, limit, share)
 
 
-def _probability(text: str, inner: str, sign: str, share: str, scenario: Scenario) -> Clause:
-    match = _EVENT.fullmatch(inner.strip())
+def _end_of_bracket(text: str, at: int) -> int:
+    """Where the bracket closes that was opened before a place; brackets in quotes don't count."""
+    depth = 1
+    for match in re.compile(r"""\"[^"]*"|'[^']*'|[()]""").finditer(text, at):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if not depth:
+            return match.start()
+    return len(text)
+
+
+_TWO = re.compile(rf"(mean|p[0-9.]+)\((.+)\)\s*([-+*/])\s*(mean|p[0-9.]+)\((.+)\)\s*{_SIGN}(.+)")
+
+
+def _refuse_statistics(text: str, end: int, scenario: Scenario) -> NoReturn:
+    """Say what to write where statistics are added or divided, which have no interval together."""
+    says = "a clause has one statistic, of an expression that has a value in each run"
+    two = _TWO.fullmatch(text)
+    if text[end + 1 :].lstrip().startswith(")"):
+        says, end = "this bracket was never opened", text.index(")", end + 1) - 1
+    elif two is not None and two[1] == two[4]:
+        name, (left, right) = two[1], (_in_brackets(two[2]), _in_brackets(two[5]))
+        sign, bound = two[6], two[7].strip()
+        says += f": write {name}({left} {two[3]} {right}) {sign} {bound}"
+        if two[3] in "*/":
+            what = "ratio" if two[3] == "/" else "product"
+            says += f", of the {what} that each run has for itself"
+        money = read_expression(two[2], scenario).unit is Unit.CURRENCY if scenario.costs else False
+        if two[3] == "/" and name == "mean" and re.fullmatch(r"[0-9.]+", bound):
+            price = f"{bound} {scenario.costs.currency}" if money and scenario.costs else bound
+            says += f"; or, for the ratio of the means, mean({left} - {price} * {right}) {sign} 0"
+    sign_after = re.compile(r"\S").search(text, end + 1)
+    place = end if sign_after is None else sign_after.start()
+    raise ExperimentError(pointed(f"goal {text}: {says}", text, place, place + 1))
+
+
+def _in_brackets(text: str) -> str:
+    return f"({text.strip()})" if re.search(r"[-+*/]", text) else text.strip()
+
+
+def _probability(
+    text: str, at: int, inner: str, sign: str, share: str, scenario: Scenario
+) -> Clause:
+    match = _EVENT.fullmatch(inner)
     if match is None:
         _refuse(text, "write a comparison into prob(…), such as prob(finish <= 5d) >= 0.95")
     name, event_sign, event_bound = match.groups()
-    figure = read_figure(name, scenario)
-    bound = _bound(figure, event_sign, event_bound, text)
+    figure = read_expression(name, scenario, text, at)
+    bound = _bound_or_refuse(figure, event_sign, event_bound, text, scenario)
     wanted = _share(share)
     if wanted is None or not 0 <= wanted <= 1:
         _refuse(text, f"{share} is no probability: write 0.95 or 95 %")
@@ -205,10 +253,33 @@ def _share(text: str) -> float | None:
     return None if match is None else float(match[1]) / (100 if match[2] else 1)
 
 
-def _bound(figure: FigureName, sign: str, text: str, clause: str) -> Bound:
-    """The bound of a figure, in its unit."""
+def _bound_or_refuse(
+    figure: Expression, sign: str, bound: str, clause: str, scenario: Scenario
+) -> Bound:
+    """The bound; where another expression stands, say how two of them are compared."""
+    try:
+        return _bound(figure, sign, bound, clause)
+    except ExperimentError:
+        try:
+            other = read_expression(bound.strip(), scenario)
+        except ExperimentError:
+            other = None
+        if other is None:
+            raise
+        nothing = "0s" if figure.is_instant else "0"
+        _refuse(
+            clause,
+            f"a bound is an amount; to compare two figures of each run, compare their difference: "
+            f"{figure.text} - {_in_brackets(other.text)} {sign} {nothing}",
+        )
+
+
+def _bound(figure: Expression, sign: str, text: str, clause: str) -> Bound:
+    """The bound of an expression, in its unit; of money, the currency may stand behind it."""
     text = text.strip()
-    if figure.unit is Unit.SHARE and text.endswith("%"):
+    if figure.unit.is_money and figure.measure.currency:
+        text = text.removesuffix(figure.measure.currency).strip()
+    if figure.measure.is_share and text.endswith("%"):
         share = _share(text)
         if share is not None:
             return Bound(sign, share)
@@ -220,7 +291,7 @@ def _bound(figure: FigureName, sign: str, text: str, clause: str) -> Bound:
     return Bound(sign, _in_unit(figure, amount, clause), after_start)
 
 
-def _in_unit(figure: FigureName, amount: Amount, clause: str) -> float:
+def _in_unit(figure: Expression, amount: Amount, clause: str) -> float:
     value = float(amount.value)
     number = amount.kind in (AmountKind.WHOLE, AmountKind.DECIMAL)
     if figure.is_instant:
@@ -229,12 +300,12 @@ def _in_unit(figure: FigureName, amount: Amount, clause: str) -> float:
                             "2026-01-09T12:00:00Z, or a time after the earliest start, "
                             "such as 5d")  # fmt: skip
         return value
-    if amount.kind is AmountKind.DURATION and figure.unit is Unit.SECONDS:
-        return value / 1000
-    if amount.kind is AmountKind.DURATION and figure.unit is Unit.MINUTES:
-        return value / 60_000
+    if amount.kind is AmountKind.DURATION and figure.measure.ms:
+        return value / figure.measure.ms
     if not number:
-        _refuse(clause, f"{figure.text} is compared with a number, not with {amount.text}")
+        label = "" if figure.is_figure else figure.measure.label
+        what = f"a number of {label}" if label else "a number"
+        _refuse(clause, f"{figure.text} is compared with {what}, not with {amount.text}")
     return value
 
 
@@ -335,9 +406,9 @@ class Evidence:
         return self._mean("people_lost")
 
     def _mean(self, figure: str) -> float | None:
-        places = {(f.clause.figure.organization, f.clause.figure.campaign) for f in self.findings}
+        places = {finding.clause.figure.place for finding in self.findings}
         place = places.pop() if len(places) == 1 else (None, None)
-        values = FigureName(figure, figure, *place).of(self.runs)
+        values = FigureName(figure, *place).of(self.runs)
         known = values[~np.isnan(values)]
         return float(known.mean()) if len(known) else None
 
@@ -410,7 +481,7 @@ def _finding(
     clause: Clause, runs: Sequence[RunFigures], confidence: float, prior: Prior, looks: Looks
 ) -> Finding:
     values = clause.values(runs)
-    support = Support.of(clause.figure.column, prior)
+    support = clause.figure.support(prior)
     if clause.statistic is Statistic.MEAN:
         origin = 0.0 if clause.bound.after_start or not clause.is_instant else _start(runs)
         each = looks.of_mean(len(runs), confidence).confidence

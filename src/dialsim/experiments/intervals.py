@@ -301,8 +301,11 @@ def paired_difference(
     both = ~np.isnan(every)
     differences, count = every[both], int(both.sum())
     infinite = bool(np.isinf(values[both]).any() or np.isinf(baseline[both]).any())
+    alike = count > 0 and not infinite and _alike(differences, values[both], baseline[both])
+    if alike:  # sums of money may be off in their last digits
+        differences = np.full(count, _mean_of_alike(differences, values[both]))
     signs = count, int((differences > 0).sum()), int((differences < 0).sum())
-    if certain and count and not infinite and np.ptp(differences) == 0:
+    if certain and alike:
         same = float(differences[0])
         return Difference(same, same, same, float(same == 0), "no chance", *signs)
     estimate = _mean_of_pairs(differences, infinite)
@@ -312,6 +315,20 @@ def paired_difference(
     found = stats.ttest_rel(differences, np.zeros(count))  # infinite pairs that tie are 0 here
     low, high = map(float, found.confidence_interval(confidence))
     return Difference(estimate, low, high, float(found.pvalue), "paired t", *signs)
+
+
+_LAST_DIGITS = 1e-12
+
+
+def _alike(differences: Values, *sides: Values) -> bool:
+    """Whether differences are the same but for the last digits of the sides."""
+    scale = max(float(np.abs(side).max()) for side in sides)
+    return bool(np.ptp(differences) <= _LAST_DIGITS * scale)
+
+
+def _mean_of_alike(differences: Values, values: Values) -> float:
+    middle = float(np.median(differences))
+    return 0.0 if abs(middle) <= _LAST_DIGITS * float(np.abs(values).max()) else middle
 
 
 def _mean_of_pairs(differences: Values, infinite: bool) -> float:

@@ -31,10 +31,11 @@ import numpy as np
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
+from dialsim.experiments.expression import Expression, read_expression
+from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import Evidence, Goal, judge, read_goal
 from dialsim.experiments.intervals import paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
-from dialsim.experiments.run_figures import FigureName, read_figure
 from dialsim.experiments.runner import runner
 from dialsim.experiments.variants import (
     SettingChange,
@@ -69,7 +70,7 @@ Key = tuple[int, ...]
 class Objective:
     """A figure whose mean is to be as small, or as great, as can be."""
 
-    figure: FigureName
+    figure: Expression
     greatest: bool
 
     @property
@@ -244,7 +245,7 @@ def read_objective(
     bare = text.strip()
     if not (bare.startswith("mean(") and bare.endswith(")")):
         raise ExperimentError(f"{text}: write mean(FIGURE), such as mean(people_reached)")
-    return Objective(read_figure(bare[5:-1], scenario), minimize is None)
+    return Objective(read_expression(bare[5:-1], scenario, bare, 5), minimize is None)
 
 
 def _axis(path: str, values: object) -> tuple[str, ...]:
@@ -387,8 +388,8 @@ class _Trials:
             self._objective.losses(self._cases[part].first(count)) for part in (key, leader)
         )
         confidence = 1 - 2 * self._error / len(self._looks.counts)
-        column = self._objective.figure.column
-        certain = all(self._cases[part].prior.certain(column) for part in (key, leader))
+        figure = self._objective.figure
+        certain = all(figure.support(self._cases[part].prior).certain for part in (key, leader))
         found = paired_difference(ours, theirs, confidence, certain)
         if not isnan(found.low):
             return found.low
@@ -566,7 +567,7 @@ def _short_names(paths: Mapping[str, object]) -> dict[str, str]:
 
 
 def _values(name: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
-    return FigureName(name, name, None, None).of(runs)
+    return FigureName(name, None, None).of(runs)
 
 
 def _frontier(combinations: Sequence[Combination]) -> list[Combination]:

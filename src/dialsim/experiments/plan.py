@@ -155,19 +155,24 @@ def plan(
         answer = _answer(search, objective)
     doubts = _doubts(answer, replications, max_replications, confidence)
     traps = [trap for clause in wanted.clauses if (trap := clause.trap) is not None]
-    unpriced = [_unpriced(vary)] if objective == "cheapest" and _is_unpriced(vary) else []
+    unpriced = []
+    if objective == "cheapest" and _is_unpriced(vary, scenario):
+        unpriced.append(_unpriced(vary))
     return replace(answer, warnings=(*traps, *unpriced, *answer.warnings, *doubts))
 
 
-def _is_unpriced(path: str) -> bool:
+def _is_unpriced(path: str, scenario: Scenario) -> bool:
     """Whether nothing in `costs` puts a price on a setting: a line, or anything of the engine's."""
-    return path.startswith("engine.") or path.endswith(".maxConcurrentCalls")
+    lines_are_free = scenario.costs is None or not scenario.costs.per_line_day
+    is_line = path.endswith(".maxConcurrentCalls")
+    return path.startswith("engine.") or (is_line and lines_are_free)
 
 
 def _unpriced(path: str) -> str:
+    lines = "; costs.perLineDay would price a line" if path.endswith(".maxConcurrentCalls") else ""
     return (
         f"{path} has no price: costs counts dials and minutes, so a value is cheaper only for "
-        "making fewer of them, and often by chance"
+        f"making fewer of them, and often by chance{lines}"
     )
 
 

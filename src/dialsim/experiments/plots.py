@@ -14,9 +14,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.expression import Expression, figure_of_run, read_expression
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
-from dialsim.experiments.run_figures import MARKS, FigureName, RunFigures, read_figure
+from dialsim.experiments.run_figures import MARKS, RunFigures
 from dialsim.experiments.value_range import AmountKind, read_amount
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 _DAY_S = 86_400
 
 
-def drawn(figure: FigureName, values: object, origin: datetime | None) -> NDArray[np.float64]:
+def drawn(figure: Expression, values: object, origin: datetime | None) -> NDArray[np.float64]:
     """Values of a figure as an axis takes them; what is not finite is left out as NaN."""
     amounts = np.asarray(values, dtype=np.float64)
     if figure.is_instant and origin is not None:
@@ -62,9 +63,9 @@ def drawn(figure: FigureName, values: object, origin: datetime | None) -> NDArra
     return np.where(np.isfinite(amounts), amounts, np.nan)
 
 
-def amount_axis(axis: Axis, figure: FigureName) -> str:
+def amount_axis(axis: Axis, figure: Expression) -> str:
     """Make an axis show a figure; returns its label."""
-    name = figure.name.replace("_", " ")
+    name = figure.name.replace("_", " ") if figure.is_figure else figure.text
     if figure.is_instant:
         instant_axis(axis)
         return f"{name}, Thai time"
@@ -73,6 +74,8 @@ def amount_axis(axis: Axis, figure: FigureName) -> str:
         axis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))
         return name
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.5g}"))
+    if not figure.is_figure:
+        return f"{name} ({figure.measure.label})" if figure.measure.label else name
     if figure.unit in (Unit.SECONDS, Unit.MINUTES):
         return f"{name.rpartition(' ')[0]} ({figure.unit})"
     return name
@@ -87,19 +90,23 @@ _LETTERS = 26
 """In a line of a name. One that takes more than two lines is cut; tables have it whole."""
 
 
-def estimates_of(found: Sweep, figure: FigureName) -> pd.DataFrame:
+def estimates_of(found: Sweep, figure: Expression) -> pd.DataFrame:
     """The rows of `Sweep.intervals` for one figure, one per variant, in their order."""
+    if not figure.is_figure:
+        table = found.showing([figure.text]).intervals()
+        return table[table["figure"] == figure.text].reset_index(drop=True)
     table = found.intervals()
     table = table[table["figure"] == figure.column]
-    scope = "campaign" if figure.campaign else "organization" if figure.organization else "run"
+    organization, campaign = figure.place
+    scope = "campaign" if campaign else "organization" if organization else "run"
     table = table[table["scope"] == scope]
-    for key_, name in (("organization", figure.organization), ("campaign", figure.campaign)):
+    for key_, name in (("organization", organization), ("campaign", campaign)):
         if name is not None:
             table = table[table[key_] == name]
     return table.reset_index(drop=True)
 
 
-def middle_of(figure: FigureName) -> tuple[str, str]:
+def middle_of(figure: Expression) -> tuple[str, str]:
     """What stands for all runs of a variant: a column of its estimates, and its name.
 
     Of finishes the middle one: their mean may be an instant at which nobody calls.
@@ -113,7 +120,7 @@ def draw_curve(found: Sweep, figure: str, path: str | None, ax: Axes | None) -> 
     With several paths there is a line for each combination of the others. Values that are texts,
     and named variants, stand below one another, with the figure from left to right.
     """
-    name = read_figure(figure, found.scenario)
+    name = read_expression(figure, found.scenario)
     if path is not None and path not in found.paths:
         raise ExperimentError(f"{path} doesn't vary; what does: {', '.join(found.paths)}")
     table = estimates_of(found, name)
@@ -144,7 +151,7 @@ def _are_numbers(values: Iterable[object]) -> bool:
 
 
 def _lines(
-    ax: Axes, found: Sweep, name: FigureName, along: str, table: pd.DataFrame, upright: bool
+    ax: Axes, found: Sweep, name: Expression, along: str, table: pd.DataFrame, upright: bool
 ) -> None:
     values = list(dict.fromkeys(table[along]))
     column, middle = middle_of(name)
@@ -188,7 +195,7 @@ def _crossed_along(found: Sweep, path: str | None, table: pd.DataFrame) -> str |
     return along if table[along].nunique() > 1 else None
 
 
-def _points(ax: Axes, found: Sweep, name: FigureName, table: pd.DataFrame) -> None:
+def _points(ax: Axes, found: Sweep, name: Expression, table: pd.DataFrame) -> None:
     """A point and a bar for each variant, below one another."""
     column, said = middle_of(name)
     middle, low, high = (
@@ -227,7 +234,7 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     if found.scenario.costs is None:
         raise ExperimentError("there is no cost to draw: the scenario names no costs")
     ax = canvas(ax)
-    cost_name, finish_name = (read_figure(f, found.scenario) for f in ("cost", "finish"))
+    cost_name, finish_name = (read_expression(f, found.scenario) for f in ("cost", "finish"))
     table = estimates_of(found, finish_name)
     x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
     y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
@@ -518,8 +525,7 @@ def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
     ax = canvas(ax)
     priced = any(isfinite(part.cost) for part in answer.tried)
     finish, other = (
-        FigureName(name, name, None, None)
-        for name in ("finish", "cost" if priced else "people_reached")
+        figure_of_run(name) for name in ("finish", "cost" if priced else "people_reached")
     )
 
     def points(parts: Sequence[Combination]) -> tuple[list[float], list[float]]:

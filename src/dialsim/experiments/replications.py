@@ -15,15 +15,14 @@ import numpy as np
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import estimates
-from dialsim.experiments.intervals import CONFIDENCE, Support, mean_interval
+from dialsim.experiments.expression import Expression, read_expression
+from dialsim.experiments.intervals import CONFIDENCE, mean_interval
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import (
-    FigureName,
     RunFigures,
     RunTables,
     earliest_start,
     figure_frame,
-    read_figure,
     replication_rows,
 )
 from dialsim.experiments.runner import ExperimentRunner, runner
@@ -45,7 +44,7 @@ _FIRST_STAGE = 10
 class PrecisionGoal:
     """A relative precision that the mean of a figure shall have, such as 0.02."""
 
-    figure: FigureName
+    figure: Expression
     relative: float
 
 
@@ -65,6 +64,7 @@ class Replications(RunTables):
 
     `frame`, `organizations` and `runs` have a column per numeric figure of the summary.
     `precision` says what came of a wanted precision, `prior` what was known before any run.
+    `expressions` are figures made of others, which `intervals` has as well.
     """
 
     def __init__(
@@ -73,11 +73,13 @@ class Replications(RunTables):
         seed: int,
         figures: Sequence[RunFigures],
         precision: Sequence[Precision] = (),
+        expressions: Sequence[Expression] = (),
     ) -> None:
         self.scenario = scenario
         self.seed = seed
         self.figures = tuple(figures)
         self.precision = tuple(precision)
+        self.expressions = tuple(expressions)
         self.prior = prior_of(scenario)
         super().__init__(self.figures)
 
@@ -87,9 +89,11 @@ class Replications(RunTables):
     def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
         """The mean and the quantiles of every figure with their intervals (`estimates`).
 
-        A row per scope and figure. Raises ExperimentError unless 0 < confidence < 1.
+        A row per scope and figure, at the end the expressions, those of the whole run. Raises
+        ExperimentError unless 0 < confidence < 1.
         """
-        return estimates(self._frames(), confidence, self.prior)
+        shown = [(e, e.in_tables(self.figures, self._start)) for e in self.expressions]
+        return estimates(self._frames(), confidence, self.prior, shown)
 
     def _table(self, scope: str) -> pd.DataFrame:
         return figure_frame(replication_rows(self.figures, scope, self._start), scope)
@@ -118,6 +122,7 @@ def replicate(
     *,
     seed: int | None = None,
     precision: Mapping[str, float] | str | None = None,
+    figures: Sequence[str] = (),
     max_replications: int = 1000,
     jobs: int | None = None,
     dask: str | None = None,
@@ -129,7 +134,8 @@ def replicate(
 
     With `precision`, such as `{"finish": 0.02}` or `"finish=2%"`, `n` is the first stage, and runs
     are added until the 95 % interval of each mean so named is that narrow, at most
-    `max_replications` in all. `jobs` processes work at it (None: one per processor), or the
+    `max_replications` in all. `figures` are expressions to be shown as well, such as
+    `"cost / people_reached"`. `jobs` processes work at it (None: one per processor), or the
     workers of the Dask scheduler `dask`; the results are the same. `store` is a folder that keeps
     finished replications; what it has is not run again. `progress(done, total)` counts runs.
     `engine` is "simpy", "compiled", or "auto" for the one that is done first; the results are the
@@ -140,11 +146,12 @@ def replicate(
     if n < 1:
         raise ExperimentError(f"the number of replications must be 1 or more, not {n}")
     wanted = precisions(precision, scenario)
+    shown = [read_expression(text, scenario) for text in figures]
     case = Case(scenario, seed)
     with runner(jobs, dask, store, progress, engine) as place:
         reached = _reach_precision(place, case, n, max_replications, wanted)
-    figures = case.first(len(case.finished) if wanted else n)
-    return Replications(scenario, case.seed, figures, reached)
+    runs = case.first(len(case.finished) if wanted else n)
+    return Replications(scenario, case.seed, runs, reached, shown)
 
 
 def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> list[PrecisionGoal]:
@@ -160,7 +167,7 @@ def precisions(asked: Mapping[str, float] | str | None, scenario: Scenario) -> l
             raise ExperimentError(
                 f"precision of {name}: {relative:.10g} is not between 0 and 1 (0 % and 100 %)"
             )
-    return [PrecisionGoal(read_figure(name, scenario), relative) for name, relative in pairs]
+    return [PrecisionGoal(read_expression(name, scenario), relative) for name, relative in pairs]
 
 
 def _pairs(text: str) -> list[tuple[str, float]]:
@@ -200,11 +207,9 @@ def _reach_precision(
 
 
 def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], prior: Prior) -> Precision:
-    values = wanted.figure.of(runs)
+    values = wanted.figure.in_tables(runs, earliest_start(runs))
     unfinished = int((values == inf).sum())
-    if wanted.figure.is_instant:
-        values = (values - (earliest_start(runs) or 0)) / 1000
-    support = Support.of(wanted.figure.column, prior)
+    support = wanted.figure.support(prior)
     interval = mean_interval(values[~np.isnan(values)], CONFIDENCE, support)
     half, size = (interval.high - interval.low) / 2, abs(interval.estimate)
     # |estimate − truth| ≤ half and size − half ≤ |truth|, so the relative error is at most this

@@ -15,7 +15,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
 
 NAME = "replications.sqlite"
-_FIGURES = 4
+_FIGURES = 5
 """The version of what is kept of a run."""
 
 _SCHEMA = """

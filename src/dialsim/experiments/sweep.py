@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.estimates import check_baseline, differences, estimates
+from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
+from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import (
     RunFigures,
@@ -50,14 +51,17 @@ class Sweep(RunTables):
         variants: Sequence[Variant],
         figures: Sequence[Sequence[RunFigures]],
         priors: Sequence[Prior],
+        expressions: Sequence[Expression] = (),
     ) -> None:
         """`figures` are the runs of each variant, in order of replication.
 
-        `priors` are what was known of each variant before any run.
+        `priors` are what was known of each variant before any run, `expressions` figures made of
+        others, which `intervals` and `differences` have as well.
         """
         self.scenario = scenario
         self.variants = tuple(variants)
         self.priors = tuple(priors)
+        self.expressions = tuple(expressions)
         self.figures = tuple(tuple(runs) for runs in figures)
         super().__init__([run for runs in self.figures for run in runs])
 
@@ -72,11 +76,17 @@ class Sweep(RunTables):
         changes = (change for variant in self.variants for change in variant.changes)
         return tuple(dict.fromkeys(change.path for change in changes))
 
+    def showing(self, figures: Sequence[str]) -> Sweep:
+        """The same runs, with expressions such as `cost / people_reached` to be shown as well."""
+        shown = [read_expression(text, self.scenario) for text in figures]
+        return Sweep(self.scenario, self.variants, self.figures, self.priors, shown)
+
     def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
         """The mean and the quantiles of every figure of every variant (`estimates`)."""
         import pandas as pd
 
         parts = []
+        shown = self._shown()
         for variant, prior in zip(self.variants, self.priors, strict=True):
             frames = {
                 scope: frame[frame["variant"] == variant.name].drop(
@@ -84,7 +94,7 @@ class Sweep(RunTables):
                 )
                 for scope, frame in self._frames().items()
             }
-            part = estimates(frames, confidence, prior)
+            part = estimates(frames, confidence, prior, shown[variant.name])
             for position, (name, value) in enumerate(self._place(variant).items()):
                 part.insert(position, name, value)
             parts.append(part)
@@ -106,7 +116,15 @@ class Sweep(RunTables):
         names = [variant.name for variant in self.variants]
         base = check_baseline(names, baseline)
         priors = dict(zip(names, self.priors, strict=True))
-        return differences(self._frames(), priors, base, confidence, paired, adjust)
+        shown = self._shown()
+        return differences(self._frames(), priors, base, confidence, paired, adjust, shown)
+
+    def _shown(self) -> dict[str, Measured]:
+        """The expressions, with their values in the runs of each variant."""
+        return {
+            variant.name: [(e, e.in_tables(runs, self._start)) for e in self.expressions]
+            for variant, runs in zip(self.variants, self.figures, strict=True)
+        }
 
     def _place(self, variant: Variant) -> dict[str, SettingValue | None]:
         values = {change.path: change.value for change in variant.changes}
@@ -144,6 +162,7 @@ def sweep(
     vary: str | Mapping[str, Iterable[object]] | Sequence[Variant],
     replications: int = 50,
     *,
+    figures: Sequence[str] = (),
     seed: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -156,6 +175,7 @@ def sweep(
     `vary` has the values to try for each path, such as
     `{"organizations.Acme.maxConcurrentCalls": range(10, 60, 5)}`, and several paths are crossed;
     or it is a list of variants, or a text such as `organizations.Acme.maxConcurrentCalls=10..60:5`.
+    `figures` are expressions to be shown as well, such as `"cost / people_reached"`.
     The rest is as in `replicate`. Raises ExperimentError, and
     ScenarioError for a value that the scenario can't have.
     """
@@ -165,8 +185,9 @@ def sweep(
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
+    shown = [read_expression(text, scenario) for text in figures]
     cases = [Case(variant.of(scenario), seed) for variant in variants]
     with runner(jobs, dask, store, progress, engine) as place:
         place.replicate(cases, replications)
-    figures = [case.first(replications) for case in cases]
-    return Sweep(scenario, variants, figures, [case.prior for case in cases])
+    runs = [case.first(replications) for case in cases]
+    return Sweep(scenario, variants, runs, [case.prior for case in cases], shown)

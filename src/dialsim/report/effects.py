@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments import experiment_text
+from dialsim.experiments.expression import Expression
 from dialsim.experiments.goal import Clause, Evidence, Goal, judge
 from dialsim.experiments.intervals import CONFIDENCE, Difference, paired_difference
 from dialsim.experiments.run_figures import RunFigures
@@ -23,7 +24,7 @@ from dialsim.report.what_if import (
     loses,
 )
 from dialsim.results.bottleneck import Bottleneck
-from dialsim.results.figures import Unit, is_instant, unit_of
+from dialsim.results.figures import Unit
 from dialsim.results.summary_text import FigureTable
 from dialsim.results.thai_time import duration_text, minute_text
 
@@ -167,10 +168,7 @@ class GoalWhatIf:
 
 def asked_of(answer: Plan) -> tuple[str | None, str | None]:
     """The organization and campaign that a goal is about; None where it names several, or none."""
-    studied = {
-        (finding.clause.figure.organization, finding.clause.figure.campaign)
-        for finding in answer.evidence.findings
-    }
+    studied = {finding.clause.figure.place for finding in answer.evidence.findings}
     if len(studied) == 1:
         return studied.pop()
     owners = {organization for organization, _ in studied}
@@ -198,7 +196,7 @@ def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
 def _effect(clause: Clause, lever: Lever, what_if: WhatIf, answer: Plan) -> Difference:
     figure = clause.figure
     unit = 1000 if figure.is_instant else 1
-    certain = answer.evidence.prior.certain(figure.column)
+    certain = figure.support(answer.evidence.prior).certain
     values, base = (figure.of(side) / unit for side in (lever.runs, what_if.base))
     return paired_difference(values, base, CONFIDENCE, certain)
 
@@ -282,15 +280,15 @@ def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
 
 def goal_effects(measured: GoalWhatIf) -> FigureTable | None:
     """The paired differences of those figures of the goal that no table of effects has."""
-    shown: dict[str, tuple[str, int]] = {}
+    shown: dict[str, tuple[Expression, int]] = {}
     for number, finding in enumerate(measured.base.findings):
         figure = finding.clause.figure
-        if figure.organization is not None or figure.name not in _IN_EVERY_TABLE:
-            shown.setdefault(figure.text, (figure.name, number))
+        if figure.place != (None, None) or figure.name not in _IN_EVERY_TABLE:
+            shown.setdefault(figure.text, (figure, number))
     if not shown:
         return None
     rows = [
-        (lever.name, *(_effect_text(name, lever.effects[at]) for name, at in shown.values()))
+        (lever.name, *(_effect_text(figure, lever.effects[at]) for figure, at in shown.values()))
         for lever in measured.levers
     ]
     return FigureTable("Changed by", tuple(shown), tuple(rows))
@@ -299,10 +297,10 @@ def goal_effects(measured: GoalWhatIf) -> FigureTable | None:
 _IN_EVERY_TABLE = ("finish", "people_reached", "cost")
 
 
-def _effect_text(figure: str, effect: Difference) -> str:
-    if is_instant(figure):
+def _effect_text(figure: Expression, effect: Difference) -> str:
+    if figure.is_instant:
         return time_effect(effect)
-    return points_effect(effect) if unit_of(figure) is Unit.SHARE else number_effect(effect)
+    return points_effect(effect) if figure.unit is Unit.SHARE else number_effect(effect)
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,12 +220,15 @@ def _replications(
     folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
 ) -> str:
     scenario, seed = read_source(folder), said["seed"]
-    runs = replicate(scenario, found["replications"], seed=seed, store=folder)
+    shown = said["arguments"].get("figures", ())
+    runs = replicate(scenario, found["replications"], seed=seed, store=folder, figures=shown)
     reached = [
         Precision(**part | {"reached": nan if part["reached"] is None else part["reached"]})
         for part in found["precision"]
     ]
-    return replications_report(Replications(scenario, seed, runs.figures, reached), further)
+    return replications_report(
+        Replications(scenario, seed, runs.figures, reached, runs.expressions), further
+    )
 
 
 def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns) -> str:
@@ -237,7 +240,8 @@ def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: F
     ]
     scenario = read_source(folder)
     seed = _given_seed(scenario, said)
-    swept = sweep(scenario, variants, found["replications"], seed=seed, store=folder)
+    shown, count = said["arguments"].get("figures", ()), found["replications"]
+    swept = sweep(scenario, variants, count, seed=seed, store=folder, figures=shown)
     compared = swept.differences(
         found["baseline"], paired=said["arguments"]["paired"], adjust=found["adjustment"]
     )

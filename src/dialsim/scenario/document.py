@@ -279,7 +279,7 @@ _TEXTS = (
 def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
     """What a syntax error means for whoever wrote `text`; YAML's own words if none fit better."""
     problem, mark = error.problem or "", error.problem_mark
-    lines = text.splitlines()
+    lines = text.splitlines()  # the mark of what never ends may be behind the last one
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     char = line[mark.column : mark.column + 1] if mark else ""
     if char == "\t" or "'\\t'" in problem:

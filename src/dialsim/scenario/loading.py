@@ -105,13 +105,15 @@ def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -
     if not isinstance(node, MappingNode):
         says = f"{here} is a single value: nothing is below it"
         raise _refused(origin, here, says)
-    key, last = parts[done], done + 1 == len(parts)
+    keys = {end: ".".join(parts[done:end]) for end in range(len(parts), done, -1)}
+    upto = next((end for end, key in keys.items() if key in node.entries), done + 1)
+    key, last = keys[upto], upto == len(parts)  # a key such as funnel.Promised may have dots
     entry = node.entries.get(key)
     missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
     if last or entry is None or missing:
         entry = MappingEntry(origin, value if last else MappingNode(origin))
     node.entries[key] = MappingEntry(entry.place, entry.node if last else _own(entry.node))
-    return node.entries[key].node, done + 1
+    return node.entries[key].node, upto
 
 
 def _own(node: Node) -> Node:

@@ -1,0 +1,453 @@
+"""Expressions of figures, such as `cost / people_reached` or `Debt.finish - VIP.finish`.
+
+    sum       product (("+" | "-") product)*
+    product   signed (("*" | "/") signed)*
+    signed    "-" signed | "(" sum ")" | amount | figure
+    amount    5000, 2h or 30 THB
+    figure    (place ".")? name
+
+An expression has a value in each run, and a measure that follows from its parts. Places are
+campaigns and organizations, names those of `figure_names`; both may be quoted. They are known from
+the scenario, so that they may have blanks, dots and hyphens without quotes as well: the longest
+that fits counts. Nothing is evaluated as Python.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.figure_names import FigureName, FigureNames, Place
+from dialsim.experiments.intervals import Support
+from dialsim.experiments.measure import NUMBER, Measure, Mismatch
+from dialsim.results.figures import Unit
+from dialsim.scenario.units import parse_duration
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dialsim.experiments.prior import Prior
+    from dialsim.experiments.run_figures import RunFigures
+    from dialsim.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Something that has a value in each run; `text` is as it was written."""
+
+    text: str
+    measure: Measure
+
+    @property
+    def name(self) -> str:
+        """How it is called: the figure's name, or the text."""
+        return self.text
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it is a figure alone."""
+        return False
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of a figure with the same measure; NO_NUMBER where none has it."""
+        return self.measure.unit
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether it is an instant, in ms since 1970, and not a number."""
+        return self.measure.is_instant
+
+    @property
+    def column(self) -> str:
+        """What the tables of estimates call it; an instant counts in seconds there."""
+        return self.text
+
+    @property
+    def figures(self) -> tuple[FigureName, ...]:
+        """The figures in it."""
+        raise NotImplementedError
+
+    @property
+    def place(self) -> Place:
+        """Organization and campaign, as far as all figures are of the same."""
+        places = {(figure.organization, figure.campaign) for figure in self.figures}
+        if len(places) == 1:
+            return places.pop()
+        owners = {organization for organization, _ in places}
+        return (owners.pop(), None) if len(owners) == 1 else (None, None)
+
+    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+        """Its value in each of some runs; infinite or NaN where it is divided by nothing."""
+        raise NotImplementedError
+
+    def in_tables(self, runs: Sequence[RunFigures], origin: int | None) -> NDArray[np.float64]:
+        """Its values as tables have them: instants in seconds from `origin` (ms)."""
+        values = self.of(runs)
+        return (values - (origin or 0)) / 1000 if self.is_instant else values
+
+    def support(self, prior: Prior) -> Support:
+        """The values that it can have, as far as they are known; of instants in seconds."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure(Expression):
+    figure: FigureName
+
+    @property
+    def name(self) -> str:
+        return self.figure.name
+
+    @property
+    def column(self) -> str:
+        return self.figure.column
+
+    @property
+    def is_figure(self) -> bool:
+        return True
+
+    @property
+    def figures(self) -> tuple[FigureName, ...]:
+        return (self.figure,)
+
+    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+        return self.figure.of(runs)
+
+    def support(self, prior: Prior) -> Support:
+        return Support.of(self.figure.column, prior)
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount(Expression):
+    """A number, a time in seconds, or an amount of money."""
+
+    value: float
+
+    @property
+    def figures(self) -> tuple[FigureName, ...]:
+        return ()
+
+    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+        return np.full(len(runs), self.value)
+
+    def support(self, _prior: Prior) -> Support:
+        return Support(certain=True, least=self.value, most=self.value)
+
+
+_Operation = Callable[["NDArray[np.float64]", "NDArray[np.float64]"], "NDArray[np.float64]"]
+_OPERATIONS: Mapping[str, _Operation] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Combined(Expression):
+    """Two expressions, each times a factor that brings both to the same units."""
+
+    sign: str
+    sides: tuple[Expression, Expression]
+    factors: tuple[float, float]
+
+    @property
+    def figures(self) -> tuple[FigureName, ...]:
+        return tuple(figure for side in self.sides for figure in side.figures)
+
+    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+        left, right = (
+            side.of(runs) * factor for side, factor in zip(self.sides, self.factors, strict=True)
+        )
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return _OPERATIONS[self.sign](left, right)
+
+    def support(self, prior: Prior) -> Support:
+        left, right = (side.support(prior) for side in self.sides)
+        certain = left.certain and right.certain
+        if self.sign in "*/":  # a spill can be made as large as you like
+            positive = left.least >= 0 and right.least >= 0
+            spill = inf if left.spill or right.spill else 0.0
+            return Support(certain, spill, 0.0 if positive else -inf)
+        spill = sum(map(self._spill, (left, right), self.sides, self.factors))
+        if any(side.is_instant for side in self.sides):
+            return Support(certain, spill, -inf)
+        first, second = self.factors
+        low, high = right.least * second, right.most * second
+        if self.sign == "-":
+            low, high = -high, -low
+        return Support(certain, spill, left.least * first + low, left.most * first + high)
+
+    def _spill(self, support: Support, side: Expression, factor: float) -> float:
+        """That of a side in the unit of the whole; those of instants are in seconds."""
+        if side.is_instant:
+            return support.spill
+        return support.spill * factor / (1000 if self.is_instant else 1)
+
+
+def figure_of_run(name: str) -> Expression:
+    """A figure of the whole run."""
+    figure = FigureName(name, None, None)
+    return _Figure(name, Measure.of(figure.unit), figure)
+
+
+def read_expression(
+    text: str, scenario: Scenario, within: str | None = None, at: int = 0
+) -> Expression:
+    """Read an expression over the figures of a scenario's summary.
+
+    `within` is the whole text of which it is a part, from `at` on, so that errors can point at the
+    place. Raises ExperimentError with the place, what is wrong there, and what would be right.
+    """
+    whole = text if within is None else within
+    return _Reader(whole, at, at + len(text), FigureNames(scenario)).read()
+
+
+_LONGEST, _DEEPEST = 2000, 50
+_STATISTIC = re.compile(r"(mean|prob|p[0-9.]+)\s*\(")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s()+*/<>=,'"-])(?:"[^"]*"|'[^']*'|[^\s()+*<>=,'"])*""")
+
+
+class _Reader:
+    """Reads an expression from left to right, each operator as strongly as it binds."""
+
+    def __init__(self, whole: str, start: int, end: int, names: FigureNames) -> None:
+        self._whole = whole
+        self._at = self._start = start
+        self._end = end
+        self._names = names
+        self._depth = 0
+
+    def read(self) -> Expression:
+        if self._end - self._start > _LONGEST:
+            raise ExperimentError(f"an expression has at most {_LONGEST} characters")
+        if not self._whole[self._start : self._end].strip():
+            self._refuse("there is no figure (nothing)", self._start, self._end)
+        found = self._sum()
+        self._skip()
+        if self._at < self._end:
+            self._refuse_rest()
+        if not found.figures:
+            self._refuse(
+                f"{found.text} names no figure, such as cost or people_reached",
+                self._start,
+                self._end,
+            )
+        return replace(found, text=self._whole[self._start : self._end].strip())
+
+    def _sum(self) -> Expression:
+        return self._chain("+-", self._product)
+
+    def _product(self) -> Expression:
+        return self._chain("*/", self._signed)
+
+    def _chain(self, signs: str, part: Callable[[], Expression]) -> Expression:
+        self._skip()
+        start, found = self._at, part()
+        while (sign := self._next()) and sign in signs:
+            place = self._at
+            self._at += 1
+            found = self._combined(sign, found, part(), start, place)
+        return found
+
+    def _signed(self) -> Expression:
+        sign = self._next()
+        start = self._at
+        if sign and sign in "-(":
+            self._depth += 1
+            if self._depth > _DEEPEST:
+                self._refuse(f"there are more than {_DEEPEST} brackets and signs", start, start + 1)
+            self._at += 1
+            found = self._negated(start) if sign == "-" else self._inside(start)
+            self._depth -= 1
+            return found
+        if sign and (sign.isdigit() or sign == "."):
+            return self._amount()
+        return self._figure()
+
+    def _negated(self, start: int) -> Expression:
+        part = self._signed()
+        if part.is_instant:
+            self._refuse(f"{part.text} is an instant, which has no negative", start, self._at)
+        zero = _Amount("0", part.measure, 0.0)
+        return _Combined(self._text(start), part.measure, "-", (zero, part), (1.0, 1.0))
+
+    def _inside(self, start: int) -> Expression:
+        found = self._sum()
+        if self._next() != ")":
+            if self._at < self._end:
+                self._refuse_rest()
+            self._refuse("this bracket is never closed", start, start + 1)
+        self._at += 1
+        return found
+
+    def _amount(self) -> Expression:
+        """A number, a duration such as `1h30m`, or a number with the currency behind it."""
+        start = self._at
+        match = re.compile(r"[0-9.]+(?:[a-zA-Z][0-9a-zA-Z.]*)?").match(
+            self._whole, start, self._end
+        )
+        assert match is not None
+        word = match[0]
+        self._at = match.end()
+        if not _NUMBER.fullmatch(word):
+            try:
+                duration = parse_duration(word)
+            except ValueError:
+                self._refuse(f"{word} is neither a number nor a time such as 90s or 1h30m", start)
+            return _Amount(word, Measure.of(Unit.SECONDS), duration / 1000)
+        currency, blank = self._names.currency, re.compile(r"[ \t]*").match(self._whole, self._at)
+        assert blank is not None
+        end = blank.end() + len(currency or "")
+        if currency and self._whole[blank.end() : end] == currency and self._ends(end):
+            self._at = end
+            return _Amount(self._text(start), Measure.of(Unit.CURRENCY, currency), float(word))
+        return _Amount(word, NUMBER, float(word))
+
+    def _figure(self) -> Expression:
+        start = self._at
+        statistic = _STATISTIC.match(self._whole, start, self._end)
+        if statistic is not None:
+            name = statistic[1]
+            self._refuse(
+                f"{name}(…) is of many runs, and here is what each run has: one {name}(…) stands "
+                "around the whole, such as mean(cost / people_reached)",
+                start,
+                start + len(name),
+            )
+        for found in self._names.at(self._whole, start, self._end):
+            if self._ends(found.end):
+                self._at = found.end
+                if found.fault is not None:
+                    self._refuse(found.fault, start)
+                parts: list[Expression] = [
+                    _Figure(
+                        self._text(start), Measure.of(figure.unit, self._names.currency), figure
+                    )
+                    for figure in found.figures
+                ]
+                total = parts[0]
+                for part in parts[1:]:  # a step that several agents have
+                    total = _Combined(
+                        self._text(start), total.measure, "+", (total, part), (1.0, 1.0)
+                    )
+                return total
+        if start >= self._end or self._whole[start] in "+*/)":
+            said = "the expression ends" if start >= self._end else f"{self._whole[start]} stands"
+            self._refuse(f"{said} where a figure or a number must be", start, start + 1)
+        return self._refuse_name(start)
+
+    def _refuse_name(self, start: int) -> NoReturn:
+        behind = self._names.place_before(self._whole, start, self._end)
+        match = _WORD.match(self._whole, behind, self._end)
+        if match is None:
+            sign = self._whole[start]
+            quoted = sign in "'\""
+            said = f"the quote {sign} is never closed" if quoted else f"{sign} means nothing here"
+            self._refuse(said, start, start + 1)
+        word, end = self._whole[start : match.end()], match.end()
+        says, span = self._names.missing(word)
+        if span is None and "/" in word:  # no campaign, but perhaps two figures
+            word = word.partition("/")[0]
+            says, span = self._names.missing(word)
+            end = start + len(word)
+        begin, stop = (0, end - start) if span is None else span
+        self._refuse(says, start + begin, start + stop)
+
+    def _combined(
+        self, sign: str, left: Expression, right: Expression, start: int, place: int
+    ) -> Expression:
+        text = self._text(start)
+        try:
+            if sign in "*/":
+                measure, factor = left.measure.times(right.measure, 1 if sign == "*" else -1)
+                factors = 1.0, factor
+            else:
+                sides = _same(left, right)
+                measure, *both = sides[0].plus(sides[1], 1 if sign == "+" else -1)
+                factors = both[0], both[1]
+        except Mismatch as error:
+            self._refuse(self._mismatch(str(error), sign, left, right), place, place + 1)
+        return _Combined(text, measure, sign, (left, right), factors)
+
+    def _mismatch(self, why: str, sign: str, left: Expression, right: Expression) -> str:
+        kinds = f"{left.text} is {left.measure.kind}, {right.text} is {right.measure.kind}"
+        if why:
+            return f"{kinds}: {why}"
+        verb = "added to" if sign == "+" else "taken from"
+        said = f"{kinds}: one can't be {verb} the other"
+        measures = left.measure, right.measure
+        if any(measure.is_instant for measure in measures):
+            return f"{said}; an instant goes with a time, such as 2h, or another instant"
+        plain = any(measure.is_plain for measure in measures)
+        if self._names.currency and plain and Measure.of(Unit.CURRENCY) in measures:
+            return (
+                f"{said}; a price is written with its currency, such as 30 {self._names.currency}"
+            )
+        return said
+
+    def _refuse_rest(self) -> NoReturn:
+        sign = self._whole[self._at]
+        if sign == ")":
+            self._refuse("this bracket was never opened", self._at, self._at + 1)
+        if sign == "," and self._whole[self._at - 1 : self._at].isdigit():
+            self._refuse("write numbers without commas, such as 5000", self._at, self._at + 1)
+        match = _WORD.match(self._whole, self._at, self._end)
+        end = self._at + 1 if match is None else match.end()
+        self._refuse(
+            f"{self._whole[self._at : end]} stands where an operator must be: + - * or /",
+            self._at,
+            end,
+        )
+
+    def _skip(self) -> None:
+        while self._at < self._end and self._whole[self._at].isspace():
+            self._at += 1
+
+    def _next(self) -> str:
+        """The next sign; empty at the end."""
+        self._skip()
+        return self._whole[self._at] if self._at < self._end else ""
+
+    def _text(self, start: int) -> str:
+        return self._whole[start : self._at].strip()
+
+    def _ends(self, end: int) -> bool:
+        """Whether a name may end there: no letter, digit, mark or dot follows."""
+        sign = self._whole[end : end + 1] if end < self._end else ""
+        return not sign or not (
+            sign.isalnum() or sign in "_." or unicodedata.category(sign).startswith("M")
+        )
+
+    def _refuse(self, says: str, start: int, end: int | None = None) -> NoReturn:
+        raise ExperimentError(pointed(says, self._whole, start, self._at if end is None else end))
+
+
+def _same(left: Expression, right: Expression) -> tuple[Measure, Measure]:
+    """The measures of the sides of a sum; a plain number has that of the other side."""
+    if not left.figures and left.measure == NUMBER and not right.is_instant:
+        return right.measure, right.measure
+    if not right.figures and right.measure == NUMBER and not left.is_instant:
+        return left.measure, left.measure
+    return left.measure, right.measure
+
+
+def pointed(says: str, whole: str, start: int, end: int) -> str:
+    """An error with the text below it, and carets under the place, unless that is all of it."""
+    from rich.cells import cell_len
+
+    if not whole[:start].strip() and not whole[end:].strip():
+        return says
+    carets = "^" * max(1, cell_len(whole[start:end]))
+    line = re.sub(r"\s", " ", whole)
+    return f"{says}\n  {line}\n  {' ' * cell_len(line[:start])}{carets}"

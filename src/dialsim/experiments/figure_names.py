@@ -1,0 +1,271 @@
+"""The names of figures, as goals and expressions have them: `January.finish`, `funnel.Promised`.
+
+A name is that of summary.json: `finish`, `webhooks.lost`, `reach_by_attempt_2`. A step of a funnel
+is `funnel.STEP`, the cost of each conversation that reached it `cost_per_funnel.STEP`, a value of a
+field `field.NAME.VALUE`; the agent's name may stand before the step or field. In front is the
+campaign or organization that it is of, or nothing for the whole run. Parts may be quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dialsim.results.figures import (
+    BLOCKS,
+    COST_PER,
+    FIELD,
+    FUNNEL,
+    NUMBERS,
+    REACH,
+    Unit,
+    attempt_of,
+    is_instant,
+    unit_of,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dialsim.experiments.run_figures import RunFigures, ScopeFigures
+    from dialsim.scenario.agent import Agent
+    from dialsim.scenario.scenario import Scenario
+
+Place = tuple[str | None, str | None]
+"""Organization and campaign; neither for the whole run."""
+_Agent = tuple[str, str]
+"""An agent, by its organization and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureName:
+    """A figure of the whole run, of an organization, or of a campaign.
+
+    `name` is a column of the frames; an instant is here in ms since 1970.
+    """
+
+    name: str
+    organization: str | None
+    campaign: str | None
+
+    @property
+    def unit(self) -> Unit:
+        """What it is measured in."""
+        return unit_of(self.name)
+
+    @property
+    def column(self) -> str:
+        """The column of the tables that holds it; an instant counts in seconds there."""
+        return f"{self.name}_seconds" if is_instant(self.name) else self.name
+
+    def of(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
+        """The figure in each of some runs; infinite where a run did not finish."""
+        return np.array([self._in(run) for run in runs], dtype=np.float64)
+
+    def _in(self, run: RunFigures) -> float:
+        part = next(part for part in run.scopes if self._fits(part))
+        last = attempt_of(self.name) or 0
+        for attempt in range(last, 0, -1):  # where nobody needed it, that of the one before
+            if f"{REACH}{attempt}" in part.values:
+                return part.values[f"{REACH}{attempt}"]
+        return part.values.get(self.name, 0)
+
+    def _fits(self, part: ScopeFigures) -> bool:
+        return (part.organization, part.campaign) == (self.organization, self.campaign)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundName:
+    """A name found in a text, and where it ends.
+
+    A step that several agents have is the sum of several `figures`. `fault` says what is wrong
+    with a name that is known and can't be used.
+    """
+
+    end: int
+    figures: tuple[FigureName, ...]
+    fault: str | None = None
+
+
+class FigureNames:
+    """All names of figures of a scenario's summary."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.currency = scenario.costs.currency if scenario.costs else None
+        self._priced = scenario.costs is not None
+        self._valued = scenario.value is not None
+        self._campaigns: dict[Place, str] = {}
+        self._places: dict[tuple[str, ...], list[Place]] = {}
+        self._columns: dict[tuple[str, ...], dict[str, set[_Agent]]] = {}
+        for name in NUMBERS:
+            self._columns[name,] = {name: set()}
+        for block in filter(None, BLOCKS):
+            for name in [name for name in NUMBERS if name.startswith(f"{block}_")]:
+                self._columns[block, ".", name.removeprefix(f"{block}_")] = {name: set()}
+        for organization in scenario.organizations:
+            for campaign in organization.campaigns:
+                place = organization.name, campaign.name
+                self._campaigns[place] = campaign.agent
+                self._valued = self._valued or campaign.value is not None
+                self._places.setdefault((organization.name, "/", campaign.name), []).append(place)
+                self._places.setdefault((campaign.name,), []).append(place)
+            for agent in organization.agents:
+                for parts, column in _of_agent(agent):
+                    for key in (parts, (parts[0], agent.name, *parts[1:])):
+                        self._add((organization.name, agent.name), _dotted(key), column)
+                    self._add((organization.name, agent.name), (column,), column)
+        for organization in scenario.organizations:  # a campaign of the same name comes first
+            self._places.setdefault((organization.name,), [(organization.name, None)])
+
+    def _add(self, agent: _Agent, key: tuple[str, ...], column: str) -> None:
+        self._columns.setdefault(key, {}).setdefault(column, set()).add(agent)
+
+    def at(self, text: str, start: int, end: int) -> list[FoundName]:
+        """The names that stand in a text at a place, the longest first."""
+        found = [*self._figures(text, start, end, (None, None))]
+        for key, places in self._places.items():
+            after = _match(text, start, end, (*key, "."))
+            if after is None:
+                continue
+            for each in self._figures(text, after, end, places[0]):
+                fault = _ambiguous(text[start : each.end], key[-1], places)
+                found.append(FoundName(each.end, each.figures, fault or each.fault))
+        return sorted(found, key=lambda each: -each.end)
+
+    def _figures(self, text: str, start: int, end: int, place: Place) -> Iterator[FoundName]:
+        reach = re.compile(rf"{REACH}[1-9][0-9]*").match(text, start, end)
+        if reach is not None:
+            yield FoundName(reach.end(), (FigureName(reach[0], *place),))
+        for key in self._columns:
+            after = _match(text, start, end, key)
+            if after is not None and (own := self._own(place, key)):
+                figures = tuple(FigureName(name, *place) for name in own)
+                yield FoundName(after, figures, self._fault(own[0]))
+
+    def _own(self, place: Place, key: tuple[str, ...]) -> list[str]:
+        """The columns of a name at a place; several are added up, which costs of each can't be."""
+        columns = self._columns[key].items()
+        own = [column for column, agents in columns if self._has(place, agents)]
+        return own if len(own) == 1 or key[0] != COST_PER.rstrip("_") else []
+
+    def _has(self, place: Place, agents: set[_Agent]) -> bool:
+        """Whether a place has one of the agents; a figure without agents is of every place."""
+        organization, campaign = place
+        if campaign is not None:
+            agent = self._campaigns[place]
+            return not agents or (organization, agent) in agents
+        return not agents or organization is None or organization in {o for o, _ in agents}
+
+    def _fault(self, column: str) -> str | None:
+        if not self._priced and column.startswith("cost"):
+            return f"there is no figure {column}: the scenario names no costs"
+        if not self._valued and column in ("value", "net_value"):
+            return f"there is no figure {column}: the scenario names no value"
+        return None
+
+    def missing(self, word: str) -> tuple[str, tuple[int, int] | None]:
+        """Why a word is no figure, and the part of it that is unknown; None for all of it."""
+        heads = [
+            (after, places[0])
+            for key, places in self._places.items()
+            if (after := _match(word, 0, len(word), (*key, "."))) is not None
+        ]
+        if heads:
+            start, place = max(heads, key=lambda head: head[0])
+            known = self._names(place)
+            says = f"there is no figure {word[start:]}"
+            return says + _hint(_bare(word[start:]), known), (start, len(word))
+        for dot in (match.start() for match in re.finditer(r"\.", word)):
+            whose, figure = word[:dot], word[dot + 1 :]
+            ends = [each.end for each in self._figures(figure, 0, len(figure), (None, None))]
+            if len(figure) in ends:
+                near = self._alike(_bare(whose))
+                hint = f"did you mean {near[0]}?" if near else self._listed()
+                says = f"{word}: there is no campaign or organization {_bare(whose)}; {hint}"
+                return says, (0, dot)
+        if places := self._places.get((_bare(word),)):
+            noun = "campaign" if places[0][1] else "organization"
+            return f"{word} is a {noun}: name a figure of it, such as {word}.people_reached", None
+        return f"there is no figure {word}" + _hint(_bare(word), self._names((None, None))), None
+
+    def place_before(self, text: str, start: int, end: int) -> int:
+        """Where the campaign or organization ends that stands in front of a name, if one does."""
+        ends = [_match(text, start, end, (*key, ".")) for key in self._places]
+        return max((after for after in ends if after is not None), default=start)
+
+    def _alike(self, place: str) -> list[str]:
+        """What may be meant by the name of a campaign or organization that there is not."""
+        places = ["".join(key) for key in self._places]
+        close = get_close_matches(place, places, n=1)
+        return close or [name for name in places if len(place) > 1 and name.startswith(place)]
+
+    def _listed(self) -> str:
+        owners = dict.fromkeys(organization for organization, _ in self._campaigns)
+        campaigns = [f"{organization}/{campaign}" for organization, campaign in self._campaigns]
+        return f"there are: {', '.join([*campaigns, *map(str, owners)])}"
+
+    def _names(self, place: Place) -> list[str]:
+        """The figures of a place as they are written, those that can be used."""
+        return [
+            "".join(key)
+            for key, columns in self._columns.items()
+            if not all(map(self._fault, columns)) and self._own(place, key)
+        ]
+
+
+def _of_agent(agent: Agent) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What an agent's analyses count: the parts of each name, and its column."""
+    analysis = agent.analysis
+    for step in (analysis and analysis.funnel) or ():
+        yield ("funnel", step.step), f"{FUNNEL}{agent.name}_{step.step}"
+        yield (COST_PER.rstrip("_"), step.step), f"{COST_PER}{agent.name}_{step.step}"
+    for name, field in (analysis.fields if analysis else {}).items():
+        for value in field.values:
+            yield ("field", name, value), f"{FIELD}{agent.name}_{name}_{value}"
+
+
+def _dotted(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sign for part in parts for sign in (part, "."))[:-1]
+
+
+def _match(text: str, start: int, end: int, key: Sequence[str]) -> int | None:
+    """Where a name that begins at a place ends; its parts may be quoted."""
+    at = start
+    for part in key:
+        for written in (part, f'"{part}"', f"'{part}'"):
+            if text.startswith(written, at, end):
+                at += len(written)
+                break
+        else:
+            return None
+    return at
+
+
+def _ambiguous(text: str, name: str, places: Sequence[Place]) -> str | None:
+    if len(places) == 1:
+        return None
+    names = " or ".join(f"{organization}/{campaign}" for organization, campaign in places)
+    return f"{text}: campaign {name} is ambiguous: write {names}"
+
+
+def _bare(word: str) -> str:
+    """A word without quotes."""
+    return re.sub(r"""["']""", "", word)
+
+
+def _hint(word: str, known: Sequence[str]) -> str:
+    last = word.rpartition(".")[2]
+    if word.partition(".")[0] in ("funnel", "field", COST_PER.rstrip("_")):
+        kind = word.partition(".")[0] + "."
+        alike = [name for name in known if name.startswith(kind)]
+        close = get_close_matches(word, alike, cutoff=0.7) or alike
+        return f"; did you mean {' or '.join(close[:3])}?" if close else "; no agent has any"
+    close = get_close_matches(word, known, n=1, cutoff=0.85)
+    close = close or [n for n in known if len(last) > 3 and (last in n or n[:5] == last[:5])]
+    close = close or get_close_matches(last, known)
+    return f"; did you mean {' or '.join(close[:3])}?" if close else ""
