@@ -39,7 +39,7 @@ _THAI = "Asia/Bangkok"
 _CHUNK = 10_000
 
 _INSTANT, _COUNT, _NUMBER, _SHARE = "yyyy-mm-dd hh:mm:ss", "#,##0", "#,##0.00", "0.0%"
-_UNIT_FORMATS = {Unit.SHARE: _SHARE, Unit.CURRENCY: _NUMBER}
+_UNIT_FORMATS = {unit: _NUMBER for unit in Unit if unit.is_money} | {Unit.SHARE: _SHARE}
 
 
 def for_excel(frame: pd.DataFrame) -> pd.DataFrame:
