@@ -18,7 +18,7 @@ from naive import NaiveModel, tally_of
 from workload import scenario_text, workload, write_people
 
 import dialsim
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 
 WARM_UP = 100  # people of a small run that goes before, so that nothing is imported on the clock
 T = TypeVar("T")
@@ -34,9 +34,9 @@ def naive(people: int) -> dict[str, float]:
 
 def engine(people: int) -> dict[str, float]:
     """The engine, from the scenario's models to the whole trace; the process's peak memory."""
-    run_trace(workload(WARM_UP))
+    Simulation(workload(WARM_UP)).run()
     scenario = workload(people)
-    trace, seconds = clocked(lambda: run_trace(scenario))
+    trace, seconds = clocked(lambda: Simulation(scenario).run())
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux counts in KiB
     tally = tally_of(trace)
     return {

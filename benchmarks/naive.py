@@ -20,7 +20,7 @@ import simpy
 from workload import workload
 
 from dialsim.engine.behaviour import Reactions
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import DIALLED, ENDED, Trace
 from dialsim.engine.windows import Windows
 from dialsim.engine.world import World
@@ -101,7 +101,7 @@ def main() -> int:
     parser.add_argument("--people", type=int, default=20_000, help="default: 20000")
     people = parser.parse_args().people
     naive = NaiveModel(workload(people)).run()
-    engine = tally_of(run_trace(workload(people)))
+    engine = tally_of(Simulation(workload(people)).run())
     for name, tally in (("naive", naive), ("engine", engine)):
         finish = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=tally.finish)
         print(

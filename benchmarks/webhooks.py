@@ -18,7 +18,7 @@ from time import process_time
 
 import orjson
 
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.results.result import Result
 from dialsim.scenario.loading import loads
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
     arguments = parser.parse_args()
     people = round(arguments.bodies / BODIES_PER_PERSON)
-    trace = run_trace(loads(_SCENARIO.format(people=people), name="webhooks.yaml"))
+    trace = Simulation(loads(_SCENARIO.format(people=people), name="webhooks.yaml")).run()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "webhooks.jsonl"
         ours = best(arguments.rounds, lambda: write(trace, place))

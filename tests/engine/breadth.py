@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.scenario.calendar import DAY_CLASSES, thai_date
 from engine.chancy import VOICES, add_trouble
@@ -53,9 +53,9 @@ def broad(rng: random.Random, people: int = 25) -> Scenario:
     if any(count(campaign) >= BLOCK - 1 for campaign in campaigns(scenario)):
         scenario["engine"]["queueTimeout"] = "10m"  # with a short one they have millions of calls
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
-        add_trouble(rng, scenario, run_trace(loaded(scenario)))
+        add_trouble(rng, scenario, Simulation(loaded(scenario)).run())
     if rng.random() < 0.5:
-        trace = run_trace(loaded(scenario))
+        trace = Simulation(loaded(scenario)).run()
         if rng.random() < 0.6:
             withdraw_dials(rng, scenario, trace)
         if rng.random() < 0.6:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from engine.paper import loaded
 from engine.rows import rows
@@ -39,7 +39,7 @@ def chancy_scenario(seed: int, people: int = 25) -> Scenario:
             lists = [c for c in organization["campaigns"] if isinstance(c["recipients"], list)]
             draft.add_past({"campaigns": lists}, clock_start(scenario))
     for _ in range(rng.choice((0, 1, 2))):
-        add_trouble(rng, scenario, run_trace(loaded(scenario)))
+        add_trouble(rng, scenario, Simulation(loaded(scenario)).run())
     return scenario
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from dialsim.engine.simulation import Simulation, run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.loading import loads
@@ -98,7 +98,7 @@ def loaded(written: Sketch | Written) -> Scenario:
 
 def run(written: Sketch | Written, seed: int | None = None, replication: int = 0) -> Trace:
     """The trace of a scenario, which breaks no rule; all readings of a sketch say the same."""
-    trace = run_trace(loaded(written), seed, replication)
+    trace = Simulation(loaded(written), seed, replication).run()
     assert_no_violations(trace)
     if isinstance(written, Sketch) and seed is None and replication == 0:
         document = json.loads(written.text)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dialsim.engine.calls import CallEntry, Calls, read_calls
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import DIALLED, CallLog, Trace, call_keys
 from engine.breadth import broad_scenario
 from engine.paper import loaded
@@ -51,7 +51,7 @@ def places(trace: Trace) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_calls_caught_up_with_in_random_steps_are_those_read_at_once(seed: int) -> None:
-    trace, chance = run_trace(loaded(broad_scenario(seed))), random.Random(seed)
+    trace, chance = Simulation(loaded(broad_scenario(seed))).run(), random.Random(seed)
     for place in places(trace):
         once = read_calls(trace, *place)
         *_, often = Calls(trace.campaign(*place)), *growing(trace, place, chance)
@@ -71,7 +71,7 @@ def test_calls_caught_up_with_in_random_steps_are_those_read_at_once(seed: int) 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_call_keeps_its_position_and_a_step_reads_what_the_log_says_by_then(seed: int) -> None:
-    trace, chance = run_trace(loaded(broad_scenario(seed))), random.Random(seed)
+    trace, chance = Simulation(loaded(broad_scenario(seed))).run(), random.Random(seed)
     for place in places(trace):
         known: list[tuple[int, int]] = []
         for calls in growing(trace, place, chance):
@@ -86,7 +86,7 @@ def test_a_call_keeps_its_position_and_a_step_reads_what_the_log_says_by_then(se
 
 
 def test_what_ended_is_told_in_the_order_of_the_ends_and_before_it_is_taken_in() -> None:
-    trace = run_trace(loaded(broad_scenario(1)))
+    trace = Simulation(loaded(broad_scenario(1))).run()
     place = max(places(trace), key=lambda place: len(trace.campaign(*place).log))
     rows = trace.campaign(*place).log.rows()
     ends = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES
 from dialsim.testing import assert_no_violations
 from engine.chancy import chancy_scenario
@@ -16,7 +16,7 @@ from oracle.scenarios import random_scenario
 @pytest.mark.parametrize("hundred", range(3))
 def test_no_trace_with_chance_breaks_a_rule(hundred: int) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
-        assert_no_violations(run_trace(loaded(chancy_scenario(seed))))
+        assert_no_violations(Simulation(loaded(chancy_scenario(seed))).run())
 
 
 @pytest.mark.slow
@@ -29,18 +29,18 @@ def test_no_trace_with_chance_breaks_a_rule_many_more(hundred: int) -> None:
 @pytest.mark.parametrize("ten", range(10))
 def test_no_trace_of_a_bigger_campaign_breaks_a_rule(ten: int) -> None:
     for seed in range(10 * ten, 10 * ten + 10):
-        assert_no_violations(run_trace(loaded(chancy_scenario(seed, people=300))))
+        assert_no_violations(Simulation(loaded(chancy_scenario(seed, people=300))).run())
 
 
 def test_no_trace_without_chance_breaks_a_rule() -> None:
     for seed in range(150):
-        assert_no_violations(run_trace(loaded(random_scenario(seed))))
+        assert_no_violations(Simulation(loaded(random_scenario(seed))).run())
 
 
 def test_the_random_scenarios_with_chance_meet_every_kind_of_change() -> None:
     causes, met, statuses, stalled, cut = set(), set(), set(), 0, 0
     for seed in range(150):
-        trace = run_trace(loaded(chancy_scenario(seed)))
+        trace = Simulation(loaded(chancy_scenario(seed))).run()
         causes |= {row.change for row in rows(trace)}
         met |= {change.cause for change in trace.campaigns}
         statuses |= {refusal.code for refusal in trace.refused}

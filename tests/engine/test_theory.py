@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import DIALLED, ENDED, QUEUE_TIMEOUT, CallRows
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.status import CallStatus
@@ -66,7 +66,7 @@ def paths(
     }
     scenario = loads(json.dumps(written))
     for replication in range(replications):
-        yield run_trace(scenario, replication=replication).calls[0][0].rows()
+        yield Simulation(scenario, replication=replication).run().calls[0][0].rows()
 
 
 def makespan(calls: CallRows) -> int:

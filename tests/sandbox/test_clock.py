@@ -19,7 +19,7 @@ from tests.sandbox.asking import control as ask
 from tests.sandbox.webhooks.receiving import Steered, sending
 
 import dialsim
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import parse_instant
 from dialsim.sandbox import clock
@@ -88,7 +88,7 @@ def test_a_running_clock_comes_to_the_run_of_the_file_and_stops_at_its_end() -> 
 
     asyncio.run(scene())
     assert core.at == scenario.clock.end
-    assert tables(core.simulation.trace) == tables(run_trace(scenario))
+    assert tables(core.simulation.trace) == tables(Simulation(scenario).run())
 
 
 @pytest.mark.parametrize(("speed", "long", "tolerance"), [(7.5, 40, 7_500 * 0.1), (0.001, 10, 1.1)])

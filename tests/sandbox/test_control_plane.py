@@ -10,7 +10,7 @@ from tests.sandbox.asking import WORLD, Client, key
 from tests.sandbox.asking import control as ask
 
 import dialsim
-from dialsim.engine.simulation import run_trace
+from dialsim.engine.simulation import Simulation
 from dialsim.interface.errors import Refused
 from dialsim.sandbox import clock as virtual_clock
 from dialsim.sandbox import core as sandbox_exchange
@@ -99,7 +99,7 @@ def test_moving_in_strides_comes_to_the_run_of_the_file(monkeypatch: pytest.Monk
     core = SandboxCore(scenario)
     monkeypatch.setattr(sandbox_exchange, "PATIENCE", 0)
     asyncio.run(core.clock.advance_to(scenario.clock.end or 0))
-    whole, moved = run_trace(scenario), core.simulation.trace
+    whole, moved = Simulation(scenario).run(), core.simulation.trace
     assert moved.campaigns == whole.campaigns
     for ours, theirs in zip(moved.calls, whole.calls, strict=True):
         for log, other in zip(ours, theirs, strict=True):

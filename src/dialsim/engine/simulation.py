@@ -376,13 +376,3 @@ class Simulation:
             self._clock.work_off(ahead)
             if self._trace.size() != before:
                 return
-
-
-def run_trace(
-    scenario: Scenario,
-    seed: int | None = None,
-    replication: int = 0,
-    progress: Callable[[int, int], object] | None = None,
-) -> Trace:
-    """Run a scenario to its end (T5); `seed` defaults to the scenario's."""
-    return Simulation(scenario, seed, replication).run(progress)
