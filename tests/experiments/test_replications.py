@@ -81,6 +81,14 @@ def test_estimates_are_those_of_the_columns(runs: Replications) -> None:
         runs.intervals(confidence=95)
 
 
+def test_a_table_of_estimates_is_the_askers_own(runs: Replications) -> None:
+    # It is made once for each confidence: a page has many pictures of the same table
+    kept, changed = runs.intervals(), runs.intervals()
+    changed["mean"] = 0.0
+    runs.intervals(confidence=0.5)
+    pd.testing.assert_frame_equal(runs.intervals(), kept)
+
+
 def test_runs_that_do_not_finish_count_as_later_than_any_instant() -> None:
     cut = replicate(crowd(40, 3, end="2026-01-04T17:08:00Z", **CHANCY), 20, jobs=1)
     unfinished = int(np.isinf(cut.runs["finish_seconds"]).sum())

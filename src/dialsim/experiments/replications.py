@@ -86,12 +86,8 @@ class Replications(RunTables):
     def __len__(self) -> int:
         return len(self.figures)
 
-    def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
-        """The mean and the quantiles of every figure with their intervals (`estimates`).
-
-        A row per scope and figure, at the end the expressions, those of the whole run. Raises
-        ExperimentError unless 0 < confidence < 1.
-        """
+    def _intervals(self, confidence: float) -> pd.DataFrame:
+        # the expressions, those of the whole run, stand at the end
         shown = [(e, e.in_tables(self.figures, self._start)) for e in self.expressions]
         return estimates(self._frames(), confidence, self.prior, shown)
 

@@ -192,6 +192,7 @@ class RunTables:
 
     def __init__(self, runs: Sequence[RunFigures]) -> None:
         self._start = earliest_start(runs)
+        self._estimated: dict[float, pd.DataFrame] = {}
 
     @property
     def origin(self) -> datetime | None:
@@ -212,6 +213,19 @@ class RunTables:
     def runs(self) -> pd.DataFrame:
         """A row per run."""
         return self._table("run")
+
+    def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
+        """The mean and the quantiles of every figure with their intervals (`estimates`).
+
+        A row per scope and figure, and in a sweep per variant. Raises ExperimentError unless
+        0 < confidence < 1.
+        """
+        if confidence not in self._estimated:  # a page asks for them with every picture
+            self._estimated[confidence] = self._intervals(confidence)
+        return self._estimated[confidence].copy()
+
+    def _intervals(self, confidence: float) -> pd.DataFrame:
+        raise NotImplementedError
 
     def _frames(self) -> dict[str, pd.DataFrame]:
         return {"run": self.runs, "organization": self.organizations, "campaign": self.frame}

@@ -81,8 +81,7 @@ class Sweep(RunTables):
         shown = [read_expression(text, self.scenario) for text in figures]
         return Sweep(self.scenario, self.variants, self.figures, self.priors, shown)
 
-    def intervals(self, confidence: float = 0.95) -> pd.DataFrame:
-        """The mean and the quantiles of every figure of every variant (`estimates`)."""
+    def _intervals(self, confidence: float) -> pd.DataFrame:
         import pandas as pd
 
         parts = []
