@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from dialsim.engine.clock import Clock
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
+from dialsim.scenario.scenario import Scenario as Model
 from engine.chancy import chancy_scenario
 from engine.paper import (
     NUMBERS,
@@ -22,6 +23,7 @@ from engine.paper import (
     Campaign,
     at,
     campaign,
+    loaded,
     organization,
     run,
     scenario,
@@ -31,36 +33,42 @@ from engine.paper import windows as week
 from engine.rows import rows, tables
 from oracle.scenarios import random_scenario
 
-SEEDS = range(1000, 1030)
-
-
-def digest(trace: Trace) -> str:
-    return hashlib.sha256(tables(trace)).hexdigest()
+SEEDS = range(1000, 1010)
 
 
 def digests() -> list[str]:
     """What another process must find as well."""
-    return [digest(run(chancy_scenario(seed))) for seed in SEEDS]
+    return [hashlib.sha256(bytes_of(loaded(chancy_scenario(seed)))).hexdigest() for seed in SEEDS]
+
+
+def bytes_of(scenario: Model, *address: int) -> bytes:
+    """The tables of a run, for a seed and a replication."""
+    return tables(Simulation(scenario, *address).run())
 
 
 def test_the_same_scenario_seed_and_replication_give_the_same_bytes() -> None:
     for seed in SEEDS:
-        written = chancy_scenario(seed)
-        assert tables(run(written)) == tables(run(written))
-        assert tables(run(written, 5, 3)) == tables(run(written, 5, 3))
+        once, again = (loaded(chancy_scenario(seed)) for _ in range(2))
+        assert bytes_of(once) == bytes_of(again)
+        assert bytes_of(once, 5, 3) == bytes_of(again, 5, 3)
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "4242"])
-def test_the_bytes_are_the_same_in_other_processes_whatever_the_hash_seed(hash_seed: str) -> None:
+def test_the_bytes_are_the_same_in_other_processes_whatever_the_hash_seed() -> None:
     code = "import json; from engine.test_determinism import digests; print(json.dumps(digests()))"
-    environment = os.environ | {
-        "PYTHONHASHSEED": hash_seed,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
-    found = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert json.loads(found.stdout) == digests()
+    expected = digests()
+    for hash_seed in ("0", "4242"):
+        environment = os.environ | {
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
+        found = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(found.stdout) == expected
 
 
 def shuffle_ties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
@@ -71,47 +79,38 @@ def shuffle_ties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         while True:
             yield rng.getrandbits(80)
 
-    make = Clock.__init__
+    monkeypatch.setattr("simpy.core.count", numbers)
 
-    def shuffled(clock: Clock, start: int) -> None:
-        make(clock, start)
-        clock._eid = numbers()  # type: ignore[assignment]
 
-    monkeypatch.setattr(Clock, "__init__", shuffled)
+def assert_ties_change_nothing(scenario: Model, *shuffles: int) -> Trace:
+    """Runs whose ties are shuffled come to the same bytes as one in order, which is returned."""
+    in_order = Simulation(scenario).run()
+    expected = tables(in_order)
+    for shuffle in shuffles:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            shuffle_ties(monkeypatch, shuffle)
+            assert bytes_of(scenario) == expected, shuffle
+    return in_order
 
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_with_chance() -> None:
     shuffled_for = 0
-    for seed in range(2000, 2090):
-        written = chancy_scenario(seed)
-        expected = tables(run(written))
-        for shuffle in (1, 2):
-            with pytest.MonkeyPatch.context() as monkeypatch:
-                shuffle_ties(monkeypatch, shuffle)
-                trace = run(written)
-            assert tables(trace) == expected, (seed, shuffle)
+    for seed in range(2000, 2060):
+        trace = assert_ties_change_nothing(loaded(chancy_scenario(seed)), 1, 2)
         shuffled_for += len({row.at for row in rows(trace)}) < len(rows(trace)) // 3
     assert shuffled_for > 10  # in many of them much does happen at once
 
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_without_chance() -> None:
-    for seed in range(150):
-        written = random_scenario(seed)
-        expected = tables(run(written))
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            shuffle_ties(monkeypatch, seed)
-            assert tables(run(written)) == expected, seed
+    for seed in range(100):
+        assert_ties_change_nothing(loaded(random_scenario(seed)), seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hundred", range(20))
 def test_t4_shuffled_ties_change_no_byte_of_many_more_runs(hundred: int) -> None:
     for seed in range(3000 + 100 * hundred, 3100 + 100 * hundred):
-        written = chancy_scenario(seed, people=60)
-        expected = tables(run(written))
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            shuffle_ties(monkeypatch, seed)
-            assert tables(run(written)) == expected, seed
+        assert_ties_change_nothing(loaded(chancy_scenario(seed, people=60)), seed)
 
 
 def test_shuffling_ties_does_change_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,11 +272,12 @@ def test_seed_and_replication_change_the_draws_and_default_to_the_scenarios() ->
 
 def test_without_chance_every_seed_gives_the_same_values() -> None:
     for seed in range(40):
-        written = random_scenario(seed)  # which of several numbers is shown stays a choice
-        without = [row._replace(number=None) for row in rows(run(written))]
-        for other in ((9, 0), (1, 7)):
-            found = [row._replace(number=None) for row in rows(run(written, *other))]
-            assert found == without
+        written = loaded(random_scenario(seed))  # which of several numbers is shown stays a choice
+        without, *found = (
+            [row._replace(number=None) for row in rows(Simulation(written, *address).run())]
+            for address in ((), (9, 0), (1, 7))
+        )
+        assert found == [without, without]
 
 
 def test_a_request_by_the_timeline_meets_the_same_draws_as_one_of_the_file() -> None:
