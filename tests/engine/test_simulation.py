@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,22 +18,22 @@ from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.interface.status import CampaignStatus
+from dialsim.scenario.scenario import Scenario
 from dialsim.testing import assert_no_violations
 from engine.chancy import chancy_scenario
 from engine.paper import (
     ZERO,
-    Written,
     at,
     campaign,
     loaded,
     organization,
     request,
-    run,
     scenario,
     service,
     simulation,
 )
 from engine.rows import calls, dials, life, lines, rows, stalled, tables
+from oracle.given import clock_start
 from oracle.scenarios import iso, random_scenario
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)
@@ -367,23 +368,19 @@ def test_progress_is_told_and_ends_with_everybody() -> None:
     assert told == sorted(told)
 
 
-REFERENCE: dict[int, tuple[Written, bytes, int, int]] = {}
-
-
-def reference(seed: int) -> tuple[Written, bytes, int, int]:
+@cache
+def reference(seed: int) -> tuple[Scenario, bytes, int, int]:
     """A scenario of this seed, its tables when run at once, and when it begins and ends."""
-    if seed not in REFERENCE:
-        written = chancy_scenario(seed) if seed % 2 else random_scenario(seed)
-        trace = run(written)
-        REFERENCE[seed] = (written, tables(trace), trace.world.scenario.clock.start, trace.end)
-    return REFERENCE[seed]
+    scenario = loaded(chancy_scenario(seed) if seed % 2 else random_scenario(seed))
+    trace = Simulation(scenario).run()
+    return scenario, tables(trace), scenario.clock.start, trace.end
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_stepping_in_any_increments_yields_the_trace_of_one_run(data: st.DataObject) -> None:
-    written, expected, start, end = reference(data.draw(st.integers(0, 60)))
-    live = simulation(written)
+    scenario, expected, start, end = reference(data.draw(st.integers(0, 30)))
+    live = Simulation(scenario)
     for _ in range(data.draw(st.integers(0, 12))):
         now = round(live.now.timestamp() * 1000)
         if now >= end:
@@ -415,12 +412,13 @@ def test_a_command_given_at_a_quiet_instant_does_what_the_files_action_does() ->
     compared = 0
     for seed in range(30):
         rng, written = random.Random(seed), chancy_scenario(seed, people=8)
-        trace, acme = run(written), written["organizations"][0]
-        written["clock"] = {"start": iso(trace.world.scenario.clock.start)}
-        for moment in quiet_instants(run(written), rng):
+        acme = written["organizations"][0]
+        written["clock"] = {"start": iso(clock_start(written))}
+        model = loaded(written)
+        for moment in quiet_instants(Simulation(model).run(), rng):
             verb = rng.choice(("pause", "resume", "cancel", "delete"))
             name = f"Acme/{rng.choice(acme['campaigns'])['name']}"
-            live = simulation(written)
+            live = Simulation(model)
             live.advance(to=iso(moment))
             try:
                 getattr(live, verb)(name)
@@ -429,7 +427,8 @@ def test_a_command_given_at_a_quiet_instant_does_what_the_files_action_does() ->
             action = {"at": iso(moment), "action": verb, "campaign": name.removeprefix("Acme/")}
             filed = acme | {"timeline": [*acme["timeline"], action]}
             others = written["organizations"][1:]
-            assert tables(live.run()) == tables(run(written | {"organizations": [filed, *others]}))
+            same = Simulation(loaded(written | {"organizations": [filed, *others]}))
+            assert tables(live.run()) == tables(same.run())
             compared += 1
     assert compared > 30
 

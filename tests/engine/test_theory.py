@@ -18,11 +18,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dialsim.engine.simulation import Simulation
+from dialsim.engine.engines import run_world
 from dialsim.engine.trace import DIALLED, ENDED, QUEUE_TIMEOUT, CallRows
+from dialsim.engine.world import World
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.loading import loads
+from engine.readings import ENGINES
 
 MIDNIGHT = parse_instant("2026-01-04T17:00:00Z")  # Monday, in Thailand
 OPEN = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)]
@@ -33,7 +35,10 @@ def paths(
     count: int, slots: int, replications: int, *, body: dict[str, Any] | None = None, end: str = "",
     engine: dict[str, Any] | None = None, recipients: dict[str, Any] | None = None, **behaviour: Any
 ) -> Iterator[CallRows]:  # fmt: skip
-    """The calls of each replication of one campaign; by default everybody answers at once."""
+    """The calls of each replication of one campaign; by default everybody answers at once.
+
+    The engines run by turns.
+    """
     schedule = {"startDateTime": "2026-01-04T17:00:00Z", "timeWindows": OPEN, **(body or {})}
     written = {
         "name": "Theory",
@@ -66,7 +71,8 @@ def paths(
     }
     scenario = loads(json.dumps(written))
     for replication in range(replications):
-        yield Simulation(scenario, replication=replication).run().calls[0][0].rows()
+        world = World(scenario, replication=replication)
+        yield run_world(world, ENGINES[replication % 2]).calls[0][0].rows()
 
 
 def makespan(calls: CallRows) -> int:

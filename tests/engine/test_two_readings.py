@@ -11,14 +11,14 @@ from engine.readings import agreed
 from oracle.scenarios import Scenario, random_scenario, scripted_scenarios
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(150))
 def test_all_readings_agree_on_a_random_scenario(seed: int) -> None:
     agreed(random_scenario(seed), f"random_scenario({seed})")
 
 
 @given(scripted_scenarios())
 @settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -28,7 +28,7 @@ def test_all_readings_agree_on_what_hypothesis_finds(scenario: Scenario) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hundred", range(20))
+@pytest.mark.parametrize("hundred", range(1, 22))
 def test_all_readings_agree_on_thousands_of_scenarios(hundred: int) -> None:
-    for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
+    for seed in range(100 * hundred, 100 * hundred + 100):
         agreed(random_scenario(seed), f"random_scenario({seed})")
