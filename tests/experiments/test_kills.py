@@ -18,7 +18,7 @@ from experiments.program import PATIENCE_S, kept, session, start, wait_until, wo
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes in /proc")
 
 PEOPLE = "organizations.Acme.campaigns.0.recipients.count=1500"
-WHOLE = 40
+WHOLE = 20
 
 
 def running(replications: int) -> tuple[str, ...]:
