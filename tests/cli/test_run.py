@@ -108,10 +108,11 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Pat
     scenario = "scenarios/people-from-a-file.yaml"
     for number in (1, 2):
         dialsim_process(
-            "run", scenario, "--out", tmp_path / str(number), PYTHONHASHSEED=str(number)
+            *("run", scenario, "--what-if", "0", "--out", tmp_path / str(number)),
+            PYTHONHASHSEED=str(number),
         )
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
-    dialsim("run", scenario, "--seed", "2", "--out", tmp_path / "3")
+    dialsim("run", scenario, "--what-if", "0", "--seed", "2", "--out", tmp_path / "3")
     assert digests(tmp_path / "3")["calls.parquet"] != digests(tmp_path / "1")["calls.parquet"]
 
 
@@ -202,7 +203,7 @@ def test_a_reader_who_stops_reading_ends_it_quietly(arguments: tuple[str, ...]) 
 
 
 def test_what_is_written_to_a_folder_is_there_whoever_reads_the_summary(tmp_path: Path) -> None:
-    run = command("run", SCRIPTED, "--out", tmp_path / "out")
+    run = command("run", SCRIPTED, "--what-if", "0", "--out", tmp_path / "out")
     with subprocess.Popen(run, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
