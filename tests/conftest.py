@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=dropped)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: a full collection of garbage need not look at it each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `-n` the tests of a file go to one process: what its fixtures make is made once."""
@@ -73,6 +81,14 @@ def browser() -> Iterator[Any]:
         opened = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="session")
+def agreed() -> Callable[..., Any]:
+    """Takes a sketch or what a file says, and returns what all readings say of it."""
+    from engine.readings import agreed
+
+    return agreed
 
 
 @pytest.fixture

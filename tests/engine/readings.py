@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,17 +12,33 @@ from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import World
 from dialsim.scenario.loading import loads
+from dialsim.testing import Sketch
 from oracle.records import Reading
 from oracle.scenarios import Scenario
 from oracle.second_reading import second_reading
 
 ENGINES: tuple[Engine, ...] = ("simpy", "compiled")
+Agree = Callable[..., Reading]
+"""The type of the fixture `agreed`."""
 AROUND = 6  # rows shown before and after the first that differs
 
 
-def first_reading(scenario: Scenario, engine: Engine) -> Reading:
+def agreed(written: Sketch | Scenario, whence: str = "a sketch") -> Reading:
+    """What all readings say of a scenario: both engines', and the naive one where it can read it.
+
+    Tests have it as the fixture `agreed`.
+    """
+    scenario = json.loads(written.text) if isinstance(written, Sketch) else written
+    model = loads(json.dumps(scenario))
+    first, second = (first_reading(run_world(World(model), name)) for name in ENGINES)
+    last = second_reading(scenario) if is_scripted(scenario) else first
+    for name, reading in zip(ENGINES, (first, second), strict=True):
+        assert_both_agree(reading, last, f"{whence}, {name}")
+    return last
+
+
+def first_reading(trace: Trace) -> Reading:
     """An engine's trace, as the rows of tables."""
-    trace = run_world(World(loads(json.dumps(scenario))), engine)
     names = [
         (organization.name, [campaign.name for campaign in organization.campaigns])
         for organization in trace.world.organizations
@@ -69,19 +85,6 @@ def name(names: list[tuple[str, list[str]]], o: int, c: int | None) -> tuple[str
     return names[o][0], None if c is None else names[o][1][c]
 
 
-def agreed(scenario: Scenario, whence: str = "a scenario worked out on paper") -> Reading:
-    """What all three readings say, of a scenario without chance."""
-    oracle = second_reading(scenario)
-    for name in ENGINES:
-        assert_both_agree(first_reading(scenario, name), oracle, f"{whence}, {name}")
-    return oracle
-
-
-def assert_engines_agree(scenario: Scenario, whence: str) -> None:
-    """Both engines say the same, of any scenario."""
-    assert_both_agree(*(first_reading(scenario, name) for name in ENGINES), whence)
-
-
 def is_scripted(scenario: Scenario) -> bool:
     """Whether the second reading can read it: it knows no chance."""
     everybody = (c["recipients"] for o in scenario["organizations"] for c in o["campaigns"])
@@ -107,7 +110,7 @@ def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
     short = min(len(found), len(wanted))
     row = next((i for i, (one, other) in enumerate(pairs) if one != other), short)
     texts = []
-    for title, rows in (("engine", found), ("second reading", wanted)):
+    for title, rows in (("found", found), ("wanted", wanted)):
         texts.append(f"{title}, {len(rows)} rows:")
         for i in range(max(0, row - AROUND), min(len(rows), row + AROUND + 1)):
             texts.append(f"{'>' if i == row else ' '} {i}: {rows[i]}")

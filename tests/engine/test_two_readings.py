@@ -7,12 +7,12 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from engine.readings import agreed
+from engine.readings import Agree
 from oracle.scenarios import Scenario, random_scenario, scripted_scenarios
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_all_readings_agree_on_a_random_scenario(seed: int) -> None:
+def test_all_readings_agree_on_a_random_scenario(agreed: Agree, seed: int) -> None:
     agreed(random_scenario(seed), f"random_scenario({seed})")
 
 
@@ -23,12 +23,12 @@ def test_all_readings_agree_on_a_random_scenario(seed: int) -> None:
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-def test_all_readings_agree_on_what_hypothesis_finds(scenario: Scenario) -> None:
+def test_all_readings_agree_on_what_hypothesis_finds(agreed: Agree, scenario: Scenario) -> None:
     agreed(scenario, json.dumps(scenario))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hundred", range(1, 22))
-def test_all_readings_agree_on_thousands_of_scenarios(hundred: int) -> None:
+def test_all_readings_agree_on_thousands_of_scenarios(agreed: Agree, hundred: int) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
         agreed(random_scenario(seed), f"random_scenario({seed})")
