@@ -137,7 +137,7 @@ def test_a_slow_answer_is_held_back_as_long_as_was_asked_for(
         )
         sandbox.faults.strike_api("slow", delay="1m")
         with pytest.raises(httpx.ReadTimeout):
-            asking.get(AGENTS, timeout=0.1)
+            asking.get(AGENTS, timeout=httpx.Timeout(600, read=0.5))
     assert held == [0.02, 60.0]
     assert [fault.left for fault in sandbox.faults] == [0, 0]
 
