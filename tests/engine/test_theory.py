@@ -9,7 +9,6 @@ Thailand: no window closes in between.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from math import sqrt
 from typing import Any
@@ -23,53 +22,35 @@ from dialsim.engine.trace import DIALLED, ENDED, QUEUE_TIMEOUT, CallRows
 from dialsim.engine.world import World
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.status import CallStatus
-from dialsim.scenario.loading import loads
+from dialsim.testing import Sketch
 from engine.readings import ENGINES
 
 MIDNIGHT = parse_instant("2026-01-04T17:00:00Z")  # Monday, in Thailand
-OPEN = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)]
 MINUTE = 60_000
 
 
 def paths(
-    count: int, slots: int, replications: int, *, body: dict[str, Any] | None = None, end: str = "",
+    count: int, slots: int, replications: int, *, body: dict[str, Any] | None = None,
+    end: str | None = None,
     engine: dict[str, Any] | None = None, recipients: dict[str, Any] | None = None, **behaviour: Any
 ) -> Iterator[CallRows]:  # fmt: skip
     """The calls of each replication of one campaign; by default everybody answers at once.
 
     The engines run by turns.
     """
-    schedule = {"startDateTime": "2026-01-04T17:00:00Z", "timeWindows": OPEN, **(body or {})}
-    written = {
-        "name": "Theory",
-        "seed": 20260105,
-        "clock": {"start": "2026-01-04T17:00:00Z"} | ({"end": end} if end else {}),
-        "engine": {"queueTimeout": "2d", **(engine or {})},
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": slots,
-                "agents": [{"name": "Agent"}],
-                "campaigns": [
-                    {
-                        "name": "A",
-                        "agent": "Agent",
-                        "recipients": {"count": count, **(recipients or {})},
-                        "schedule": schedule,
-                    }
-                ],
-            }
-        ],
-        "behaviours": {
-            "default": {
-                "outcomes": {"answered": 1.0},
-                "setupTime": "1ms",
-                "ringTime": {"answered": 0, "noAnswer": 0},
-                **behaviour,
-            }
-        },
-    }
-    scenario = loads(json.dumps(written))
+    settings = {"queue_timeout": "2d", **(engine or {})}
+    scenario = (
+        Sketch(slots, start="Mon 00:00", end=end, seed=20260105, setup_time="1ms", **settings)
+        .behaviour("default", outcomes={"answered": 1.0}, ring_time={"answered": 0, "noAnswer": 0})
+        .behaviour("default", **behaviour)
+        .campaign(
+            "A",
+            recipients={"count": count, **(recipients or {})},
+            windows="00:00-23:59",
+            **(body or {}),
+        )
+        .scenario()
+    )
     for replication in range(replications):
         world = World(scenario, replication=replication)
         yield run_world(world, ENGINES[replication % 2]).calls[0][0].rows()
@@ -132,11 +113,9 @@ def test_theory_queue_timeouts(replications: int) -> None:
     # millisecond makes that 99.998; the standard error is 0.16 or more. The run ends at that very
     # instant, which is worked off: a slot freed in it comes too late (T4).
     talk = {"dist": "exponential", "mean": "60s"}
-    engine = {"queueTimeout": "600s", "queueLimit": "unlimited"}
+    engine = {"queue_timeout": "600s", "queue_limit": "unlimited"}
     sample = []
-    for path in paths(
-        500, 10, replications, end="2026-01-04T17:10:00Z", engine=engine, talkTime=talk
-    ):
+    for path in paths(500, 10, replications, end="Mon 00:10", engine=engine, talkTime=talk):
         lost = path.at[path.kind == QUEUE_TIMEOUT]
         dialled = path.at[path.kind == DIALLED]
         assert set(lost) <= {MIDNIGHT + 600_000}

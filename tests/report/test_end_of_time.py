@@ -14,30 +14,17 @@ import dialsim
 from dialsim.report.writing import run_report
 from dialsim.results.plots.drawing import time_axis
 from dialsim.results.thai_time import THAI, thai
+from dialsim.testing import Sketch
 from report.pages import Reader
-
-ROUND_THE_CLOCK = [
-    {"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)
-]
 
 
 def campaign(start: str, **body: Any) -> dialsim.Result:
-    schedule = {"startDateTime": start, "timeWindows": ROUND_THE_CLOCK, **body}
-    written = {
-        "name": "The last one",
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": 2,
-                "webhook": {"url": "https://receiver.example/results"},
-                "agents": [{"name": "R"}],
-                "campaigns": [
-                    {"name": "A", "agent": "R", "recipients": {"count": 60}, "schedule": schedule}
-                ],
-            }
-        ],
-    }
-    return dialsim.run(dialsim.loads(json.dumps(written)))
+    sketch = (
+        Sketch(slots=2, start=start)
+        .having(webhook={"url": "https://receiver.example/results"})
+        .campaign("A", recipients={"count": 60}, start=start, windows="00:00-23:59", **body)
+    )
+    return dialsim.run(sketch.scenario())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +46,7 @@ def test_t5_a_run_in_the_last_days_has_tables_a_summary_and_a_page(
     assert len(result.calls) > 0
     assert len(result.recipients) == 60
     assert json.loads(result.summary.to_json())["end_thai"].startswith("9999-12-")
-    assert "The last one" in "".join(Reader(run_report(result, 2)).text)
+    assert "Sketch" in "".join(Reader(run_report(result, 2)).text)
 
 
 @pytest.mark.parametrize(
