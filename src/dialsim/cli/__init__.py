@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 import click
 
-from dialsim.cli.evidence import pull
+from dialsim.cli.evidence import forecast, pull
 from dialsim.cli.experiment import compare, plan, sweep
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
@@ -31,7 +31,7 @@ def commands() -> None:
 
 
 for command in (
-    run, sweep, compare, plan, report, people, validate, schema, serve, journal, pull
+    run, sweep, compare, plan, report, people, validate, schema, serve, journal, pull, forecast
 ):  # fmt: skip
     commands.add_command(command)
 

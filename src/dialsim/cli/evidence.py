@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.program import force_option, progress_bar
+from dialsim.cli.program import (
+    Options,
+    experiment_options,
+    force_option,
+    progress_bar,
+    scenario_argument,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    from dialsim.experiments.forecast import ForecastFigures
+    from dialsim.report.what_if import FurtherRuns
+    from dialsim.scenario.scenario import Scenario
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -146,3 +160,79 @@ def _instant(text: str | None) -> int | None:
         return None if text is None else parse_offset_instant(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--now'") from None
+
+
+@click.command(
+    short_help="Forecast a running campaign from today: when is it done, whom will it reach?",
+    epilog="""\b
+Example: dialsim forecast today --out forecast
+    and tomorrow, when the campaign was pulled again, the same: it says what has changed
+""",
+)
+@scenario_argument
+@click.option(
+    "--replications",
+    type=click.IntRange(min=19),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many runs the forecast rests on.",
+)
+@click.option(
+    "--since",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="The folder of an earlier forecast, to say what has changed; default: the one in the "
+    "folder of --out.",
+)
+@experiment_options
+@with_options
+def forecast(scenario: Path, replications: int, since: Path | None, options: Options) -> None:
+    """Say when a running campaign is done and whom it will reach, from its people's histories.
+
+    SCENARIO is a scenario whose people have histories, or the folder that `dialsim pull` wrote. An
+    earlier forecast in the folder of --out is replaced by one from a later scenario, and its
+    figures are kept there with their instant.
+    """
+    from dialsim.cli.experiment import Experiment
+    from dialsim.experiments.forecast import KIND
+    from dialsim.experiments.forecast import forecast as make
+    from dialsim.results.folder import SOURCE
+    from dialsim.scenario.loading import load
+
+    loaded = load(scenario / SOURCE if scenario.is_dir() else scenario, options.overrides)
+    earlier, options = _earlier(loaded, since, options)
+    arguments = {"earlier": [part.to_dict() for part in earlier]}
+    experiment = Experiment(KIND, [loaded], options, arguments)
+    found = experiment.simulate(make, loaded, replications, earlier=earlier)
+
+    def report(further: FurtherRuns) -> str:
+        from dialsim.report.writing import forecast_report
+
+        return forecast_report(found, further)
+
+    experiment.deliver(
+        found.to_dict(),
+        report,
+        lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},
+        lambda: (found.sentences(), found.tables()),
+    )
+
+
+def _earlier(
+    scenario: Scenario, since: Path | None, options: Options
+) -> tuple[list[ForecastFigures], Options]:
+    """The forecasts before this one; a forecast of another scenario in the folder gives way."""
+    from dialsim.experiments.forecast import KIND, kept_forecasts
+    from dialsim.results.folder import MANIFEST, read_manifest
+
+    known = [] if since is None else kept_forecasts(since)
+    out = options.out
+    if out is not None and (out / MANIFEST).is_file():
+        said = read_manifest(out)
+        if said.get("experiment") == KIND:
+            known += kept_forecasts(out)
+            other = said["scenario_sha256"] != scenario.digest
+            options = replace(options, force=options.force or other)
+    before = {part.at: part for part in known if part.at < scenario.clock.start}
+    return [before[at] for at in sorted(before)], options

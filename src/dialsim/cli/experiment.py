@@ -47,7 +47,7 @@ def resumable(out: Path | None) -> Iterator[None]:
 class Experiment:
     """An experiment: its runs, folder and answer.
 
-    Its kind is `replications`, `sweep`, `comparison`, `plan` or `optimum`.
+    Its kind is `replications`, `forecast`, `sweep`, `comparison`, `plan` or `optimum`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Experiment:
             self._folder.open(options.force)
 
     def simulate(self, make: Callable[..., T], *arguments: object, **more: object) -> T:
-        """Call `replicate`, `sweep`, `compare`, `plan` or `optimize` with a progress bar."""
+        """Call `replicate`, `forecast`, `sweep`, `compare`, `plan` or `optimize` with a bar."""
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
             if self._kind in ("plan", "optimum"):

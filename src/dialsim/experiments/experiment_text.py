@@ -205,7 +205,7 @@ def when_text(seconds: float, whose: Replications | Sweep) -> str:
         return "–"
     if not isfinite(seconds):
         return "never" if seconds > 0 else "–"
-    return _instant_text(round(whose.origin.timestamp() * 1000 + seconds * 1000))
+    return instant_text(round(whose.origin.timestamp() * 1000 + seconds * 1000))
 
 
 def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
@@ -590,7 +590,7 @@ def optimum_headline(answer: Optimum) -> str:
         return f"{name} has the smallest values{among}{doubt}"
     which, _, asked = answer.objective.partition(" ")
     figure, value = asked.removeprefix("mean(").removesuffix(")"), answer.best.objective
-    said = _instant_text(round(value)) if is_instant(figure) else amount_text(figure, value)
+    said = instant_text(round(value)) if is_instant(figure) else amount_text(figure, value)
     most = "greatest" if which == "maximize" else "smallest"
     return f"{name} has the {most} {asked}, {said},{among}{doubt}"
 
@@ -631,7 +631,7 @@ def _frontier_table(answer: Optimum) -> FigureTable:
     rows = [
         (
             f"{'→ ' if part == answer.best else ''}{part.name}",
-            _instant_text(round(part.finish)) if isfinite(part.finish) else "never",
+            instant_text(round(part.finish)) if isfinite(part.finish) else "never",
             amount_text("people_reached", part.people_reached),
             *([amount_text("cost", part.cost)] if priced else []),
             verdict_text(part.evidence) if answer.goal else "–",
@@ -657,7 +657,7 @@ def finding_text(finding: Finding, value: float) -> str:
         return "infinite" if endless else expression_text(clause.figure, value)
     if not isfinite(value):
         return "never" if value == finding.estimate and value > 0 else "–"
-    return duration_text(value) if clause.bound.after_start else _instant_text(round(value))
+    return duration_text(value) if clause.bound.after_start else instant_text(round(value))
 
 
 def bound_text(finding: Finding) -> str:
@@ -668,7 +668,7 @@ def bound_text(finding: Finding) -> str:
     return f"{sign} {finding_text(finding, clause.share if share else clause.bound.value)}"
 
 
-def _instant_text(instant: int) -> str:
+def instant_text(instant: int) -> str:
     """Thai time to the minute, without the year."""
     return minute_text(instant).replace(f" {thai(instant).year} ", " ")
 
