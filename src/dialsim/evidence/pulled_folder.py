@@ -139,6 +139,10 @@ version: 1
 name: {_json(" and ".join(part.name for part in pulled.campaigns))}
 clock:
   start: {format_instant(pulled.at)} # the instant of the data: a forecast begins here
+engine:
+  # In the campaign that runs, people never called are due since its start, before all retries (Q3).
+  # A forecast has them due together, so it needs this to keep to that order.
+  order: freshFirst
 organizations:
   - name: Pulled
     maxConcurrentCalls: {DEFAULT_LINES if lines is None else lines} # {guess}
