@@ -7,8 +7,9 @@ from io import TextIOWrapper
 
 import click
 
-from dialsim.cli.evidence import forecast, pull
+from dialsim.cli.evidence import log, verify
 from dialsim.cli.experiment import compare, plan, sweep
+from dialsim.cli.forecast import forecast, pull
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
 from dialsim.cli.serve import journal, serve
@@ -30,9 +31,8 @@ def commands() -> None:
     """
 
 
-for command in (
-    run, sweep, compare, plan, report, people, validate, schema, serve, journal, pull, forecast
-):  # fmt: skip
+for command in (run, sweep, compare, plan, report, people, validate, schema, serve, journal,
+                log, verify, pull, forecast):  # fmt: skip
     commands.add_command(command)
 
 

@@ -1,238 +1,177 @@
-"""`dialsim pull` and `dialsim forecast`: where a running campaign stands, and how it goes on."""
+"""`dialsim log`: what is in a log; `dialsim verify`: whether it keeps the rules."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.program import (
-    Options,
-    experiment_options,
-    force_option,
-    progress_bar,
-    scenario_argument,
-    with_options,
-)
+from dialsim.cli.program import format_option, progress_bar
 
 if TYPE_CHECKING:
-    from dialsim.experiments.forecast import ForecastFigures
-    from dialsim.report.what_if import FurtherRuns
-    from dialsim.scenario.scenario import Scenario
+    from dialsim.evidence.contents import CampaignContents, Contents
+    from dialsim.evidence.findings import Finding
+    from dialsim.evidence.log import Log
+    from dialsim.evidence.verify import Verified
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-@click.command(
-    short_help="Read a running campaign from the service, as a scenario to forecast from.",
-    epilog="""\b
-Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
-    --campaign 7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10 \\
-    --schedule request.json --lines 20 --out today
-    dialsim forecast today
-""",
-)
-@click.argument("url")
-@click.option(
-    "--api-key-file",
-    type=_FILE,
-    metavar="FILE",
-    help="A file that holds the API key and nothing else; default: the environment variable "
-    "DIALSIM_API_KEY. The key is never printed or written.",
-)
-@click.option(
-    "--campaign",
-    "campaigns",
-    multiple=True,
-    required=True,
-    metavar="ID",
-    help="The id of a campaign; may be given several times, for campaigns that share the lines.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="The folder that is written: scenario.yaml and people.csv.",
-)
-@click.option(
-    "--schedule",
-    "schedules",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="The body of the request that started the campaign, as JSON: the service doesn't show it. "
-    "Once for all campaigns, or once for each, in their order.",
-)
-@click.option(
-    "--lines",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many calls may be under way at once (maxConcurrentCalls), which the service doesn't "
-    "show either; default: 10.",
-)
-@click.option(
-    "--agent",
+log_argument = click.argument("source", type=click.Path(path_type=Path), metavar="LOG")
+column_option = click.option(
+    "--column",
     metavar="NAME",
-    help="The agent that calls, by name or id; default: the only one that fits the recipients.",
+    help="The column of a CSV or Parquet file that has the bodies; default: the first that has.",
 )
-@click.option(
-    "--now",
-    metavar="INSTANT",
-    help="The instant of the data, such as 2026-01-07T09:00+07:00; default: by the service's "
-    "clock.",
-)
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0, min_open=True, max=100),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="The most requests a second.",
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(min=0, max=20),
-    default=6,
-    show_default=True,
-    metavar="N",
-    help="How often a request is tried again that fails for the moment; waits grow from 1 s to "
-    "60 s, or are what Retry-After says.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=30,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long an answer may take.",
-)
-@click.option(
-    "--allow-http", is_flag=True, help="Send the key unencrypted to a host other than this one."
-)
-@force_option
-def pull(
-    url: str,
-    api_key_file: Path | None,
-    campaigns: tuple[str, ...],
-    out: Path,
-    schedules: tuple[Path, ...],
-    lines: int | None,
-    agent: str | None,
-    now: str | None,
-    rate: float,
-    retries: int,
-    timeout: float,
-    allow_http: bool,
-    force: bool,
-) -> None:
-    """Read where a running campaign stands from the service at URL.
 
-    Its recipients are read page by page and written with their histories, as a scenario whose
-    clock starts now: `dialsim forecast` goes on from there. What the service doesn't tell is said
-    in comments of the scenario, and printed. A command that is stopped goes on where it was, if it
-    is given again within a quarter of an hour.
+
+@click.command(short_help="Say what is in a log of calls.", epilog="Example: dialsim log out/first")
+@log_argument
+@column_option
+@format_option
+def log(source: Path, column: str | None, form: str) -> None:
+    """Say what is in a log: campaigns, calls by status and attempt, and what it can teach.
+
+    LOG is a folder of `dialsim run`, its webhooks.jsonl, or bodies of the webhook as a receiver
+    kept them: JSON lines, a JSON array, a CSV or Parquet file; text may be packed by gzip. Lines
+    that can't be read are named with the reason, and skipped.
     """
-    from dialsim.evidence import pull as pulling
-    from dialsim.evidence.service import ServiceClient, read_api_key
+    from dialsim.evidence.contents import contents
 
-    requests = [pulling.read_schedule_file(file) for file in schedules]
-    client = ServiceClient(
-        url, read_api_key(api_key_file), rate=rate, retries=retries, timeout=timeout,
-        allow_http=allow_http,
-    )  # fmt: skip
-    at = _instant(now)
-    with client, progress_bar("Reading recipients", "pages") as progress:
-        pulled = pulling.pull(
-            client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
-            force=force, progress=progress,
-        )  # fmt: skip
-    for line in pulled.sentences():
+    found = contents(_read(source, column))
+    if form == "json":
+        _print_json(found.to_dict())
+        return
+    for line in _contents_text(found):
         click.echo(line)
 
 
-def _instant(text: str | None) -> int | None:
-    from dialsim.scenario.units import parse_offset_instant
-
-    try:
-        return None if text is None else parse_offset_instant(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--now'") from None
-
-
 @click.command(
-    short_help="Forecast a running campaign from today: when is it done, whom will it reach?",
-    epilog="""\b
-Example: dialsim forecast today --out forecast
-    and tomorrow, when the campaign was pulled again, the same: it says what has changed
-""",
+    short_help="Check a log of calls against the rules.",
+    epilog="Example: dialsim verify out/first/webhooks.jsonl",
 )
-@scenario_argument
+@log_argument
+@column_option
 @click.option(
-    "--replications",
-    type=click.IntRange(min=19),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many runs the forecast rests on.",
+    "--scenario",
+    type=click.Path(path_type=Path),
+    metavar="SCENARIO",
+    help="The scenario that the log should follow: its lists of people, its settings and its "
+    "numbers of lines are checked as well.",
 )
-@click.option(
-    "--since",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="The folder of an earlier forecast, to say what has changed; default: the one in the "
-    "folder of --out.",
-)
-@experiment_options
-@with_options
-def forecast(scenario: Path, replications: int, since: Path | None, options: Options) -> None:
-    """Say when a running campaign is done and whom it will reach, from its people's histories.
+@format_option
+def verify(source: Path, column: str | None, scenario: Path | None, form: str) -> None:
+    """Check a log against the rules that can be seen in it.
 
-    SCENARIO is a scenario whose people have histories, or the folder that `dialsim pull` wrote. An
-    earlier forecast in the folder of --out is replaced by one from a later scenario, and its
-    figures are kept there with their instant.
+    Each finding names the rule, the call, the instant and the two facts that collide. Rules that
+    the log can't show are listed. Exit status: 0 nothing found, 1 something found, 2 no log.
     """
-    from dialsim.cli.experiment import Experiment
-    from dialsim.experiments.forecast import KIND
-    from dialsim.experiments.forecast import forecast as make
-    from dialsim.results.folder import SOURCE
+    from dialsim.evidence.verify import verify as check
     from dialsim.scenario.loading import load
 
-    loaded = load(scenario / SOURCE if scenario.is_dir() else scenario, options.overrides)
-    earlier, options = _earlier(loaded, since, options)
-    arguments = {"earlier": [part.to_dict() for part in earlier]}
-    experiment = Experiment(KIND, [loaded], options, arguments)
-    found = experiment.simulate(make, loaded, replications, earlier=earlier)
-
-    def report(further: FurtherRuns) -> str:
-        from dialsim.report.writing import forecast_report
-
-        return forecast_report(found, further)
-
-    experiment.deliver(
-        found.to_dict(),
-        report,
-        lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},
-        lambda: (found.sentences(), found.tables()),
-    )
+    loaded = None if scenario is None else load(scenario)
+    read = _read(source, column)
+    result = check(read, loaded)
+    if form == "json":
+        _print_json(result.to_dict())
+    else:
+        for line in _verified_text(read, result):
+            click.echo(line)
+    if result.findings:
+        raise click.exceptions.Exit(1)
 
 
-def _earlier(
-    scenario: Scenario, since: Path | None, options: Options
-) -> tuple[list[ForecastFigures], Options]:
-    """The forecasts before this one; a forecast of another scenario in the folder gives way."""
-    from dialsim.experiments.forecast import KIND, kept_forecasts
-    from dialsim.results.folder import MANIFEST, read_manifest
+def _read(source: Path, column: str | None) -> Log:
+    from dialsim.evidence.log import read_log
 
-    known = [] if since is None else kept_forecasts(since)
-    out = options.out
-    if out is not None and (out / MANIFEST).is_file():
-        said = read_manifest(out)
-        if said.get("experiment") == KIND:
-            known += kept_forecasts(out)
-            other = said["scenario_sha256"] != scenario.digest
-            options = replace(options, force=options.force or other)
-    before = {part.at: part for part in known if part.at < scenario.clock.start}
-    return [before[at] for at in sorted(before)], options
+    with progress_bar("Reading", "bytes") as progress:
+        return read_log(source, column=column, progress=progress)
+
+
+def _print_json(document: object) -> None:
+    import orjson
+
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+
+
+_FORMS = {
+    "run": "a folder of dialsim run",
+    "lines": "JSON lines",
+    "array": "a JSON array",
+    "csv": "a CSV file",
+    "parquet": "a Parquet file",
+}
+
+
+def _contents_text(found: Contents) -> Iterator[str]:
+    yield f"{found.source}: {_FORMS[found.form]}, {found.bodies:,} bodies, {found.calls:,} calls"
+    for campaign in found.campaigns:
+        yield ""
+        yield from _campaign_text(campaign)
+    yield ""
+    for count, text in (
+        (found.duplicates, "bodies repeat another one of their call"),
+        (found.re_analyses, "re-analyses: the last good one counts"),
+        (found.masked, "calls of people who are masked: they can't be told apart"),
+        (found.old_form, "bodies have a result of form v1"),
+        (found.not_received, "calls whose result the receiver never accepted"),
+        (found.damaged, "lines can't be read, and are skipped:"),
+    ):
+        if count:
+            yield f"{count:,} {text}"
+    yield from _damages_text(found)
+    for name, count in found.unknown_fields.items():
+        yield f"{count:,} bodies have a field that the interface does not name: payload.{name}"
+    yield "It can tell:"
+    yield from (f"  {text}" for text in found.tells)
+    if found.tells_not:
+        yield "It can't tell:"
+        yield from (f"  {text}" for text in found.tells_not)
+
+
+def _damages_text(found: Contents) -> Iterator[str]:
+    from dialsim.evidence.contents import SHOWN_DAMAGES
+
+    for line, reason in found.damages[:SHOWN_DAMAGES]:
+        yield f"  line {line}: {reason}"
+    if found.damaged > SHOWN_DAMAGES:
+        yield f"  … and {found.damaged - SHOWN_DAMAGES:,} more"
+
+
+def _campaign_text(campaign: CampaignContents) -> Iterator[str]:
+    agent = f", agent {campaign.agent}" if campaign.agent else ""
+    yield f"Campaign {campaign.name or campaign.id}{agent}"
+    if campaign.first is not None:
+        yield f"  from {campaign.first} to {campaign.last}"
+    yield f"  {campaign.calls:,} calls to {campaign.people:,} people"
+    names = list(campaign.by_status)
+    width = max(9, *(len(name) + 2 for name in names))
+    yield "  attempt " + "".join(f"{name:>{width}}" for name in names)
+    for attempt, row in campaign.by_attempt.items():
+        yield f"  {attempt:<8}" + "".join(f"{row.get(name, 0):>{width},}" for name in names)
+    counts = "".join(f"{count:>{width},}" for count in campaign.by_status.values())
+    yield f"  {'all':<8}{counts}"
+    if campaign.gaps:
+        yield f"  {campaign.gaps:,} attempts are missing: later ones of the same person are there"
+
+
+def _verified_text(read: Log, result: Verified) -> Iterator[str]:
+    for finding in result.findings:
+        yield _finding_text(finding)
+    number = len(result.findings)
+    what = "nothing" if not number else f"{number:,} finding{'s' if number > 1 else ''}"
+    yield f"{read.source}: {what} against the rules in {len(read.calls):,} calls."
+    if read.damaged:
+        yield f"{read.damaged:,} lines could not be read; `dialsim log` names them."
+    yield f"Looked at: {', '.join(result.checked)}."
+    for rules, why in result.unseen:
+        yield f"Not seen: {rules}: {why}."
+
+
+def _finding_text(finding: Finding) -> str:
+    from dialsim.evidence.findings import instant
+
+    place = [f"line {finding.line}"] if finding.line else []
+    place += [] if finding.at is None else [instant(finding.at)]
+    place += [] if finding.campaign is None else [finding.campaign]
+    place += [] if finding.call_id is None else [f"call {finding.call_id}"]
+    return f"{finding.rule}  {', '.join(place)}: {finding.text}"
