@@ -104,6 +104,47 @@ def test_what_was_pulled_is_the_truth_and_loads(sandbox: dialsim.Sandbox, files:
     assert dialsim.run(scenario, seed=1).summary.people_reached > reached
 
 
+@pytest.mark.parametrize("kind", ["webhooks.jsonl", "folder"])
+def test_a_log_tells_what_the_service_does_not(
+    sandbox: dialsim.Sandbox, files: Path, kind: str
+) -> None:
+    truth = sandbox.result()
+    truth.write(files / "log")
+    log = files / "log" if kind == "folder" else files / "log" / kind
+    done = pulled(sandbox.url, files, "--log", log, campaign=campaign_id(sandbox))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "guess" not in done.stdout
+    scenario = dialsim.load(files / "today/scenario.yaml")
+    organization = scenario.organizations[0]
+    campaign = organization.campaigns[0]
+    assert (campaign.name, campaign.agent) == ("January", "Reminder")
+    assert organization.max_concurrent_calls == 2
+    assert campaign.schedule is not None
+    body = campaign.schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for name in ("timeWindows", "maxAttempts", "retryInterval"):
+        assert body[name] == SCHEDULE[name]
+    calls = truth.calls[truth.calls.status.isin(ENDED)]
+    last = calls.groupby("recipient").last()
+    for row, person in zip(table(files / "today"), truth.recipients.itertuples(), strict=True):
+        if person.recipient in last.index:
+            ended = last.loc[person.recipient]
+            assert pd.Timestamp(row["history.lastEndedAt"]) == ended.call_ended_at
+            number = ended.caller_id if kind == "folder" else ""
+            assert row["history.lastCallerId"] == number
+    if kind == "folder":
+        assert set(organization.caller_ids) == set(NUMBERS)
+
+
+def test_a_log_of_other_campaigns_is_refused(files: Path, sandbox: dialsim.Sandbox) -> None:
+    with dialsim.Sandbox(text(campaign_scenario(20)), seed=9) as other:
+        other.clock.advance(hours=1)
+        other.result().write(files / "log")
+    done = pulled(sandbox.url, files, "--log", files / "log", campaign=campaign_id(sandbox))
+    assert done.returncode == 2
+    assert "has no call of campaign" in done.stderr
+    assert "it has: January (" in done.stderr
+
+
 def test_the_key_is_nowhere(sandbox: dialsim.Sandbox, files: Path) -> None:
     good = pulled(sandbox.url, files, campaign=campaign_id(sandbox))
     wrong = pulled(sandbox.url, files, "--force", campaign=ID)

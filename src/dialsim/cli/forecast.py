@@ -18,6 +18,7 @@ from dialsim.cli.program import (
 )
 
 if TYPE_CHECKING:
+    from dialsim.evidence.log import Log
     from dialsim.experiments.forecast import ForecastFigures
     from dialsim.report.what_if import FurtherRuns
     from dialsim.scenario.scenario import Scenario
@@ -65,6 +66,14 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     metavar="FILE",
     help="The body of the request that started the campaign, as JSON: the service doesn't show it. "
     "Once for all campaigns, or once for each, in their order.",
+)
+@click.option(
+    "--log",
+    "log_file",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="LOG",
+    help="A log of the campaign's webhooks, as for dialsim log: it tells name, schedule, lines and "
+    "agent where they are not given, and when the last calls ended.",
 )
 @click.option(
     "--lines",
@@ -119,6 +128,7 @@ def pull(
     campaigns: tuple[str, ...],
     out: Path,
     schedules: tuple[Path, ...],
+    log_file: Path | None,
     lines: int | None,
     agent: str | None,
     now: str | None,
@@ -144,13 +154,21 @@ def pull(
         allow_http=allow_http,
     )  # fmt: skip
     at = _instant(now)
+    log = None if log_file is None else _read_log(log_file)
     with client, progress_bar("Reading recipients", "pages") as progress:
         pulled = pulling.pull(
             client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
-            force=force, progress=progress,
+            log=log, force=force, progress=progress,
         )  # fmt: skip
     for line in pulled.sentences():
         click.echo(line)
+
+
+def _read_log(file: Path) -> Log:
+    from dialsim.evidence.log import read_log
+
+    with progress_bar("Reading the log", "bytes") as progress:
+        return read_log(file, progress=progress)
 
 
 def _instant(text: str | None) -> int | None:

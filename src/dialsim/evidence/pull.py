@@ -21,12 +21,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from dialsim.evidence.log import Log
 from dialsim.evidence.pulled_campaign import (
     Answered,
+    LoggedCampaign,
     Pulled,
     PulledAgent,
     PulledCampaign,
     PulledRecipient,
+    numbers_of_several,
 )
 from dialsim.evidence.pulled_folder import write_pulled
 from dialsim.evidence.service import Answer, ServiceClient, ServiceError
@@ -75,6 +78,7 @@ def pull(
     lines: int | None = None,
     agent: str | None = None,
     now: int | None = None,
+    log: Log | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Pulled:
@@ -82,8 +86,11 @@ def pull(
 
     `schedules` are the requests that started them: none, one for all, or one each. `lines` is
     maxConcurrentCalls, `agent` the name or id of the agent that calls, `now` the instant of the
-    data (ms), by default that of the service's clock. Without an error the folder is there as a
-    whole; with one it isn't touched. Raises ServiceError, OutputError, ScenarioError.
+    data (ms), by default that of the service's clock. A `log` of the campaigns' webhooks tells
+    their names, schedules, lines and agents where nothing else does, and when calls ended.
+
+    Without an error the folder is there as a whole; with one it isn't touched. Raises ServiceError,
+    OutputError, ScenarioError.
     """
     identifiers = _checked_ids(campaigns)
     if len(schedules) not in (0, 1, len(identifiers)):
@@ -99,8 +106,13 @@ def pull(
         name = "people.csv" if len(identifiers) == 1 else f"people-{number}.csv"
         found.append(PulledCampaign(identifier, pages.read(identifier, progress), name))
     for number, campaign in enumerate(found):
-        campaign.schedule = schedules[number % len(schedules)] if schedules else None
-        campaign.agent = _choose_agent(agents, agent, campaign.recipients)
+        logged = campaign.logged = None if log is None else _logged(log, campaign)
+        if schedules:
+            campaign.schedule = schedules[number % len(schedules)]
+        else:
+            campaign.schedule = logged.schedule if logged else None
+        known = [part for part in agents if logged and logged.agent in (part.id, part.name)]
+        campaign.agent = _choose_agent(agents if agent else known or agents, agent, campaign)
     at, notes = _instant(pages.at, found, now)
     pulled = Pulled(out, at, found, notes)
     write_pulled(pulled, client.url, lines, force)
@@ -120,6 +132,18 @@ def _checked_ids(campaigns: Sequence[str]) -> list[str]:
     if twice:
         raise ServiceError(f"campaign {twice[0]} is given twice")
     return identifiers
+
+
+def _logged(log: Log, campaign: PulledCampaign) -> LoggedCampaign:
+    """What the log says of a campaign, which must be in it."""
+    shared = numbers_of_several(campaign.recipients)
+    found = LoggedCampaign.of(log, campaign.id, shared)
+    if found is None:
+        known = ", ".join(f"{part.name} ({part.id})" for part in log.campaigns if part.id)
+        raise ServiceError(
+            f"{log.source} has no call of campaign {campaign.id}; it has: {known or 'none'}"
+        )
+    return found
 
 
 class _Pages:
@@ -221,7 +245,7 @@ def _agents(client: ServiceClient) -> list[PulledAgent]:
 
 
 def _choose_agent(
-    agents: Sequence[PulledAgent], named: str | None, people: Sequence[PulledRecipient]
+    agents: Sequence[PulledAgent], named: str | None, campaign: PulledCampaign
 ) -> PulledAgent | None:
     """The agent that calls: the one named, or the only one that fits what recipients carry."""
     if named is not None:
@@ -230,7 +254,7 @@ def _choose_agent(
                 return agent
         known = ", ".join(agent.name for agent in agents) or "none"
         raise ServiceError(f'no agent "{named}"; the organization has: {known}')
-    carried = {name for person in people for name in person.agent_params}
+    carried = {name for person in campaign.recipients for name in person.agent_params}
     fitting = [agent for agent in agents if carried == set(agent.params_schema or {})]
     if len(agents) == 1:
         return agents[0]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dialsim.evidence.pulled_campaign import Pulled, PulledCampaign, PulledRecipient
+from dialsim.evidence.pulled_campaign import LoggedDial, Pulled, PulledCampaign, PulledRecipient
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import DEFAULT_RETRY_INTERVAL, ScheduleRequest
@@ -33,7 +33,8 @@ _CARRIED_OVER = (
 def write_pulled(pulled: Pulled, url: str, lines: int | None, force: bool) -> None:
     """Write what was pulled from `url`; `pulled.notes` then say what is a guess.
 
-    `lines` is maxConcurrentCalls, if it is known. Raises OutputError, ScenarioError.
+    `lines` is maxConcurrentCalls, None where the log shall say it. Raises OutputError,
+    ScenarioError.
     """
     with replacing(pulled.folder, force) as draft:
         blocks = []
@@ -88,7 +89,7 @@ def _write_people(
                 replaced += 1
                 tel = f"{number:020}"
             values = (_cell(person.agent_params.get(name)) for name in params)
-            history = _history(person, schedule, pulled.at)
+            history = _history(person, campaign.last_dial(person), schedule, pulled.at)
             rows.writerow([tel, person.customer_name or "", person.id, *values, *history])
     if replaced:
         pulled.notes.append(
@@ -97,12 +98,19 @@ def _write_people(
         )
 
 
-def _history(person: PulledRecipient, schedule: ScheduleRequest, now: int) -> list[str]:
-    ended_at = person.last_ended_at(schedule, now)
+def _history(
+    person: PulledRecipient, dial: LoggedDial | None, schedule: ScheduleRequest, now: int
+) -> list[str]:
+    ended_at = person.last_ended_at(schedule, now, dial)
     if ended_at is None or person.latest_call_status is None:
         return [""] * len(HISTORY_COLUMNS)
     status = person.latest_call_status.value
-    return [str(person.call_attempt), status, format_instant(ended_at), ""]
+    return [
+        str(person.call_attempt),
+        status,
+        format_instant(ended_at),
+        (dial and dial.caller_id) or "",
+    ]
 
 
 def _cell(value: JsonValue) -> str:
@@ -112,13 +120,18 @@ def _cell(value: JsonValue) -> str:
 
 
 def _scenario_text(pulled: Pulled, url: str, lines: int | None, campaigns: Sequence[str]) -> str:
-    if lines is None:
+    logged = [part.logged.lines for part in pulled.campaigns if part.logged and part.logged.lines]
+    if lines is None and logged:
+        lines, guess = logged[-1], "from the log"
+    elif lines is not None:
+        guess = "given by --lines"
+    else:
+        lines, guess = DEFAULT_LINES, "a guess, the service does not tell it"
         pulled.notes.append(
             f"The service does not tell how many calls may be under way at once: {DEFAULT_LINES} "
             "is a guess, which moves the finish more than anything else. Give --lines N, or change "
             "maxConcurrentCalls in scenario.yaml."
         )
-    guess = "a guess, the service does not tell it" if lines is None else "given by --lines"
     numbers = list(
         dict.fromkeys(
             n for c in pulled.campaigns for n in (c.schedule and c.schedule.caller_ids) or ()
@@ -145,7 +158,7 @@ engine:
   order: freshFirst
 organizations:
   - name: Pulled
-    maxConcurrentCalls: {DEFAULT_LINES if lines is None else lines} # {guess}
+    maxConcurrentCalls: {lines} # {guess}
 {caller_ids}    agents:
 {agents}
     campaigns:
@@ -182,6 +195,8 @@ def _campaign_text(campaign: PulledCampaign, schedule: ScheduleRequest) -> str:
     body = schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
     shown = [f"          {name}: {_json(body[name])}\n" for name in _CARRIED_OVER if name in body]
     told = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
+    if campaign.logged and campaign.schedule is campaign.logged.schedule:
+        told = "as the log shows it" if campaign.schedule else told
     return f"""\
       - name: {_json(campaign.name)}
         id: {campaign.id}
