@@ -18,6 +18,7 @@ from dialsim.cli.program import (
     jobs_option,
     optional_scenario_argument,
     progress_bar,
+    say_back,
     seed_option,
     set_option,
     what_if_option,
@@ -50,8 +51,7 @@ def report(folder: Path, what_if: int | None) -> None:
 
 @click.command(
     short_help="Simulate a scenario: when is it done, whom does it reach?",
-    epilog="Example: dialsim run scenarios/first-campaign.yaml --out out/first "
-    "--set organizations.Acme.maxConcurrentCalls=30",
+    epilog="Example: dialsim run scenarios/first-campaign.yaml --out out/first --set lines=30",
 )
 @optional_scenario_argument
 @click.option(
@@ -174,6 +174,8 @@ def _once(scenario: Path, replication: int, options: Options, files: _Files) -> 
     if options.out is not None:
         check_place(options.out, options.force)
     loaded = load(scenario, options.overrides)
+    if options.form == "text":
+        say_back(loaded)
     with progress_bar("Simulating") as progress:
         result = simulate(
             loaded, seed=options.seed, replication=replication, engine=options.engine,
@@ -233,6 +235,8 @@ def _many(
     precisions(precision, loaded)
     for text in figures:
         read_expression(text, loaded)
+    if options.form == "text":
+        say_back(loaded)
     experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
     runs = experiment.simulate(
         replicate, loaded, first, precision=precision, max_replications=most, figures=figures

@@ -45,6 +45,7 @@ from dialsim.experiments.variants import (
     crossed,
 )
 from dialsim.results.progress import Shown
+from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -221,7 +222,10 @@ def optimize(
     if not goals and objective is None:
         raise ExperimentError("say what is wanted: a goal, something to maximize, or to minimize")
     wanted = read_goal(" and ".join(goals), scenario) if goals else None
-    axes = {path: _axis(path, values) for path, values in vary.items()}
+    axes = {long_path(scenario, path): _axis(path, values, scenario.first_day)
+            for path, values in vary.items()}  # fmt: skip
+    if len(axes) < len(vary):
+        raise ExperimentError(f"two of {', '.join(vary)} are the same setting")
     check_variable(scenario, axes, seed)
     with runner(jobs, dask, store, progress, engine) as place:
         looks = Looks.between(replications, max_replications)
@@ -248,9 +252,19 @@ def read_objective(
     return Objective(read_expression(bare[5:-1], scenario, bare, 5), minimize is None)
 
 
-def _axis(path: str, values: object) -> tuple[str, ...]:
+def check_axis(path: str) -> None:
+    """Raise ExperimentError for a path of which one would add to a list, or take away from it."""
+    if path.strip().endswith(("+", "-")):
+        raise ExperimentError(
+            f"{path}= adds to a list or takes away from it, which a plan does not vary: use "
+            "dialsim sweep"
+        )
+
+
+def _axis(path: str, values: object, first_day: int) -> tuple[str, ...]:
     """The values of a setting, as texts."""
-    variants = crossed({path: values})  # type: ignore[dict-item]
+    check_axis(path)
+    variants = crossed({path: values}, first_day)  # type: ignore[dict-item]
     return tuple(variant.changes[0].text for variant in variants)
 
 

@@ -33,6 +33,7 @@ from dialsim.experiments.search import (
 from dialsim.experiments.value_range import make_axis, read_range, value_text
 from dialsim.experiments.variants import check_variable
 from dialsim.results.progress import Shown
+from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
     from dialsim.engine.engines import Choice
@@ -138,13 +139,14 @@ def plan(
         raise ExperimentError("nothing is the cheapest: the scenario names no costs")
     if not 2 <= replications <= max_replications:
         raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
+    vary, first_day = long_path(scenario, vary), scenario.first_day
     if isinstance(between, str):
-        axis = read_range(between)
+        axis = read_range(between, first_day)
         if axis is None:
             raise ExperimentError(f"{between}: write the range as LOW..HIGH, such as 1..200")
     else:
         low, high = (value_text(end) for end in between)
-        axis = make_axis(low, high, None if step is None else value_text(step))
+        axis = make_axis(low, high, None if step is None else value_text(step), first_day)
     wanted = read_goal(goal, scenario)
     check_variable(scenario, (vary,), seed)
     with runner(jobs, dask, store, progress, engine) as place:

@@ -261,7 +261,7 @@ def _comparison(
 
 def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:
     scenario, arguments = read_source(folder), dict(said["arguments"])
-    path, span = read_span(arguments.pop("vary"))
+    path, span = read_span(arguments.pop("vary"), scenario.first_day)
     goal = arguments.pop("goal")
     seed = _given_seed(scenario, said)
     answer = plan(scenario, path, span, goal, seed=seed, store=folder, **arguments)

@@ -30,6 +30,7 @@ from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
 from dialsim.scenario.timeline import TimelineAction
+from dialsim.scenario.week import midnight
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,25 @@ class Scenario(Model):
         if origin is None:
             raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
         return origin.read(replace(origin, overrides=(*origin.overrides, *texts)))
+
+    @property
+    def calling_begins(self) -> int:
+        """The earliest startDateTime of a schedule request, in ms; without one, clock.start."""
+        requests = [
+            request
+            for organization in self.organizations
+            for request in (
+                *(campaign.schedule for campaign in organization.campaigns),
+                *(action.body for action in organization.timeline),
+            )
+        ]
+        starts = [request.start_date_time for request in requests if request is not None]
+        return min(starts, default=self.clock.start)
+
+    @property
+    def first_day(self) -> int:
+        """The midnight (ms) from which a day of the week counts: that on which calling begins."""
+        return midnight(self.calling_begins)
 
     def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
         """The same scenario, with where it came from and what is to be said about it."""
