@@ -14,11 +14,11 @@ from hypothesis.strategies import SearchStrategy
 import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import Values
-from dialsim.experiments.experiment_text import plan_sentences
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.goal import judge, read_goal
 from dialsim.experiments.optimum import read_objective
 from dialsim.experiments.plan import plan
+from dialsim.experiments.plan_text import plan_sentences
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.errors import DialsimError

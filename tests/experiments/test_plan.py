@@ -13,9 +13,9 @@ import pytest
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.experiment_text import plan_headline, plan_sentences, plan_tables
 from dialsim.experiments.goal import Evidence, judge, read_goal
 from dialsim.experiments.plan import plan
+from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_tables
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
@@ -77,7 +77,7 @@ def test_nothing_that_meets_the_goal_is_an_answer_too() -> None:
     found = plan(crowd(40), LIMIT, (1, 8), "p95(finish) <= 2m", jobs=1)
     assert (found.value, found.met) == (None, False)
     assert found.evidence.value == 8
-    assert "8 comes closest" in found._repr_html_()
+    assert "8 come closest" in found._repr_html_()
 
 
 def test_c7_lines_that_lose_people_to_the_end_date_do_not_finish_by_then() -> None:
@@ -159,8 +159,8 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
     assert {found.value, *found.tied} == meeting
     assert found.to_dict()["tied"] == list(found.tied)
     assert plan_headline(found) == (
-        f"{LIMIT} = 2 is among the cheapest values from 1 to 20 that meet the goal p50(finish) <= "
-        "15m: its cost can't be told from that of 3, 4, 5, 6 and 6 more."
+        "2 lines are among the cheapest if you are to be done within 15 min in half of the runs: "
+        "the cost can't be told from that of 3, 4, 5, 6 and 6 more."
     )
     assert found.warnings[0] == (
         f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only for "
@@ -405,10 +405,10 @@ def test_no_value_meets_the_goal_is_said_only_where_it_is_shown() -> None:
     asked = {"replications": 10, "max_replications": 10, "jobs": 1}
     none = plan(scenario, LIMIT, (1, 8), "p50(finish) <= 2m and p50(cost) >= 1", **asked)
     assert (none.value, none.ruled_out) == (None, True)
-    assert f"No value of {LIMIT} from 1 to 8 meets the goal " in none._repr_html_()
+    assert "No number of lines from 1 to 8 is enough to " in none._repr_html_()
     doubtful = plan(scenario, LIMIT, (1, 8), "p99(finish) <= 1h and mean(cost) < 47", **asked)
     assert (doubtful.value, doubtful.ruled_out) == (None, False)
-    assert f"No value of {LIMIT} from 1 to 8 was found that meets " in doubtful._repr_html_()
+    assert "No number of lines from 1 to 8 was found to be enough to " in doubtful._repr_html_()
     assert doubtful.to_dict()["ruled_out"] is False
 
 

@@ -246,7 +246,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_what_would_help_at_the_close
 ) -> None:
     answer = planned(scenario, "p95(finish) <= 2026-01-05T03:18:00Z")
     page = Reader(plan_report(answer, scenario, None, FurtherRuns(PAIRS)))
-    assert page.headings[1][1] == "No value meets the goal"
+    assert page.headings[1][1].startswith("No number of lines from ")
     held = dialsim.run(dialsim.loads(SCENARIO)).summary.held_back
     assert held is not None
     reason, _, said = held.sentence.partition(": ")

@@ -6,6 +6,7 @@ import pytest
 
 import dialsim
 from dialsim.experiments.plan import plan
+from dialsim.experiments.plan_text import plan_headline
 from dialsim.experiments.replications import replicate
 from dialsim.report.page import ReportPage, Section
 from dialsim.report.what_if import FurtherRuns
@@ -210,7 +211,7 @@ def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, s
     assert answer.value is not None
     assert answer.neighbour is not None
     page = Reader(pages["plan"])
-    assert page.headings[1][1] == f"maxConcurrentCalls = {answer.value}"
+    assert page.headings[1][1] == plan_headline(answer).removesuffix(".")
     assert f"{answer.neighbour.value} does not do" in page.words
 
 
@@ -220,7 +221,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
     goal = "p95(finish) <= 2026-01-05T02:05:00Z"
     answer = plan(scenario, LINES, (2, 4), goal, replications=2, max_replications=2, jobs=1)
     page = Reader(plan_report(answer, scenario, 3, FurtherRuns(0)))
-    assert page.headings[1][1] == "No value meets the goal"
+    assert page.headings[1][1].startswith("No number of lines from 2 to 4 ")
 
 
 @pytest.mark.usefixtures("pictures_unrendered")

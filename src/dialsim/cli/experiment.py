@@ -495,7 +495,7 @@ def _find_value(
     loaded: Scenario, vary: str, goal: str, asked: Mapping[str, Any], options: Options
 ) -> bool:
     """Plan one setting; returns whether a value meets the goal."""
-    from dialsim.experiments import experiment_text
+    from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
     from dialsim.experiments.variants import ends, read_span
@@ -516,8 +516,9 @@ def _find_value(
 
     def printed() -> tuple[list[str], list[FigureTable]]:
         warnings = (f"Warning: {text}." for text in answer.warnings)
-        said = [experiment_text.plan_headline(answer), *experiment_text.plan_sentences(answer)]
-        return [*said, *warnings], experiment_text.plan_tables(answer)
+        said = [plan_text.plan_headline(answer), plan_text.plan_question(answer)]
+        said += plan_text.plan_sentences(answer)
+        return [*said, *warnings], plan_text.plan_tables(answer)
 
     experiment.deliver(answer.to_dict(), report, dict, printed)
     return answer.met
@@ -531,7 +532,7 @@ def _find_optimum(
     options: Options,
 ) -> bool:
     """Find the best combination of several settings; returns whether one meets the goals."""
-    from dialsim.experiments import experiment_text
+    from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.optimum import check_axis, optimize, read_objective
     from dialsim.experiments.variants import crossed
@@ -560,10 +561,10 @@ def _find_optimum(
         dict,
         lambda: (
             [
-                experiment_text.optimum_headline(answer),
-                *experiment_text.optimum_sentences(answer),
+                plan_text.optimum_headline(answer),
+                *plan_text.optimum_sentences(answer),
             ],
-            experiment_text.optimum_tables(answer),
+            plan_text.optimum_tables(answer),
         ),
     )
     return answer.met

@@ -175,7 +175,7 @@ class Optimum:
         return OptimumPlots(self)
 
     def _repr_html_(self) -> str:
-        from dialsim.experiments.experiment_text import optimum_html
+        from dialsim.experiments.plan_text import optimum_html
 
         return optimum_html(self)
 

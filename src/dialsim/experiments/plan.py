@@ -99,7 +99,7 @@ class Plan:
         return PlanPlots(self)
 
     def _repr_html_(self) -> str:
-        from dialsim.experiments.experiment_text import plan_html
+        from dialsim.experiments.plan_text import plan_html
 
         return plan_html(self)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments import experiment_text
+from dialsim.experiments import plan_text
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.goal import Clause, Evidence, Goal, judge
 from dialsim.experiments.intervals import CONFIDENCE, Difference, paired_difference
@@ -250,8 +250,8 @@ def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
 def _said(lever: LeverAgainstGoal, measured: GoalWhatIf) -> str:
     """`2 lines more (6): p95(finish) is Mon 5 Jan 10:15 instead of Mon 5 Jan 10:24 in 25 runs`."""
     figures = ", ".join(
-        f"{with_it.clause.asked} is {experiment_text.finding_text(with_it, with_it.estimate)} "
-        f"instead of {experiment_text.finding_text(without, without.estimate)}"
+        f"{with_it.clause.asked} is {plan_text.finding_text(with_it, with_it.estimate)} "
+        f"instead of {plan_text.finding_text(without, without.estimate)}"
         for with_it, without in zip(lever.evidence.findings, measured.base.findings, strict=True)
     )
     return f"{lever.name}, {figures}, in {measured.what_if.pairs} runs each"
@@ -264,16 +264,14 @@ def _capital(text: str) -> str:
 def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
     """The goal's figures with each lever, and whether they meet it."""
     clauses = [finding.clause for finding in measured.base.findings]
-    bounds = (experiment_text.bound_text(finding) for finding in measured.base.findings)
+    bounds = (plan_text.bound_text(finding) for finding in measured.base.findings)
     rows = [("the goal", *bounds, "")]
     for name, part in [
         (f"{setting}, as it is", measured.base),
         *((lever.name, lever.evidence) for lever in measured.levers),
     ]:
-        cells = (
-            experiment_text.finding_text(finding, finding.estimate) for finding in part.findings
-        )
-        rows.append((name, *cells, experiment_text.verdict_text(part)))
+        cells = (plan_text.finding_text(finding, finding.estimate) for finding in part.findings)
+        rows.append((name, *cells, plan_text.verdict_text(part)))
     heads = [*(clause.asked for clause in clauses), "meets it"]
     return FigureTable("With", tuple(heads), tuple(rows))
 

@@ -87,12 +87,13 @@ def _apply(override: str, root: Node) -> Understood | None:
     written = written.removesuffix(change).strip()
     if not equals or not written:
         raise _refused(origin, "", "an override is PATH=VALUE, such as seed=7")
+    value = _value(text, origin)
     try:
         path = full_path(written, Cursor.root(root))
     except ValueError as error:
         raise _refused(origin, written, str(error)) from None
     wish = _Wish(override, path, change, origin, root, _keys(path.split("."), root, origin))
-    put_in(wish.met(_value(text, origin)), path, root, origin)
+    put_in(wish.met(value), path, root, origin)
     return wish.understood(written)
 
 
