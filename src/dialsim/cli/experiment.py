@@ -12,6 +12,7 @@ import click
 from dialsim.cli.program import (
     INTERRUPTED,
     Options,
+    announce,
     experiment_options,
     progress_bar,
     say_back,
@@ -502,11 +503,13 @@ def _find_value(
 
     path, span = read_span(vary, loaded.first_day)
     path = _full(loaded, path)
-    check_variants(ends(path, span, loaded.first_day), loaded)
+    limits = ends(path, span, loaded.first_day)
+    check_variants(limits, loaded)
     read_goal(goal, loaded)
     experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
-    if options.form == "text":
-        say_back(loaded)
+    # most lines are done first, so what is said of them is true of fewer
+    lines = path.endswith(".maxConcurrentCalls")
+    announce(loaded, options.form, limits[-1].of(loaded) if lines else None)
     answer = experiment.simulate(find, loaded, path, span, goal, **asked)
 
     def report(further: FurtherRuns) -> str:

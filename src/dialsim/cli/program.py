@@ -225,6 +225,21 @@ def say_back(scenario: Scenario) -> None:
         click.echo(f"--set {one.override}: {'; '.join(said)}")
 
 
+def announce(scenario: Scenario, form: str, bounded: Scenario | None = None) -> None:
+    """Print, for people, what is known before anything is simulated.
+
+    That is what overrides mean, and what the workload rules out; of `bounded` if that is given.
+    """
+    from dialsim.results.workload import workload_text
+
+    if form != "text":
+        return
+    say_back(scenario)
+    bound = workload_text(bounded or scenario)
+    if bound is not None:
+        click.echo(bound)
+
+
 class Program(click.Group):
     """A group that, of a closed pipe (`dialsim run … | head -1`), says nothing but its status."""
 

@@ -11,6 +11,7 @@ import click
 from dialsim.cli.experiment import figure_option
 from dialsim.cli.program import (
     Options,
+    announce,
     dask_option,
     engine_option,
     force_option,
@@ -18,7 +19,6 @@ from dialsim.cli.program import (
     jobs_option,
     optional_scenario_argument,
     progress_bar,
-    say_back,
     seed_option,
     set_option,
     what_if_option,
@@ -174,8 +174,7 @@ def _once(scenario: Path, replication: int, options: Options, files: _Files) -> 
     if options.out is not None:
         check_place(options.out, options.force)
     loaded = load(scenario, options.overrides)
-    if options.form == "text":
-        say_back(loaded)
+    announce(loaded, options.form)
     with progress_bar("Simulating") as progress:
         result = simulate(
             loaded, seed=options.seed, replication=replication, engine=options.engine,
@@ -235,8 +234,7 @@ def _many(
     precisions(precision, loaded)
     for text in figures:
         read_expression(text, loaded)
-    if options.form == "text":
-        say_back(loaded)
+    announce(loaded, options.form)
     experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
     runs = experiment.simulate(
         replicate, loaded, first, precision=precision, max_replications=most, figures=figures
