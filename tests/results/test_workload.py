@@ -170,6 +170,7 @@ def test_the_bound_is_said_in_a_line() -> None:
 def test_people_with_a_script_or_a_history_are_not_counted_on() -> None:
     listed = [{"tel": f"08{k:08}"} | ({"script": "answered 5s 60s"} if k % 2 else {})
               for k in range(400)]  # fmt: skip
-    bound = workload(crowd(1, 1, **CHANCY).with_(f"January.recipients={json.dumps(listed)}"))  # fmt: skip
+    changed = f"January.recipients={json.dumps(listed)}"
+    bound = workload(crowd(1, 1, **CHANCY).with_(changed))
     assert bound is not None
     assert bound.people == 200

@@ -549,8 +549,7 @@ def _find_optimum(
     read_objective(asked["maximize"], asked["minimize"], loaded)
     known = {"vary": vary, "goal": list(goals), **asked}
     experiment = Experiment("optimum", [loaded], options, known)
-    if options.form == "text":
-        say_back(loaded)
+    announce(loaded, options.form)
     answer = experiment.simulate(optimize, loaded, vary, goals, **asked)
 
     def report(_: FurtherRuns) -> str:
