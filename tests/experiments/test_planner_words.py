@@ -6,6 +6,7 @@ import pytest
 
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.goal import read_goal
+from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.value_range import read_amount, read_range
@@ -106,3 +107,17 @@ def test_a_plan_varies_how_many_caller_ids_there_are() -> None:
     found = plan(CROWD, "January.callerIds", "1..3", "mean(people_reached) >= 12", jobs=1)
     assert found.value == 1
     assert found.path == "organizations.Acme.campaigns.January.schedule.callerIds"
+
+
+def test_a_plan_over_several_settings_takes_short_paths_and_no_lists() -> None:
+    found = optimize(
+        CROWD, {"lines": "2,3", "January.start": "Mon 00:00,Mon 01:00"}, "p95(finish) <= Mon 00:04",
+        replications=2, max_replications=2, jobs=1,
+    )  # fmt: skip
+    schedule = "organizations.Acme.campaigns.January.schedule"
+    assert found.paths == (LIMIT, f"{schedule}.startDateTime")
+    assert found.best.name.startswith("maxConcurrentCalls=3")
+    with pytest.raises(ExperimentError, match="use dialsim sweep"):
+        optimize(CROWD, {"January.windows-": "Sat"}, "p95(finish) <= 1h")
+    with pytest.raises(ExperimentError, match="are the same setting"):
+        optimize(CROWD, {"lines": "2,3", LIMIT: "2,3"}, "p95(finish) <= 1h")

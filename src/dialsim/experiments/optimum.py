@@ -222,8 +222,10 @@ def optimize(
     if not goals and objective is None:
         raise ExperimentError("say what is wanted: a goal, something to maximize, or to minimize")
     wanted = read_goal(" and ".join(goals), scenario) if goals else None
-    axes = {long_path(scenario, path): _axis(path, values, scenario.first_day)
-            for path, values in vary.items()}  # fmt: skip
+    for path in vary:
+        check_axis(path)
+    day = scenario.first_day
+    axes = {long_path(scenario, path): _axis(path, values, day) for path, values in vary.items()}
     if len(axes) < len(vary):
         raise ExperimentError(f"two of {', '.join(vary)} are the same setting")
     check_variable(scenario, axes, seed)
@@ -263,7 +265,6 @@ def check_axis(path: str) -> None:
 
 def _axis(path: str, values: object, first_day: int) -> tuple[str, ...]:
     """The values of a setting, as texts."""
-    check_axis(path)
     variants = crossed({path: values}, first_day)  # type: ignore[dict-item]
     return tuple(variant.changes[0].text for variant in variants)
 
