@@ -12,18 +12,12 @@ from hypothesis import strategies as st
 
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.scenario.calendar import union, without
 from dialsim.scenario.loading import loads, long_path, understood
 from dialsim.scenario.overrides import Understood
 from dialsim.scenario.problems import Problem, ScenarioError
 from dialsim.scenario.scenario import Campaign, Scenario
-from dialsim.scenario.week import (
-    instant_in_words,
-    joined,
-    midnight,
-    read_windows,
-    week_text,
-    without,
-)
+from dialsim.scenario.week import instant_in_words, midnight, read_windows, week_text
 
 TWO = """\
 organizations:
@@ -56,7 +50,7 @@ def schedule(*overrides: str) -> Any:
 
 def windows(*overrides: str) -> str:
     week = {
-        item.day_of_week: [(span.start_minute, span.end_minute) for span in item.time]
+        item.day_of_week: tuple((span.start_minute, span.end_minute) for span in item.time)
         for item in schedule(*overrides).time_windows
     }
     return week_text(week)
@@ -233,11 +227,11 @@ SPANS = st.lists(
 
 
 @given(SPANS, SPANS)
-def test_spans_are_joined_and_cut_minute_by_minute(spans: Any, cuts: Any) -> None:
+def test_spans_are_union_and_cut_minute_by_minute(spans: Any, cuts: Any) -> None:
     def minutes(parts: Any) -> set[int]:
         return {minute for start, end in parts for minute in range(start, end)}
 
-    whole, left = joined(spans), without(joined(spans), cuts)
+    whole, left = union(spans), without(spans, cuts)
     assert minutes(whole) == minutes(spans)
     assert minutes(left) == minutes(spans) - minutes(cuts)
     for parts in (whole, left):
@@ -277,6 +271,21 @@ def test_a_count_of_caller_ids_takes_the_first_then_others_then_made_up_ones() -
         "so many more than the file lists are to be rented.",
     )
     assert used(2)[0].warnings == ()
+
+
+def test_windows_of_a_campaign_with_a_plan_are_not_changed() -> None:
+    plan = "Debt.plan={weekday: [09:00-17:00]}"
+    with pytest.raises(ScenarioError) as refused:
+        loads(TWO, overrides=[plan, "Debt.windows+=Sun 09:00-18:00"])
+    assert "timeWindows can't be changed: the campaign has a plan in their place" in str(
+        refused.value
+    )
+
+
+def test_lines_is_how_many_there_are_and_lines_by_time_have_a_full_path() -> None:
+    by_time = loads(TWO, overrides=["lines=4", f"{ACME}.lines={{Mon-Fri 13:00-18:00: 9}}"])
+    assert by_time.organizations[0].max_concurrent_calls == 4
+    assert by_time.organizations[0].lines == {"Mon-Fri 13:00-18:00": 9}
 
 
 # -- errors ---------------------------------------------------------------------------------------

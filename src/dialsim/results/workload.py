@@ -79,7 +79,7 @@ def _of_organization(scenario: Scenario, organization: Organization) -> Iterator
     limits = [organization.max_concurrent_calls]
     limits += [
         int(action.value or 0)
-        for action in organization.timeline
+        for action in (*organization.timeline, *organization.planned)
         if action.action == "setConcurrency"
     ]
     refused = not organization.calling_allowed or any(
@@ -185,6 +185,7 @@ def _shares_answered(behaviour: Behaviour, reachable: float) -> tuple[float, flo
     factors = [
         (1.0, *odds.by_hour.values()),
         (1.0, *odds.by_day.values()),
+        (1.0, odds.on_holiday),
         (odds.by_attempt[0],),
         (1.0, *odds.by_segment.values()),
     ]

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
+from dialsim.scenario.calendar import union, without
 from dialsim.scenario.document import (
     Cursor,
     MappingEntry,
@@ -38,12 +39,10 @@ from dialsim.scenario.units import parse_duration
 from dialsim.scenario.week import (
     Week,
     instant_in_words,
-    joined,
     midnight,
     read_windows,
     week_text,
     windows_of,
-    without,
 )
 
 
@@ -238,6 +237,8 @@ class _Wish:
 
     def _windows(self, value: Node) -> Node:
         text = _text(value)
+        if Cursor.root(self.root).at(*self.keys[:-2], "plan").exists:
+            raise self._refuse("can't be changed: the campaign has a plan in their place")
         try:
             wish = (
                 _week(value)
@@ -254,7 +255,7 @@ class _Wish:
                 says = f"can't be changed by {self.change}=: what stands there is not right"
                 raise self._refuse(says) from None
             if self.change == "+":
-                week = {day: joined([*now.get(day, ()), *wish.get(day, ())]) for day in now | wish}
+                week = {day: union([*now.get(day, ()), *wish.get(day, ())]) for day in now | wish}
             else:
                 week = {day: without(spans, wish.get(day, ())) for day, spans in now.items()}
             if week == now:
@@ -330,7 +331,7 @@ def _week(node: Node | None) -> Week:
     week: Week = {}
     for item in windows:
         spans = [(span.start_minute, span.end_minute) for span in item.time]
-        week[item.day_of_week] = joined([*week.get(item.day_of_week, ()), *spans])
+        week[item.day_of_week] = union([*week.get(item.day_of_week, ()), *spans])
     return week
 
 

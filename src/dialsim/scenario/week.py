@@ -6,10 +6,12 @@ All of them are Thai time (T2). They are understood in commands and in Python, n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
 from difflib import get_close_matches
 
+from dialsim.scenario import calendar
+from dialsim.scenario.calendar import Range, clock_text, range_text, union
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
 THAI = timezone(timedelta(hours=7))  # T2
@@ -33,9 +35,7 @@ _TWELVE = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))? ?([ap])\.?m\.?", re.IGNOR
 
 def midnight(instant: int) -> int:
     """The beginning of an instant's day in Thailand; both in ms since 1970, UTC."""
-    moment = _EPOCH + timedelta(milliseconds=instant)
-    day = moment.astimezone(THAI).replace(hour=0, minute=0, second=0, microsecond=0)
-    return (day - _EPOCH) // timedelta(milliseconds=1)
+    return calendar.midnight(calendar.thai_date(instant))
 
 
 def instant_in_words(text: str, first_day: int) -> int | None:
@@ -177,7 +177,7 @@ def _weekday(word: str, text: str) -> int:
     return day
 
 
-Week = dict[int, list[tuple[int, int]]]
+Week = dict[int, tuple[Range, ...]]
 """The open minutes of each day, 1 = Monday: half-open spans, sorted and apart."""
 
 _SEVERAL = {"daily": range(7), "weekdays": range(5), "weekends": range(5, 7)}
@@ -195,7 +195,7 @@ def read_windows(text: str, *, spans_needed: bool = True) -> Week:
     week: Week = {}
     for part in text.split(";"):
         days: list[int] = []
-        spans: list[tuple[int, int]] = []
+        spans: list[Range] = []
         for word in re.sub(r"\s*-\s*", "-", part).replace(",", " ").split():
             if word[0].isdigit():
                 spans.append(_span(word))
@@ -208,7 +208,7 @@ def read_windows(text: str, *, spans_needed: bool = True) -> Week:
         if not spans and spans_needed:
             raise ValueError(f'needs times behind the days "{part.strip()}", {_FORM}')
         for day in days:
-            week[day] = joined([*week.get(day, ()), *(spans or [(0, 1440)])])
+            week[day] = union([*week.get(day, ()), *(spans or [(0, 1440)])])
     return week
 
 
@@ -221,7 +221,7 @@ def _days(word: str) -> list[int]:
     return [(start + more) % 7 + 1 for more in range((stop - start) % 7 + 1)]
 
 
-def _span(word: str) -> tuple[int, int]:
+def _span(word: str) -> Range:
     found = _SPAN.fullmatch(word)
     if found is None:
         raise ValueError(f'must have times as HH:MM-HH:MM, such as 09:00-19:00, not "{word}"')
@@ -234,44 +234,21 @@ def _span(word: str) -> tuple[int, int]:
     return start, end
 
 
-def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans sorted, those that overlap or touch as one (T3)."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((start, end))
-    return found
-
-
-def without(spans: Iterable[tuple[int, int]], cuts: Iterable[tuple[int, int]]) -> list[
-    tuple[int, int]
-]:  # fmt: skip
-    """What is left of spans that are sorted and apart when the cuts are taken out of them."""
-    left = list(spans)
-    for begin, end in cuts:
-        parts = [[(a, min(b, begin)), (max(a, end), b)] for a, b in left]
-        left = [(a, b) for pair in parts for a, b in pair if a < b]
-    return left
-
-
 def windows_of(week: Week) -> list[dict[str, object]]:
     """A week as `timeWindows` has it."""
     return [
-        {"dayOfWeek": day, "time": [{"start": _clock(a), "end": _clock(b)} for a, b in week[day]]}
+        {
+            "dayOfWeek": day,
+            "time": [{"start": clock_text(a), "end": clock_text(b)} for a, b in week[day]],
+        }
         for day in sorted(week)
         if week[day]
     ]
 
 
-def _clock(minute: int) -> str:
-    return f"{minute // 60:02}:{minute % 60:02}"
-
-
 def week_text(week: Week) -> str:
     """A week in words: `Mon-Fri 09:00-19:00; Sat 10:00-14:00`."""
-    groups: list[tuple[list[int], list[tuple[int, int]]]] = []
+    groups: list[tuple[list[int], tuple[Range, ...]]] = []
     for day in sorted(day for day in week if week[day]):
         if groups and groups[-1][1] == week[day] and groups[-1][0][-1] == day - 1:
             groups[-1][0].append(day)
@@ -280,7 +257,7 @@ def week_text(week: Week) -> str:
     return "; ".join(
         " ".join([
             "-".join(dict.fromkeys((_SHORT_DAYS[days[0] - 1], _SHORT_DAYS[days[-1] - 1]))),
-            *(f"{_clock(a)}-{_clock(b)}" for a, b in spans),
+            *(map(range_text, spans)),
         ])
         for days, spans in groups
     )  # fmt: skip
