@@ -235,7 +235,7 @@ def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_b
     once = [name for name in cost.index if name.endswith("maxAttempts=1")]
     assert y == pytest.approx(cost[once].to_numpy())
     assert x * DAY_MS == pytest.approx(finish[once].to_numpy())
-    ringed = line(ax, "beaten by none")[1]
+    ringed = line(ax, "none is cheaper and earlier")[1]
     unbeaten = [
         cost[name]
         for name in cost.index

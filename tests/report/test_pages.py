@@ -108,7 +108,7 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
         "How sure is that? 2 runs with different chance",
         f"Whom does it reach? {summary.people_reached} of 160 people reached",
         "What holds it back?",
-        "What would help most?",
+        "What would help?",
         f"What does it cost? {summary.cost:,.2f} THB",
     ):
         assert question in page.words
@@ -199,9 +199,9 @@ def test_the_page_of_replications_says_by_when_95_in_100_are_done_only_if_its_ru
     assert f" and Mon 5 Jan {latest:%H:%M}." in enough.words
 
 
-def test_the_page_of_a_sweep_names_the_first_to_finish(pages: dict[str, str]) -> None:
+def test_the_page_of_a_sweep_recommends_a_variant(pages: dict[str, str]) -> None:
     page = Reader(pages["sweep"])
-    assert page.headings[1][1] == "Done first: maxConcurrentCalls=8"
+    assert page.headings[1][1] == "Recommended: maxConcurrentCalls=8"
     assert "How sure is that? 4 runs of each variant" in page.words
 
 

@@ -239,7 +239,8 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
     y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
     front = pareto(y.tolist(), np.where(np.isnan(x), np.inf, x).tolist())
-    ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label="beaten by none")
+    said = "none is cheaper and earlier"
+    ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label=said)
     along = _crossed_along(found, None, table)
     groups = [(BLUE, "", table)] if along is None else _groups(found, along, table)
     for color, said, rows in groups:

@@ -27,7 +27,7 @@ def replications_page(runs: Replications, first: Result, measured: Help) -> Repo
         _sure(finish, runs),
         _reach(rows, first),
         holding_fact("What holds it back?", holding(runs.figures), len(first.summary.campaigns)),
-        *([help_fact("What would help most?", measured)] if measured else []),
+        *([help_fact(measured)] if measured else []),
         *_cost(rows, first),
     ]
     return ReportPage(

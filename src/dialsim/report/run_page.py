@@ -20,6 +20,7 @@ from dialsim.report.what_if import (
     Lever,
     NotMeasured,
     WhatIf,
+    as_good,
     best,
     dear,
 )
@@ -198,7 +199,7 @@ def run_page(result: Result, measured: Help) -> ReportPage:
         _sure(summary, measured),
         _reach(summary),
         _held_back(summary),
-        *([help_fact("What would help most?", measured)] if measured else []),
+        *([help_fact(measured)] if measured else []),
         *_cost(summary),
     ]
     return ReportPage(
@@ -299,8 +300,10 @@ def _held_back(summary: Summary) -> Fact:
     return Fact("What holds it back?", f"{head}{which}", rest)
 
 
-def help_fact(question: str, measured: WhatIf | NotMeasured) -> Fact:
-    """The lever that helps most."""
+def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
+    """The lever that helps most, of a run or of a variant; of few pairs none is said to be that."""
+    whose = f": {which}?" if which else "?"
+    question = f"What would help{whose}"
     if isinstance(measured, NotMeasured):
         return Fact(question, "Not measured", measured.said)
     lever = best(measured)
@@ -311,10 +314,17 @@ def help_fact(question: str, measured: WhatIf | NotMeasured) -> Fact:
         tried = f"None of {len(measured.levers)} small changes {what}."
         few = [too_few(measured.pairs)] if measured.pairs < MOST_PAIRS else []
         return Fact(question, "Nothing that was tried", " ".join([tried, *prices, *few]))
-    detail = _effects(lever, measured)
+    rivals = [other.name for other in as_good(measured, lever)]
+    if not rivals and measured.pairs >= MOST_PAIRS:
+        question = f"What would help most{whose}"
+    said = [_effects(lever, measured)]
+    if measured.pairs < MOST_PAIRS:
+        said.append(f"That is the best of {measured.pairs} pairs of runs, which are few.")
+    elif rivals:
+        said.append(f"Not surely worse: {', '.join(rivals)}.")
     if lever.shortens_retries:
-        detail += f" {SHORTER_RETRIES}"
-    return Fact(question, lever.name[0].upper() + lever.name[1:], detail)
+        said.append(SHORTER_RETRIES)
+    return Fact(question, lever.name[0].upper() + lever.name[1:], " ".join(said))
 
 
 def _effects(lever: Lever, what_if: WhatIf) -> str:
