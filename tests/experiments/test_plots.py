@@ -13,7 +13,7 @@ from matplotlib.text import Text
 import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.plots import fan, names_of, pareto
+from dialsim.experiments.plots import cut_names, fan, names_of, pareto
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS
 from dialsim.experiments.sweep import Sweep, sweep
@@ -308,3 +308,17 @@ def test_each_is_drawn_on_the_axes_given_and_with_the_same_bytes(
         assert ax.get_xlabel()
         assert ax.get_ylabel()
         assert len({svg(draw().get_figure(root=True)) for _ in range(2)}) == 1
+
+
+def test_names_that_would_be_cut_to_the_same_keep_their_ends() -> None:
+    def cut(name: str) -> str:
+        return name if len(name) <= 20 else f"{name[:18].rstrip()} …"
+
+    unlike = ["as it is", "one more attempt for everybody"]
+    assert cut_names(unlike, cut, 20) == ["as it is", "one more attempt f …"]
+    alike = ["retries after half an hour, first", "retries after half an hour, last"]
+    assert cut_names(["as it is", *alike], cut, 20) == [
+        "as it is",
+        "retries … r, first",
+        "retries … ur, last",
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, nan
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -12,8 +12,8 @@ from rich.text import Text
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import Interval, quantile_interval
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
-from dialsim.results.summary_text import WIDTH, FigureTable, fragment, rich_table
-from dialsim.results.thai_time import duration_text, minute_text, thai
+from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
+from dialsim.results.thai_time import duration_text, short_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ def _expression_cells(
 
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The campaigns by the shortest name that is not ambiguous, then all together."""
+    """The campaigns by name, then all together."""
     places = [
         (name, _of_campaign(intervals, *place))
         for place, name in _campaign_names(intervals).items()
@@ -152,11 +152,11 @@ def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _campaign_names(table: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """The campaigns by organization and name, each with its shortest name that is clear."""
+    """The campaigns by organization and name, each with its organization if there are several."""
     campaigns = table[table["scope"] == "campaign"][["organization", "campaign"]]
     places = [(str(o), str(c)) for o, c in campaigns.drop_duplicates().itertuples(index=False)]
-    names = [campaign for _, campaign in places]
-    return {(o, c): c if names.count(c) == 1 else f"{o}/{c}" for o, c in places}
+    several = len({organization for organization, _ in places}) > 1
+    return {(o, c): f"{o}/{c}" if several else c for o, c in places}
 
 
 def _of_campaign(table: pd.DataFrame, organization: str, campaign: str) -> pd.DataFrame:
@@ -196,13 +196,14 @@ def _finish(seconds: float, whose: Replications | Sweep) -> str:
     return "never" if seconds == inf else f"by {when_text(seconds, whose)} Thai time"
 
 
-def when_text(seconds: float, whose: Replications | Sweep) -> str:
+def when_text(seconds: float, whose: Replications | Sweep) -> ValueText:
     """An instant given in seconds from the earliest startAt, in Thai time and without the year."""
     if isnan(seconds) or whose.origin is None:
-        return "–"
+        return ValueText("–", nan)
     if not isfinite(seconds):
-        return "never" if seconds > 0 else "–"
-    return instant_text(round(whose.origin.timestamp() * 1000 + seconds * 1000))
+        return ValueText("never" if seconds > 0 else "–", seconds)
+    instant = round(whose.origin.timestamp() * 1000 + seconds * 1000)
+    return ValueText(short_text(instant), instant)
 
 
 def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
@@ -221,19 +222,21 @@ def _interval_text(row: pd.Series) -> str:
     if low is None:
         return "–" if enough is None else f"from {enough} runs on"
     known = f"{low} or more" if high is None else f"{low} – {high}"
-    return known if enough is None else f"{known}, skewed: ~{enough} runs"
+    skewed = "" if enough is None else f", skewed: ~{enough} runs"
+    return ValueText(f"{known}{skewed}", low.value)
 
 
-def amount_text(figure: str, value: float) -> str:
+def amount_text(figure: str, value: float) -> ValueText:
     """A figure's value, short."""
-    return _amount(unit_of(figure), value)
+    return ValueText(_amount(unit_of(figure), value), value if isfinite(value) else nan)
 
 
-def expression_text(figure: Expression, value: float) -> str:
+def expression_text(figure: Expression, value: float) -> ValueText:
     """The value of an expression, short; a time as people say it."""
+    known = value if isfinite(value) else nan
     if figure.is_figure or figure.unit is not Unit.SECONDS or not isfinite(value):
-        return _amount(figure.unit, value)
-    return f"{'-' if value < 0 else ''}{duration_text(1000 * round(abs(value)))}"
+        return ValueText(_amount(figure.unit, value), known)
+    return ValueText(f"{'-' if value < 0 else ''}{duration_text(1000 * round(abs(value)))}", known)
 
 
 def _amount(unit: Unit, value: float) -> str:
@@ -408,11 +411,15 @@ def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["variant"], row["figure"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
-def difference_text(row: Mapping[str, Any], expression: Expression | None = None) -> str:
+def difference_text(row: Mapping[str, Any], expression: Expression | None = None) -> ValueText:
     """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0.
 
     Without an interval it says what the sign test counts: `earlier in 17 of 40 pairs, real`.
     """
+    return ValueText(_difference_text(row, expression), row["difference"])
+
+
+def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> str:
     is_time = is_instant(row["figure"]) if expression is None else expression.is_instant
 
     def size_text(amount: float) -> str:
@@ -443,11 +450,6 @@ def _size(figure: str, amount: float) -> str:
     if is_instant(figure):
         return duration_text(1000 * round(amount))
     return amount_text(figure, amount)
-
-
-def instant_text(instant: int) -> str:
-    """Thai time to the minute, without the year."""
-    return minute_text(instant).replace(f" {thai(instant).year} ", " ")
 
 
 _WIDEST, _NAMES = 200, 60

@@ -13,13 +13,12 @@ from dialsim.experiments.experiment_text import (
     SAY_THEIRS,
     amount_text,
     expression_text,
-    instant_text,
 )
 from dialsim.experiments.goal import Statistic
 from dialsim.experiments.value_range import AmountKind, read_amount
 from dialsim.results.figures import is_instant
-from dialsim.results.summary_text import FigureTable, fragment
-from dialsim.results.thai_time import date_text, duration_text, minute_text, thai
+from dialsim.results.summary_text import FigureTable, ValueText, fragment
+from dialsim.results.thai_time import date_text, duration_text, minute_text, short_text, thai
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Clause, Evidence, Finding
@@ -165,7 +164,7 @@ def _by(clause: Clause) -> str:
     bound = clause.bound
     if bound.after_start:
         return f"{'in less than' if bound.sign == '<' else 'within'} {duration_text(bound.value)}"
-    return f"{'before' if bound.sign == '<' else 'by'} {instant_text(round(bound.value))}"
+    return f"{'before' if bound.sign == '<' else 'by'} {short_text(round(bound.value))}"
 
 
 def _beyond(answer: Plan, key: str) -> str:
@@ -283,7 +282,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
             tuple(
                 (
                     label,
-                    str(part.value),
+                    _value_text(part),
                     verdict_text(part.findings[number]),
                     *_finding_cells(part.findings[number]),
                     str(part.replications),
@@ -314,8 +313,12 @@ def _tried_table(answer: Plan) -> FigureTable:
         "cost": _means("cost", [part.cost for part in answer.tried]),
     }
     kept = {name: cells for name, cells in columns.items() if any(cells)}
-    values = [str(part.value) for part in answer.tried]
+    values = [_value_text(part) for part in answer.tried]
     return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
+
+
+def _value_text(part: Evidence) -> ValueText:
+    return ValueText(str(part.value), float(read_amount(str(part.value)).value))
 
 
 def _means(figure: str, values: Sequence[float | None]) -> list[str]:
@@ -338,7 +341,7 @@ def optimum_headline(answer: Optimum) -> str:
         return f"{name} has the smallest values{among}{doubt}"
     which, _, asked = answer.objective.partition(" ")
     figure, value = asked.removeprefix("mean(").removesuffix(")"), answer.best.objective
-    said = instant_text(round(value)) if is_instant(figure) else amount_text(figure, value)
+    said = short_text(round(value)) if is_instant(figure) else amount_text(figure, value)
     most = "greatest" if which == "maximize" else "smallest"
     return f"{name} has the {most} {asked}, {said},{among}{doubt}"
 
@@ -379,7 +382,7 @@ def _frontier_table(answer: Optimum) -> FigureTable:
     rows = [
         (
             f"{'→ ' if part == answer.best else ''}{part.name}",
-            instant_text(round(part.finish)) if isfinite(part.finish) else "never",
+            short_text(round(part.finish)) if isfinite(part.finish) else "never",
             amount_text("people_reached", part.people_reached),
             *([amount_text("cost", part.cost)] if priced else []),
             verdict_text(part.evidence) if answer.goal else "–",
@@ -395,8 +398,12 @@ def _finding_cells(finding: Finding) -> list[str]:
     return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
 
 
-def finding_text(finding: Finding, value: float) -> str:
+def finding_text(finding: Finding, value: float) -> ValueText:
     """The estimate of a clause, or an end of its interval."""
+    return ValueText(_finding_text(finding, value), value)
+
+
+def _finding_text(finding: Finding, value: float) -> str:
     clause = finding.clause
     if clause.statistic is Statistic.PROBABILITY:
         return f"{100 * value:.3g} %"
@@ -405,7 +412,7 @@ def finding_text(finding: Finding, value: float) -> str:
         return "infinite" if endless else expression_text(clause.figure, value)
     if not isfinite(value):
         return "never" if value == finding.estimate and value > 0 else "–"
-    return duration_text(value) if clause.bound.after_start else instant_text(round(value))
+    return duration_text(value) if clause.bound.after_start else short_text(round(value))
 
 
 def bound_text(finding: Finding) -> str:

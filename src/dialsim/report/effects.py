@@ -25,7 +25,7 @@ from dialsim.report.what_if import (
 )
 from dialsim.results.bottleneck import Bottleneck
 from dialsim.results.figures import Unit
-from dialsim.results.summary_text import FigureTable
+from dialsim.results.summary_text import FigureTable, ValueText
 from dialsim.results.thai_time import duration_text, minute_text
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ def finish_effect(lever: Lever, what_if: WhatIf) -> str:
     return f"done in {done} of {what_if.pairs} runs instead of {before}"
 
 
-def time_effect(effect: Difference) -> str:
+def time_effect(effect: Difference) -> ValueText:
     """`2 h 26 min earlier (± 3 min)`."""
+    return ValueText(_time_text(effect), effect.estimate)
+
+
+def _time_text(effect: Difference) -> str:
     if _no_change(effect):
         return "no change"
     if isfinite(effect.estimate):
@@ -67,24 +71,26 @@ def time_effect(effect: Difference) -> str:
     return f"{'earlier' if effect.fell > effect.rose else 'later'} {_sureness(effect, _duration)}"
 
 
-def number_effect(effect: Difference) -> str:
+def number_effect(effect: Difference) -> ValueText:
     """`+143 (± 12)`."""
     if _no_change(effect):
-        return "no change"
+        return ValueText("no change", 0)
     sign = "+" if effect.estimate >= 0 else "–"
-    return f"{sign}{_number(effect.estimate)} {_sureness(effect, _number)}"
+    said = f"{sign}{_number(effect.estimate)} {_sureness(effect, _number)}"
+    return ValueText(said, effect.estimate)
 
 
-def points_effect(effect: Difference) -> str:
+def points_effect(effect: Difference) -> ValueText:
     """`+3.1 points (± 0.4)`, of a share."""
     if _no_change(effect):
-        return "no change"
+        return ValueText("no change", 0)
     sign = "+" if effect.estimate >= 0 else "–"
 
     def points(value: float) -> str:
         return f"{100 * abs(value):.1f}"
 
-    return f"{sign}{points(effect.estimate)} points {_sureness(effect, points)}"
+    said = f"{sign}{points(effect.estimate)} points {_sureness(effect, points)}"
+    return ValueText(said, effect.estimate)
 
 
 def _no_change(effect: Difference) -> bool:
@@ -273,7 +279,7 @@ def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
         cells = (plan_text.finding_text(finding, finding.estimate) for finding in part.findings)
         rows.append((name, *cells, plan_text.verdict_text(part)))
     heads = [*(clause.asked for clause in clauses), "meets it"]
-    return FigureTable("With", tuple(heads), tuple(rows))
+    return FigureTable("With", tuple(heads), tuple(rows), fixed=frozenset({0}))
 
 
 def goal_effects(measured: GoalWhatIf) -> FigureTable | None:

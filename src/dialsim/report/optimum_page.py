@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from dialsim.experiments import plan_text
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
-from dialsim.report.run_page import made_from, run_pictures
+from dialsim.report.run_page import made_from
+from dialsim.report.run_pictures import run_pictures
 from dialsim.results.result import Result
 
 if TYPE_CHECKING:

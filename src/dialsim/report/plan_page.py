@@ -19,7 +19,9 @@ from dialsim.report.effects import (
     holding_fact,
 )
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
-from dialsim.report.run_page import how_measured, made_from, retry_notes, run_pictures
+from dialsim.report.replications_page import campaign_table
+from dialsim.report.run_page import how_measured, made_from, retry_notes
+from dialsim.report.run_pictures import run_pictures
 from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
 from dialsim.results.result import Result
 from dialsim.results.summary_text import reach_text
@@ -102,6 +104,10 @@ def _sections(
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
     *clauses, tried = plan_text.plan_tables(answer)
     sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
+    if len(example.summary.campaigns) > 1:
+        said = f"Of the {answer.evidence.replications} runs with {setting_text(answer)}."
+        table = campaign_table(answer.evidence.runs, example.summary.currency)
+        sections.append(Section("Campaign by campaign", [said, table]))
     if measured is not None:
         parts = _help_parts(measured, answer, example.summary.currency)
         heading = "What else would help" if answer.met else "What would help to meet the goal"

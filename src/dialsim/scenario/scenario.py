@@ -31,6 +31,7 @@ from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
 from dialsim.scenario.timeline import TimelineAction
 from dialsim.scenario.week import midnight
+from dialsim.templates import templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +247,7 @@ class Scenario(Model):
         )
 
     def _repr_html_(self) -> str:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
-        environment = Environment(
-            loader=PackageLoader("dialsim.scenario"), autoescape=True, undefined=StrictUndefined
-        )
-        return environment.get_template("scenario.html").render(scenario=self)
+        return templates("dialsim.scenario").get_template("scenario.html").render(scenario=self)
 
     def __dir__(self) -> Iterable[str]:
         # Completion in a notebook is for what a scenario has, not for pydantic's methods

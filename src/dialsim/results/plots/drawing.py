@@ -195,9 +195,18 @@ class ThaiInstants(Formatter):
 
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
         """The text of one instant."""
-        ms = round(x * DAY_MS / 60_000) * 60_000
+        return self._text(round(x * DAY_MS / _SECOND) * _SECOND, "%H:%M")
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The texts of all ticks, with seconds where they are closer than minutes."""
+        instants = [round(value * DAY_MS / _SECOND) * _SECOND for value in values]
+        time = "%H:%M:%S" if any(ms % _MINUTE for ms in instants) else "%H:%M"
+        return [self._text(ms, time) for ms in instants]
+
+    @staticmethod
+    def _text(ms: int, time: str) -> str:
         weekday, day, month, _ = date_text(ms).split()
-        return f"{weekday} {day} {month}\n{thai(ms):%H:%M}"
+        return f"{weekday} {day} {month}\n{thai(ms):{time}}"
 
 
 def instant_axis(axis: Axis) -> None:
