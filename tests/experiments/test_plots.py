@@ -319,6 +319,9 @@ def test_names_that_would_be_cut_to_the_same_keep_their_ends() -> None:
     alike = ["retries after half an hour, first", "retries after half an hour, last"]
     assert cut_names(["as it is", *alike], cut, 20) == [
         "as it is",
-        "retries … r, first",
-        "retries … ur, last",
+        "retries … first",
+        "retries … last",
     ]
+    # without words, letters
+    thai = ["งวดมกราคมของลูกค้าประกันภัย1", "งวดมกราคมของลูกค้าประกันภัย2"]
+    assert cut_names(thai, cut, 20) == ["งวดมกราค … ะกันภัย1", "งวดมกราค … ะกันภัย2"]

@@ -242,8 +242,14 @@ def cut_names(names: Sequence[str], cut: Callable[[str], str], letters: int) -> 
     if len({*said}) == len({*names}):
         return said
     half = (letters - 3) // 2
-    return [text if "…" not in text else cut(f"{name[:half].rstrip()} … {name[-half:].lstrip()}")
+    return [text if "…" not in text else cut(_within(name, half))
             for name, text in zip(names, said, strict=True)]  # fmt: skip
+
+
+def _within(name: str, half: int) -> str:
+    """A name without its middle, in whole words where it has words."""
+    first, last = name[:half].rpartition(" ")[0], name[-half:].partition(" ")[2]
+    return f"{first or name[:half]} … {last or name[-half:]}"
 
 
 def _in_a_line(name: str) -> str:

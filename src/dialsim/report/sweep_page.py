@@ -139,8 +139,10 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
     if len(choice.best) == 1:
         said = [f"Each other variant is beaten by one that is as good in {names}, or better."]
     else:
-        count = f"{len(choice.best)} of {len(choice.found.variants)} variants"
-        said = [f"{count} are beaten by none in {names}. This one is closest to the best overall."]
+        count, every = len(choice.best), len(choice.found.variants)
+        which = f"{count} of {every} variants are" if count < every else "No variant is"
+        by = "none" if count < every else "another"
+        said = [f"{which} beaten by {by} in {names}. This one is closest to the best overall."]
     lost = "; ".join(loss.said for loss in choice.gives_up(name))
     said.append(f"It gives up: {lost}." if lost else "It gives up nothing that the runs can tell.")
     if choice.alike:

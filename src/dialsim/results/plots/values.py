@@ -30,6 +30,7 @@ class Values(Artist):
         super().__init__()
         self.listed = [place for place in listed if place[2]]
         self.set_in_layout(False)
+        self.set_zorder(100)  # above all that is drawn, which would be pointed at instead
 
     def draw(self, renderer: RendererBase) -> None:
         """Write them."""
