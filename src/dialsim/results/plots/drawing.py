@@ -149,8 +149,8 @@ class ThaiDates(AutoDateLocator):
     matplotlib looks beyond both ends of an axis, and Python's dates end with the year 9999.
     """
 
-    def __init__(self, most: int = 7) -> None:
-        super().__init__(tz=THAI, minticks=3, maxticks=most)  # type: ignore[no-untyped-call]
+    def __init__(self, least: int = 3, most: int = 7) -> None:
+        super().__init__(tz=THAI, minticks=least, maxticks=most)  # type: ignore[no-untyped-call]
 
     def __call__(self) -> Sequence[float]:
         """The ticks of the axis as it is shown."""
@@ -211,7 +211,7 @@ class ThaiInstants(Formatter):
 
 def instant_axis(axis: Axis) -> None:
     """Make an axis that is not the one of time, such as y, show instants of Thai time."""
-    axis.set_major_locator(ThaiDates(5))  # each has its date
+    axis.set_major_locator(ThaiDates(2, 5))  # each has its date
     axis.set_major_formatter(ThaiInstants())
 
 
