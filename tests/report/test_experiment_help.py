@@ -232,7 +232,7 @@ def test_a_plan_s_levers_are_set_against_the_goal_as_their_runs_by_hand_are(
     when = datetime.fromtimestamp(latest, THAI).strftime("%H:%M")
     assert fact.detail == (
         f"With retries after 30 min, p95(finish) is Mon 5 Jan {when} instead of Mon 5 Jan 10:22, "
-        f"in 3 runs each. {SHORTER_RETRIES}"
+        f"in 3 runs each. Not sure: so few runs may meet it by chance. {SHORTER_RETRIES}"
     )
     table = goal_table(found, "maxConcurrentCalls = 5")
     assert table.columns == ("p95(finish)", "meets it")

@@ -250,7 +250,9 @@ def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
         detail = f"Closest comes {_said(found[0], measured)}.{note}"
         return Fact(question, "No small change alone", detail)
     names = " or ".join(lever.name for lever in named)
-    return Fact(question, _capital(names), f"With {_said(named[0], measured)}.{note}")
+    sure = all(lever.evidence.sure for lever in named)
+    doubt = "" if sure else " Not sure: so few runs may meet it by chance."
+    return Fact(question, _capital(names), f"With {_said(named[0], measured)}.{doubt}{note}")
 
 
 def _said(lever: LeverAgainstGoal, measured: GoalWhatIf) -> str:
