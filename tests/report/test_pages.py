@@ -16,7 +16,13 @@ from dialsim.experiments.sweep import sweep
 from dialsim.report.page import ReportPage, Section
 from dialsim.report.replications_page import campaign_table
 from dialsim.report.what_if import FurtherRuns
-from dialsim.report.writing import plan_report, replications_report, run_report, sweep_report
+from dialsim.report.writing import (
+    optimum_report,
+    plan_report,
+    replications_report,
+    run_report,
+    sweep_report,
+)
 from dialsim.results.bottleneck import percent
 from dialsim.results.summary_text import FigureTable, ValueText, answers
 from pictures import unrendered
@@ -221,8 +227,11 @@ def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(eight
         assert reached in page.words
 
 
+LINES_OF_FIRST = "organizations.0.maxConcurrentCalls"
+
+
 @pytest.mark.usefixtures("pictures_unrendered")
-@pytest.mark.parametrize("kind", ["replications", "plan"])
+@pytest.mark.parametrize("kind", ["replications", "plan", "optimum"])
 def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
     scenario = dialsim.loads(f"{clients(2, 2)}\ncosts: {{perMinute: 1, currency: THB}}")
     runs = replicate(scenario, 5, jobs=1)
@@ -240,11 +249,14 @@ def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
     assert [row[0] for row in table.rows] == [*dict.fromkeys(frame["campaign"]), "all"]
     if kind == "replications":
         page = Reader(replications_report(runs, FurtherRuns(0))).words
-    else:
-        lines = "organizations.0.maxConcurrentCalls"
-        answer = plan(scenario, lines, (4, 4), "mean(people_reached) >= 1", replications=5,
-                      max_replications=5, jobs=1)  # fmt: skip
+    elif kind == "plan":
+        answer = plan(scenario, LINES_OF_FIRST, (4, 4), "mean(people_reached) >= 1",
+                      replications=5, max_replications=5, jobs=1)  # fmt: skip
         page = Reader(plan_report(answer, scenario, None, FurtherRuns(0))).words
+    else:
+        best = dialsim.optimize(scenario, {LINES_OF_FIRST: [4]}, ["mean(people_reached) >= 1"],
+                                replications=5, max_replications=5, jobs=1)  # fmt: skip
+        page = Reader(optimum_report(best, scenario, None)).words
     assert f"Campaign by campaign {'' if kind == 'replications' else 'Of the 5 runs'}" in page
     assert " ".join(table.rows[0]) in page
 

@@ -603,6 +603,12 @@ class OptimumPlots:
         return draw_frontier(self._answer, ax)
 
 
+def _combination_text(part: Combination) -> str:
+    cost = f", cost {amount_text('cost', part.cost)}" if isfinite(part.cost) else ""
+    reached = amount_text("people_reached", part.people_reached)
+    return f"{part.name}: half of the runs done by {_when(part.finish)}, {reached} reached{cost}"
+
+
 def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
     """A point per combination tried; those that none beats are ringed, the answer is filled."""
     ax = canvas(ax)
@@ -629,6 +635,8 @@ def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
     ax.margins(0.1)
     label = amount_axis(ax.xaxis, finish)
     unit = amount_axis(ax.yaxis, other)
+    told_of = [_combination_text(part) for part in answer.tried if isfinite(part.finish)]
+    tell(ax, [*zip(*points(answer.tried), told_of, strict=True)])
     dress(ax, f"{'Cost' if priced else 'People reached'} against finish", label, f"mean {unit}")
     key(ax)
     return ax
