@@ -17,12 +17,12 @@ from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.experiment_text import (
     amount_text,
     expression_text,
-    finding_text,
     when_text,
 )
 from dialsim.experiments.expression import Expression, figure_of_run, read_expression
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
+from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, RunFigures
 from dialsim.experiments.value_range import AmountKind, read_amount
 from dialsim.results.figures import Unit
