@@ -126,9 +126,9 @@ class Optimum:
     unless `open` has combinations that may be. `in_doubt` are those that would be better, and of
     which the runs allowed can't tell whether they meet the goals. `alike` are those that meet the
     goals as well, and whose objective is the same within the indifference. `frontier` are those
-    that no other tried is better than in finish, cost and people reached at once, earliest finish
-    first. `tried` is all evidence; `count` is how many combinations there are. `warnings` say what
-    to doubt.
+    that meet the goals, and that no other such is better than in finish, cost and people reached at
+    once, earliest finish first; if none meets them it is that of all. `tried` is all evidence;
+    `count` is how many combinations there are. `warnings` say what to doubt.
     """
 
     scenario: str
@@ -520,7 +520,9 @@ class _Trials:
             open=tuple(combinations[key] for key in still_open),
             in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
             alike=tuple(combinations[key] for key in alike),
-            frontier=tuple(_frontier([*combinations.values()])),
+            frontier=tuple(
+                _frontier([part for part in combinations.values() if part.evidence.met is met])
+            ),
             tried=tuple(combinations.values()),
             count=prod(self._sizes),
             indifference=self._indifference,
