@@ -243,10 +243,9 @@ def _urls(
 
 def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which POSTs fall into an outage; of two at once, the first in the file decides."""
-    modes = np.full(len(at), "", dtype="U6")
+    inside = np.zeros(len(at), dtype=bool)
     for outage in reversed(receiver.outages):
-        modes[(at >= outage.from_) & (at < outage.to)] = outage.mode
-    inside: NDArray[np.bool_] = modes == mode
+        inside[(at >= outage.from_) & (at < outage.to)] = outage.mode == mode
     return inside
 
 
