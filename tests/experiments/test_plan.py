@@ -66,7 +66,8 @@ def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
     surely = [evidence.value for evidence in tried if evidence.met and evidence.sure]
     found = plan(scenario, LIMIT, (1, 15), text, replications=count, max_replications=count, jobs=1)
     # in doubt the answer is on the safe side, and what may do as well is named
-    assert found.value == min(surely or meeting, default=None)
+    # where no value is sure to meet the goal, that is the value with the most to spare
+    assert found.value == (min(surely) if surely else max(meeting, default=None))
     assert found.met == bool(meeting)
     assert {part.value for part in tried if part.met and part.value < (found.value or 0)} <= {
         *found.in_doubt
@@ -139,9 +140,9 @@ def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_los
     reach, lost = runs["reach_share"].mean(), runs["people_lost"].mean()
     assert lost > 0
     assert plan_sentences(found) == [
-        f"With 4, {100 * reach:.1f} % of the people are reached on average; the goal does not ask "
+        f"With 8, {100 * reach:.1f} % of the people are reached on average; the goal does not ask "
         "for that.",
-        f"Warning: with 4, {lost:,.1f} people are lost on average: endDateTime or a cancellation "
+        f"Warning: with 8, {lost:,.1f} people are lost on average: endDateTime or a cancellation "
         "comes before calling is done with them.",
     ]
     document = found.to_dict()["evidence"]
@@ -234,7 +235,7 @@ def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)
     assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
     assert found.warnings == (
-        "20 meets the goal in 50 replications, which are too few to be sure of it, as they are "
+        "20 meets the goal in 27 replications, which are too few to be sure of it, as they are "
         "even if all are within the bound: --max-replications 800 may tell",
     )
     settled = plan(
@@ -393,10 +394,10 @@ def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time
     reach, finish = "mean(reach_share) >= 0.9", "p95(finish) <= 9h30m"
     asked = {"replications": 20, "max_replications": 20, "jobs": 1}
     found = plan(scenario, path, (1, 40), f"{reach} and {finish}", **asked)
-    assert found.value == 8
-    assert [finding.met for finding in found.neighbour.findings] == [False, True]
+    # 20 runs can't be sure of any: from 8 to 10 attempts meet the goal, of which 9 are the safest
+    assert (found.value, found.in_doubt[-1]) == (9, 8)
     most = plan(scenario, path, (1, 40), f"{finish} and {reach}", objective="largest", **asked)
-    assert most.value == 10
+    assert (most.value, most.in_doubt[0]) == (9, 10)
     assert "not monotone" not in " ".join([*found.warnings, *most.warnings])
 
 
@@ -481,7 +482,8 @@ def test_few_runs_are_made_far_from_the_goal_and_many_at_the_answer_and_its_neig
     assert made[1] == made[200] == 8
     assert sum(made.values()) == runs
     assert {count for value, count in made.items() if not 70 < value < 86} == {8}
-    near = [count for value, count in made.items() if 80 < value < 86]
+    # all within 7 % of the goal: 80 is surely too few, 84 surely enough, those between in doubt
+    near = [count for value, count in made.items() if 78 < value < 86]
     assert sum(near) > 0.6 * runs
 
 

@@ -55,6 +55,7 @@ class Plan:
     that there is no value that meets the goal, and not only that none was found. `tied` are other
     values that meet the goal, and whose cost can't be told from that of the cheapest. `in_doubt`
     are the values before the answer that may meet the goal as well: their runs are too few to tell.
+    Where no value is sure to meet it, `value` is the one with the most to spare.
     `warnings` say what to doubt.
     """
 
@@ -214,7 +215,10 @@ def _answer(search: Search, objective: Objective) -> Plan:
 def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]:
     """Which of the answer and its neighbour is not sure, and what to do about it."""
     said = []
-    for part in (answer.evidence, answer.neighbour):
+    parts = (answer.evidence, answer.neighbour)
+    if answer.in_doubt and not answer.evidence.sure:
+        parts = (answer.evidence, None)  # the neighbour is one of many in doubt
+    for part in parts:
         if part is None or part.sure:
             continue
         unsure = [finding for finding in part.findings if not finding.sure]

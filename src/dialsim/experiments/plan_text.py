@@ -57,11 +57,11 @@ def plan_headline(answer: Plan) -> str:
     if answer.tied:
         return f"{said}: the cost can't be told from that of {_values(key, answer.tied)}."
     if not sure:
-        return f"{said}, as far as {answer.evidence.replications:,} runs can tell."
+        said += f", as far as {answer.evidence.replications:,} runs can tell"
     if answer.in_doubt:
         doing = "be enough" if _is_enough(answer, key) else "do"
         return f"{said}; {_values(key, answer.in_doubt)} may {doing}, too."
-    return f"{said}{_beyond(answer, key)}."
+    return f"{said}{_beyond(answer, key) if sure else ''}."
 
 
 def _is_enough(answer: Plan, key: str) -> bool:

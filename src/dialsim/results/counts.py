@@ -189,7 +189,7 @@ def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
         rows = np.sort(np.concatenate([released, left]))
         rows = rows[again[call[rows]]]
         rows = rows[np.argsort(call[rows], kind="stable")]
-        ended = np.flatnonzero(_LEAVES[kinds[rows]])  # the row before, of the same call, is its release
+        ended = np.flatnonzero(_LEAVES[kinds[rows]])  # the row before is the same call's release
         since[np.searchsorted(left, rows[ended])] = at[rows[ended - 1]]
     return at[left], at[left] - since
 
