@@ -74,7 +74,7 @@ def test_report_takes_what_would_help_from_the_store_as_often_as_the_command_mea
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a run was made again")
 
-    monkeypatch.setattr("dialsim.experiments.runner.run_task", fail)
+    monkeypatch.setattr("dialsim.experiments.runner.run_tasks", fail)
     outcome = dialsim("report", out)
     assert outcome.exception is None
     assert (out / "report.html").read_bytes() == before

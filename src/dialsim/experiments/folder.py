@@ -18,7 +18,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialsim.experiments import store
+from dialsim.experiments.runner import STORE
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
@@ -234,7 +234,7 @@ class ExperimentFolder:
             | {
                 "arguments": self._arguments,
                 "finished": finished,
-                "store": store.NAME,
+                "store": STORE,
                 "python": platform.python_version(),
                 "libraries": versions(),
             }
