@@ -88,6 +88,9 @@ class Posts:
     @classmethod
     def joined(cls, parts: Sequence[Posts]) -> Posts:
         """Several lists of POSTs, one below the other; at least one."""
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             *(
                 np.concatenate([getattr(part, field.name) for part in parts])
