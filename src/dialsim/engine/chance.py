@@ -54,7 +54,7 @@ def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:
     """The bit generator of a key (non-negative integers)."""
     if max(seed, *key) >= _WORD:
         return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
-    # numpy fills a seed of one word up to four before the key; made so, it takes a third of the time
+    # numpy fills a seed of one word up to four before the key; so made it takes half of the time
     words = np.array([seed, 0, 0, 0, *key], dtype=np.uint32)
     return np.random.Philox(np.random.SeedSequence(words))
 
