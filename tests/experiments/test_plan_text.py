@@ -157,7 +157,7 @@ def test_what_is_not_sure_is_said_not_to_be() -> None:
     unsure = replace(found, evidence=replace(found.evidence, sure=False), in_doubt=(7,))
     assert plan_headline(unsure) == (
         "8 lines seem to be enough to be done within 3 d in 95 of 100 runs, as far as 100 runs can "
-        "tell."
+        "tell; 7 may be enough, too."
     )
     # nothing is said of a neighbour that its runs don't tell
     assert found.neighbour is not None
