@@ -5,10 +5,8 @@ The worker may be another process or another machine.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
-import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -125,24 +123,7 @@ def _begin_work(master: int | None) -> None:
     """Prepare this process, if it is a worker that was not prepared before."""
     if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
         return
-    _keep_memory()
     _end_with(master)
-
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as mallopt(3) knows them
-_MOST_KEPT = 1 << 30
-
-
-def _keep_memory() -> None:
-    """Have freed memory kept for the next run.
-
-    By default glibc gives large columns back to the system and gets them anew in every run, page by
-    page, which takes a tenth of a worker's time.
-    """
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_MMAP_THRESHOLD, _MOST_KEPT)
-        libc.mallopt(_TRIM_THRESHOLD, _MOST_KEPT)
 
 
 def _end_with(master: int | None) -> None:
