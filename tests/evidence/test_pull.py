@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import pandas as pd
 import pytest
 
 import dialsim
-from cli.program import Done
+from cli.program import Done, command
 from cli.program import dialsim as program
 from dialsim.evidence.pull import pull, read_schedule_file
 from dialsim.evidence.pulled_campaign import Pulled
@@ -290,6 +293,27 @@ def test_people_whose_data_are_masked_are_there_without_them(files: Path) -> Non
     rows = table(files / "today")
     assert [int(row["history.callAttempt"] or 0) for row in rows] == truth.call_attempt.tolist()
     assert len({row["tel"] for row in rows}) == 40
+
+
+def test_a_killed_process_leaves_no_folder_and_goes_on(
+    sandbox: dialsim.Sandbox, tmp_path: Path
+) -> None:
+    asked = command(
+        "pull", sandbox.url, "--campaign", campaign_id(sandbox), "--out", "out", "--rate", "3"
+    )
+    environment = {**os.environ, "DIALSIM_API_KEY": KEY}
+    kept = tmp_path / ".out.pull"
+    with subprocess.Popen(asked, cwd=tmp_path, env=environment) as process:
+        while not [*kept.glob("*.json")]:
+            time.sleep(0.01)
+        process.kill()
+    assert [path.name for path in tmp_path.iterdir()] == [".out.pull"]
+    done = subprocess.run(
+        asked, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert len(table(tmp_path / "out")) == 250
 
 
 # -- what may be wrong ----------------------------------------------------------------------------

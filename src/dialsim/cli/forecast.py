@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dialsim.cli.program import (
+    INTERRUPTED,
     Options,
     experiment_options,
     force_option,
@@ -155,13 +158,27 @@ def pull(
     )  # fmt: skip
     at = _instant(now)
     log = None if log_file is None else _read_log(log_file)
-    with client, progress_bar("Reading recipients", "pages") as progress:
+    with _kept(), client, progress_bar("Reading recipients", "pages") as progress:
         pulled = pulling.pull(
             client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
             log=log, force=force, progress=progress,
         )  # fmt: skip
     for line in pulled.sentences():
         click.echo(line)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Say after Ctrl-C what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(
+            "Interrupted: pages that were read are kept for a quarter of an hour; the same command "
+            "goes on from there.",
+            err=True,
+        )
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _read_log(file: Path) -> Log:

@@ -23,7 +23,7 @@ from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.folder import MANIFEST
 from dialsim.results.progress import Shown
 from dialsim.results.summary_text import FigureTable
-from dialsim.results.thai_time import duration_text
+from dialsim.results.thai_time import duration_text, short_text
 from dialsim.scenario.campaign import RecipientsFile
 from dialsim.scenario.people import tabled
 
@@ -201,7 +201,7 @@ class Forecast:
             return []
         last = self.earlier[-1]
         more = now.reached - last.reached
-        when = experiment_text.instant_text(last.at)
+        when = short_text(last.at)
         parts = [
             f"{more:,} more people are reached" if more >= 0 else "the list of people is another",
             _finish_change(last.done_by, now.done_by),
@@ -225,7 +225,7 @@ class Forecast:
         assert now is not None
         rows = tuple(
             (
-                experiment_text.instant_text(part.at),
+                short_text(part.at),
                 _by(part.done_by),
                 f"{part.reach.half:,.0f}",
                 f"{part.reach.low:,.0f} – {part.reach.high:,.0f}",
@@ -276,7 +276,7 @@ def _span_rows(found: ForecastFigures) -> tuple[tuple[str, ...], ...]:
 
 
 def _at(instant: float) -> str:
-    return experiment_text.instant_text(round(instant)) if isfinite(instant) else "never"
+    return short_text(round(instant)) if isfinite(instant) else "never"
 
 
 def _by(instant: float) -> str:

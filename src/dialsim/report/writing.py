@@ -29,7 +29,7 @@ from dialsim.report.page import NAME
 from dialsim.report.plan_page import plan_page, setting_text
 from dialsim.report.replications_page import replications_page
 from dialsim.report.run_page import run_page
-from dialsim.report.sweep_page import best_variants, sweep_page
+from dialsim.report.sweep_page import frontier, sweep_page
 from dialsim.report.what_if import (
     AS_IT_IS,
     FurtherRuns,
@@ -70,7 +70,7 @@ def run_report(
     world = result.trace.world
     further = FurtherRuns(pairs, progress=progress, engine=engine)
     if not _went_as_written(result):
-        return run_page(result, _NOT_COMPARABLE if pairs != 0 else None).html()
+        return run_page(result, _NOT_COMPARABLE).html()
     studied = [StudiedVariant(AS_IT_IS, [figures_of(result)])]
     (what_if,) = what_would_help(world.scenario, world.seed, studied, further)
     return run_page(result, what_if).html()
@@ -152,9 +152,9 @@ def sweep_report(
     """The page of a sweep; `compared` are its differences to the variant `baseline`.
 
     `seed` is what the sweep was given, None for that of each variant. What would help is measured
-    for the baseline, and for the variant that the page names first.
+    for the baseline, and for the variant that the page recommends.
     """
-    named = dict.fromkeys([baseline, *[*best_variants(found, compared).values()][:1]])
+    named = dict.fromkeys([baseline, frontier(found, compared, baseline).recommended])
     runs = {variant.name: (variant, figures)
             for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
     studied = [StudiedVariant(*runs[name]) for name in named]
@@ -282,7 +282,7 @@ def _comparison(
 
 def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:
     scenario, arguments = read_source(folder), dict(said["arguments"])
-    path, span = read_span(arguments.pop("vary"))
+    path, span = read_span(arguments.pop("vary"), scenario.first_day)
     goal = arguments.pop("goal")
     seed = _given_seed(scenario, said)
     answer = plan(scenario, path, span, goal, seed=seed, store=folder, **arguments)
