@@ -485,3 +485,12 @@ def test_a_schedule_file_that_is_none(tmp_path: Path, content: str, says: str) -
     (tmp_path / "request.json").write_text(content)
     with pytest.raises(ServiceError, match=re.escape(says)):
         read_schedule_file(tmp_path / "request.json")
+
+
+def test_what_is_missing_is_said_with_how_to_install_it(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialsim.evidence.service.find_spec", lambda _: None)
+    assert failing(files, "http://127.0.0.1:9") == (
+        "Error: pull needs httpx: pip install '.[sandbox]' in the folder of dialsim"
+    )

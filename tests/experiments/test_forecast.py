@@ -90,6 +90,8 @@ def test_many_forecasts_in_one_folder_say_what_has_changed(tmp_path: Path) -> No
     monday = written(tmp_path / "monday", START, 0)
     first = said(forecast(monday, "--out", out))
     assert "Since the forecast" not in first
+    nine = written(tmp_path / "nine", "2026-01-05T02:00:01Z", 0)
+    assert "nobody more is reached" in said(forecast(nine, "--since", out))
     again = said(forecast(monday, "--out", out))
     assert "Since the forecast" not in again
     noon = written(tmp_path / "noon", "2026-01-05T05:00:00Z", 5)
@@ -113,6 +115,7 @@ def test_many_forecasts_in_one_folder_say_what_has_changed(tmp_path: Path) -> No
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Since the last forecast" in page
     assert "When is it done?" in page
+    assert "Half of the runs by Mon 5 Jan" in page
     (out / "report.html").unlink()
     assert program("report", out).returncode == 0
     assert (out / "report.html").read_text(encoding="utf-8") == page

@@ -183,6 +183,13 @@ class Forecast:
         said = [f"{self.answer()}; {self.reach_text()}.", self.span_sentence()]
         return [*said, *experiment_text.lost_sentences(self.runs), *self.change_sentences()]
 
+    def half_text(self) -> str:
+        """By when half of the runs are done."""
+        found = self.figures
+        assert found is not None
+        half = found.finish.half
+        return f"Half of the runs by {_by(half)}" if isfinite(half) else "Not in half of the runs"
+
     def span_sentence(self) -> str:
         """The interval of the finish."""
         found = self.figures
@@ -200,10 +207,9 @@ class Forecast:
         if now is None or not self.earlier:
             return []
         last = self.earlier[-1]
-        more = now.reached - last.reached
         when = short_text(last.at)
         parts = [
-            f"{more:,} more people are reached" if more >= 0 else "the list of people is another",
+            _more_reached(now.reached - last.reached),
             _finish_change(last.done_by, now.done_by),
             _reach_change(round(now.reach.half - last.reach.half)),
         ]
@@ -282,6 +288,14 @@ def _at(instant: float) -> str:
 def _by(instant: float) -> str:
     """To the minute, rounded up: by then it is over."""
     return _at(-(-instant // _MINUTE) * _MINUTE) if isfinite(instant) else "never"
+
+
+def _more_reached(more: int) -> str:
+    if more < 0:
+        return "the list of people is another"
+    if not more:
+        return "nobody more is reached"
+    return "1 more person is reached" if more == 1 else f"{more:,} more people are reached"
 
 
 def _finish_change(last: float, now: float) -> str:

@@ -22,7 +22,7 @@ def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
     _, _, _, *others = page.facts
     reach = found.reach_text().removeprefix("it will reach ")
     facts = [
-        Fact("When is it done?", found.answer(), found.span_sentence()),
+        Fact("When is it done?", found.half_text(), found.span_sentence()),
         Fact("Whom will it reach?", *reach.split(", ", 1)),
         *others,
     ]
