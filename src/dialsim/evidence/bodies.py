@@ -63,6 +63,8 @@ class Mark(IntFlag):
     """`callDuration` is not a text with three decimals."""
     HAS_FLAGS = 262_144
     """`dataExpired` is there."""
+    LONG_TEL = 524_288
+    """`tel` has more than four digits, so some of them can be masked."""
 
 
 class Damaged(ValueError):
@@ -102,6 +104,7 @@ class Row(NamedTuple):
     line: int
     sent_at: str | None
     post: int
+    response: int
     received: bool
     call_id: str
     session: int
@@ -201,7 +204,7 @@ def row(line: int, entry: Any, known: Dictionary) -> Row:
     if "dataExpired" in payload:
         marks |= Mark.HAS_FLAGS
     duration, duration_marks = _duration(call.get("callDuration"))
-    tel, person, person_marks = _person(recipient)
+    tel, person, person_marks = _person(recipient, expired.get("personalData") is True)
     result, funnel, fields, digest, result_marks = _result(payload.get("callResult"))
     wrapped = "body" in entry
     attempts = recipient.get("callAttempt")
@@ -209,6 +212,7 @@ def row(line: int, entry: Any, known: Dictionary) -> Row:
         line=line,
         sent_at=_sent_at(entry) if wrapped else None,
         post=_whole(entry.get("attempt"), 0) if wrapped else 0,
+        response=_response(entry.get("response")) if wrapped else 0,
         received=entry.get("received") is not False if wrapped else True,
         call_id=call_id,
         session=_hash(call.get("sessionId")),
@@ -228,6 +232,11 @@ def row(line: int, entry: Any, known: Dictionary) -> Row:
         digest=digest,
         marks=marks | duration_marks | person_marks | result_marks,
     )
+
+
+def _response(value: object) -> int:
+    """What came of a POST: an HTTP status, -1 for none in time, 0 if it is not known."""
+    return _whole(value, 0) if value != "timeout" else -1
 
 
 def _sent_at(entry: Mapping[str, Any]) -> str | None:
@@ -288,15 +297,15 @@ def _duration(value: object) -> tuple[int, int]:
     try:
         seconds = float(value)  # type: ignore[arg-type]
         duration = round(seconds * 1000)
-        if not 0 <= duration < 2**53:
-            raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise Damaged(f"payload.call.callDuration: {_shown(value)} is no duration") from None
+        duration = -1
+    if not 0 <= duration < 2**53:
+        raise Damaged(f"payload.call.callDuration: {_shown(value)} is no duration")
     written = isinstance(value, str) and value == f"{duration // 1000}.{duration % 1000:03}"
     return duration, 0 if written else Mark.DURATION_BADLY_WRITTEN.value
 
 
-def _person(recipient: Mapping[str, Any]) -> tuple[str | None, int, int]:
+def _person(recipient: Mapping[str, Any], is_removed: bool) -> tuple[str | None, int, int]:
     """A number, who it is (0: it can't be told), and marks."""
     tel, name = recipient.get("tel"), recipient.get("customerName")
     params = recipient.get("agentParams")
@@ -317,6 +326,8 @@ def _person(recipient: Mapping[str, Any]) -> tuple[str | None, int, int]:
         return None, 0, marks
     if "x" in tel:
         return tel, 0, marks | Mark.TEL_MASKED
+    if is_removed and sum(map(str.isdigit, tel)) > 4:
+        marks |= Mark.LONG_TEL
     told = orjson.dumps((tel, name, params), option=orjson.OPT_SORT_KEYS)
     return tel, _digest(told), marks
 

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -67,6 +67,8 @@ class Campaign:
     name: str | None
     agent_id: str | None
     agent: str | None
+    organization: str | None = None
+    """Known in folders of runs."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,7 @@ _COLUMNS: dict[str, Any] = {
     "line": pa.int64(),
     "sent_at": pa.int64(),
     "post": pa.int32(),
+    "response": pa.int16(),
     "received": pa.bool_(),
     "call_id": pa.large_string(),
     "session": pa.int64(),
@@ -690,11 +693,11 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
     codes, kinds = pairs.factorize()
     told = log.calls["campaign"].to_numpy()
     campaigns = []
-    for code, (_, name) in enumerate(kinds):
+    for code, (organization, name) in enumerate(kinds):
         rows = np.flatnonzero((codes == code) & has_body)
-        campaigns.append(
-            log.campaigns[told[of_call[rows[0]]]] if len(rows) else Campaign(None, name, None, None)
-        )
+        known = log.campaigns[told[of_call[rows[0]]]] if len(rows) else None
+        one = known or Campaign(None, name, None, None)
+        campaigns.append(replace(one, organization=organization))
     people = pd.MultiIndex.from_arrays([codes, table["recipient"]]).factorize()[0]
 
     def from_bodies(name: str) -> Any:

@@ -1,0 +1,412 @@
+"""What calls may never show together: windows, spans, lines, retries (T3, C1, C7, Q1, R1 to R3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Settings, TimeRange
+from dialsim.evidence.findings import FAR, LONGEST_RING_MS, Finding, Mask, View, codes, instant
+from dialsim.interface.status import CallStatus, CampaignStatus
+
+_MINUTE = 60_000
+_WEEK_MINUTES = 7 * 24 * 60
+_THAI_MINUTES = 7 * 60 + 3 * 24 * 60
+"""From 1970, a Thursday, to the Thai week: seven hours, and three days since Monday."""
+_FINAL = (CampaignStatus.COMPLETED.value, CampaignStatus.CANCELLED.value,
+          CampaignStatus.EXPIRED.value)  # fmt: skip
+
+
+def findings(view: View) -> Iterator[Finding]:
+    """Everything that calls show against the rules, by campaign and by person."""
+    yield from _windows(view)
+    yield from _span(view)
+    yield from _lines(view)
+    yield from _after_the_end(view)
+    yield from _people(view)
+    if view.log.form == "run":
+        yield from _dials(view)
+        yield from _bodies_owed(view)
+
+
+def _open_minutes(windows: tuple[TimeRange, ...]) -> Mask:
+    """Which minutes of the week are open (T2, T3)."""
+    table = np.zeros(_WEEK_MINUTES, dtype=bool)
+    for day, start, end in windows:
+        table[(day - 1) * 1440 + start : (day - 1) * 1440 + end] = True
+    return table
+
+
+def _minute(at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The minute of the Thai week."""
+    return (at // _MINUTE + _THAI_MINUTES) % _WEEK_MINUTES
+
+
+def _open_at(table: Mask, at: NDArray[np.int64]) -> Mask:
+    there: Mask = table[_minute(at)]
+    return there
+
+
+def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64]) -> Mask:
+    """Whether any instant from `since` up to, not at, `until` is open; at most a week apart."""
+    total = np.concatenate([[0], np.cumsum(np.tile(table, 3))])
+    first = _minute(since)
+    last = first + (until - 1) // _MINUTE - since // _MINUTE
+    there: Mask = total[last + 1] > total[first]
+    return there
+
+
+def _first_dial(view: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """From when to when (both included) the dial of each call may have been; `FAR` for no dial."""
+    initiated = view.instants("initiated_at")
+    if view.log.form == "run":
+        known = initiated != NO_INSTANT
+        return np.where(known, initiated, FAR), np.where(known, initiated, FAR)
+    started, ended = view.instants("started_at"), view.instants("ended_at")
+    latest = np.where(started != NO_INSTANT, started, ended)
+    known = view.is_counted & (latest != NO_INSTANT)
+    safe = np.where(known, latest, LONGEST_RING_MS + 1)
+    return np.where(known, safe - LONGEST_RING_MS, FAR), np.where(known, safe - 1, FAR)
+
+
+def _windows(view: View) -> Iterator[Finding]:
+    """Dialled in a window (T3); lost in the queue in a window (Q6)."""
+    since, until = _first_dial(view)
+    ended = view.instants("ended_at")
+    for code, one in enumerate(view.settings):
+        if one is None or one.windows is None or not _is_sound(one):
+            continue
+        table = _open_minutes(one.windows)
+        here = view.campaign == code
+        dialled = np.flatnonzero(here & (since != FAR))
+        closed = ~_open_between(table, since[dialled], until[dialled] + 1)
+        wrong = np.zeros(len(here), dtype=bool)
+        wrong[dialled[closed]] = True
+
+        def text(row: int) -> str:
+            if since[row] == until[row]:
+                return f"dialled at {instant(since[row])}, while no window was open"
+            return (
+                f"answered or ended at {instant(until[row] + 1)}, but no window was open in the "
+                f"{LONGEST_RING_MS // _MINUTE} minutes before"
+            )
+
+        yield from view.of_calls("T3", wrong, until, text)
+        lost = np.flatnonzero(here & view.is_queue_timeout)
+        wrong = np.zeros(len(here), dtype=bool)
+        wrong[lost[~_open_between(table, ended[lost] - 1, ended[lost])]] = True
+        yield from view.of_calls(
+            "Q6", wrong, ended,
+            lambda row: f"lost in the queue at {instant(ended[row])}, while no window was open",
+        )  # fmt: skip
+
+
+def _is_sound(one: Settings) -> bool:
+    return all(
+        1 <= span.day <= 7 and 0 <= span.start < span.end <= 1440 for span in one.windows or ()
+    )
+
+
+def _span(view: View) -> Iterator[Finding]:
+    """Not before the campaign's start (C1), not from its end date on (C7)."""
+    since, until = _first_dial(view)
+    ended = view.instants("ended_at")
+    start = view.setting(lambda one: one.start_at, -1)
+    end = view.setting(lambda one: one.end_at, FAR)
+    yield from view.of_calls(
+        "C1", (until != FAR) & (until < start), until,
+        lambda row: f"dialled by {instant(until[row])}, but the campaign starts at "
+        f"{instant(start[row])}",
+    )  # fmt: skip
+    lost = view.is_queue_timeout
+    yield from view.of_calls(
+        "C1", lost & (ended <= start), ended,
+        lambda row: f"lost in the queue at {instant(ended[row])}, but the campaign starts at "
+        f"{instant(start[row])}",
+    )  # fmt: skip
+    yield from view.of_calls(
+        "C7", (since != FAR) & (since >= end), since,
+        lambda row: f"dialled at {instant(since[row])} or later, but the campaign's end is "
+        f"{instant(end[row])}",
+    )  # fmt: skip
+    yield from view.of_calls(
+        "C7", lost & (ended >= end), ended,
+        lambda row: f"lost in the queue at {instant(ended[row])}, but the campaign's end is "
+        f"{instant(end[row])}",
+    )  # fmt: skip
+
+
+def _lines(view: View) -> Iterator[Finding]:
+    """No more calls at once than lines (Q1), where every body shows one number of lines."""
+    log = view.log
+    initiated, started = view.instants("initiated_at"), view.instants("started_at")
+    ended = view.instants("ended_at")
+    begins = initiated if log.form == "run" else started
+    held = (begins != NO_INSTANT) & (ended != NO_INSTANT) & view.is_counted & (ended > begins)
+    owners = [one.organization or one.agent_id or one.id for one in log.campaigns]
+    shown: dict[str | None, set[int | None]] = {}
+    codes_of = {one.id: owners[code] for code, one in enumerate(log.campaigns)}
+    for one in log.settings:
+        shown.setdefault(codes_of.get(one.id), set()).add(one.max_concurrent_calls)
+    for owner, limits in shown.items():
+        limit = next(iter(limits))
+        if len(limits) != 1 or not limit:
+            continue
+        here = np.array([one == owner for one in owners])[view.campaign]
+        rows = np.flatnonzero(held & here)
+        at = np.concatenate([begins[rows], ended[rows]])
+        change = np.repeat([1, -1], len(rows))
+        order = np.lexsort((change, at))  # what ends on an instant makes room on it
+        busy = np.cumsum(change[order])
+        over = (busy > limit) & (change[order] == 1)
+        if not over.any():
+            continue
+        worst = order[np.argmax(np.where(over, busy, 0))]
+        wrong = np.zeros(len(held), dtype=bool)
+        wrong[rows[worst]] = True
+        most = int(busy.max())
+        times = int((over & np.append(True, ~over[:-1])).sum())
+        yield from view.of_calls(
+            "Q1", wrong, begins,
+            lambda _, most=most, limit=limit, times=times: f"{most} calls at once, but every body "  # type: ignore[misc]
+            f"says maxConcurrentCalls {limit} (above it {times} times)",
+        )  # fmt: skip
+
+
+def _after_the_end(view: View) -> Iterator[Finding]:
+    """Nothing is called once a body shows the campaign as final (C3, C6, C7); it stays so."""
+    log = view.log
+    sent, campaign = view.body("sent_at"), view.body("campaign")
+    status = np.array([one.status or "" for one in log.settings], dtype=object)
+    shown = status[view.body("setting")] if len(log.settings) else np.empty(0, dtype=object)
+    is_final = np.isin(shown.astype(str), _FINAL) & (sent != NO_INSTANT)
+    over = np.full(len(log.campaigns) + 1, FAR)
+    np.minimum.at(over, campaign[is_final], sent[is_final])
+    back = (sent != NO_INSTANT) & ~np.isin(shown.astype(str), _FINAL) & (sent > over[campaign])
+    yield from view.of_bodies(
+        "C3", back,
+        lambda row: f"the campaign is {shown[row]}, but was over at "
+        f"{instant(over[campaign[row]])}",
+        at="sent_at",
+    )  # fmt: skip
+    since, _ = _first_dial(view)
+    closed = over[view.campaign]
+    yield from view.of_calls(
+        "C3", (since != FAR) & (since > closed), since,
+        lambda row: f"dialled at {instant(since[row])} or later, but a body shows the campaign as "
+        f"over at {instant(closed[row])}",
+    )  # fmt: skip
+
+
+def _people(view: View) -> Iterator[Finding]:
+    """A person's calls, one after the other (R1, R2, R3, P5)."""
+    started, ended = view.instants("started_at"), view.instants("ended_at")
+    who, counted = view.recipient, view.is_counted
+    rows = np.flatnonzero((who >= 0) & (counted | view.is_queue_timeout) & (ended != NO_INSTANT))
+    rows = rows[np.lexsort((ended[rows], who[rows]))]
+    if view.log.form != "run":
+        rows = rows[~np.isin(view.campaign[rows], [*doubtful(view)])]
+    if len(rows) < 2:
+        return
+    one, two = rows[:-1], rows[1:]
+    same = who[one] == who[two]
+    interval = view.setting(lambda settings: settings.retry_interval, 0)[two]
+    _, until = _first_dial(view)
+    begins = np.where(until[two] != FAR, until[two], ended[two])
+    due = ended[one] + interval
+    place = dict(zip(two.tolist(), range(len(two)), strict=True))
+
+    def those(wrong: Mask) -> Mask:
+        mask = np.zeros(len(who), dtype=bool)
+        mask[two[same & wrong]] = True
+        return mask
+
+    def early(row: int) -> str:
+        index = place[row]
+        return (
+            f"dialled or lost by {instant(begins[index])}, but the call before ended at "
+            f"{instant(ended[one[index]])} and retryInterval is {interval[index]} ms"
+        )
+
+    yield from view.of_calls("R2", those(begins < due), ended, early)
+    reached = codes(CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED)
+    was_reached = np.isin(view.status[one], reached)
+    yield from view.of_calls(
+        "R3", those(was_reached), ended,
+        lambda row: f"called again, but answered the call "
+        f"{view.call_id(int(one[place[row]]))}"
+        f" at {instant(started[one[place[row]]])}",
+    )  # fmt: skip
+    number = np.cumsum(counted[rows])
+    first = np.append(True, ~same)
+    begin = np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
+    number = number - (number - counted[rows])[begin]
+    most = view.setting(lambda settings: settings.max_attempts or None, FAR)
+    over = np.zeros(len(who), dtype=bool)
+    over[rows[(number > most[rows]) & counted[rows]]] = True
+    at_number: dict[int, int] = dict(zip(rows.tolist(), number.tolist(), strict=True))
+    yield from view.of_calls(
+        "R1", over, ended,
+        lambda row: f"attempt {at_number[row]} of this person, but maxAttempts is {most[row]}",
+    )  # fmt: skip
+    spent = np.zeros(len(who), dtype=bool)
+    spent[rows[(number >= most[rows]) & ~counted[rows]]] = True
+    yield from view.of_calls(
+        "R1", spent, ended,
+        lambda row: f"waited for a call after attempt {at_number[row]}, but maxAttempts is "
+        f"{most[row]}",
+    )  # fmt: skip
+    yield from _counts(view, rows, number)
+
+
+def _counts(view: View, rows: NDArray[np.int64], number: NDArray[np.int64]) -> Iterator[Finding]:
+    """`callAttempt` counts all attempts that ended by then, and no queue timeouts (P5, W4)."""
+    rank = np.full(len(view.log.calls), -1, dtype=np.int64)
+    rank[rows] = number
+    call, shown = view.body("call"), view.body("shown_attempts")
+    safe = np.maximum(call, 0)
+    known = (call >= 0) & (rank[safe] >= 0) & (shown >= 0)
+    few = known & (shown < rank[safe])
+    yield from view.of_bodies(
+        "P5", few,
+        lambda row: f"callAttempt is {shown[row]}, but {rank[call[row]]} attempts had ended",
+    )  # fmt: skip
+    if view.log.form != "run":
+        return
+    sent = view.body("sent_at")
+    who, ended, counted = view.recipient, view.instants("ended_at"), view.is_counted
+    attempts = pd.DataFrame({"who": who, "at": ended})[counted & (ended != NO_INSTANT)]
+    bodies = pd.DataFrame({"who": who[safe], "at": sent, "row": np.arange(len(call))})
+    bodies = bodies[known & (sent != NO_INSTANT)].sort_values("at", kind="stable")
+    attempts = attempts.sort_values("at", kind="stable")
+    attempts["count"] = attempts.groupby("who").cumcount() + 1
+    both = pd.merge_asof(bodies, attempts, on="at", by="who")
+    offset = pd.Series(shown[both["row"]] - both["count"].fillna(0).to_numpy())
+    usual = offset.groupby(both["who"].to_numpy()).transform("min").to_numpy()
+    wrong = np.zeros(len(call), dtype=bool)
+    wrong[both["row"].to_numpy()[offset.to_numpy() != usual]] = True
+    yield from view.of_bodies(
+        "P5", wrong,
+        lambda row: f"callAttempt is {shown[row]}, which is not the number of attempts by then",
+        at="sent_at",
+    )  # fmt: skip
+
+
+def doubtful(view: View) -> dict[int, str]:
+    """Campaigns that may list people twice with the same values, and what shows it.
+
+    Bodies have no ids of recipients, so nothing is certain of such people one by one.
+    """
+    log, who, ended = view.log, view.recipient, view.instants("ended_at")
+    shown = np.full(len(log.calls), FAR)
+    np.minimum.at(shown, view.body("call"), view.body("shown_attempts"))
+    known = (who >= 0) & (ended != NO_INSTANT)
+    found: dict[int, str] = {}
+    for rows, values, what in (
+        (np.flatnonzero(known & view.is_counted), shown, "show one number of attempts"),
+        (np.flatnonzero(known), ended, "ended on one instant"),
+    ):
+        table = pd.DataFrame({"who": who[rows], "value": values[rows]})
+        twice = np.flatnonzero(table.duplicated().to_numpy())
+        for row in rows[twice].tolist():
+            line = int(log.calls["line"].iat[row])
+            text = f"people may be listed twice: two calls to one person {what} (line {line})"
+            found.setdefault(int(view.campaign[row]), text)
+    return found
+
+
+def _dials(view: View) -> Iterator[Finding]:
+    """What only a table of calls shows: dues, numbers, phases (R2, P1, P3, P5, Q5)."""
+    calls, who = view.log.calls, view.recipient
+    created, queued = view.instants("created_at"), view.instants("queued_at")
+    initiated, ringing = view.instants("initiated_at"), view.instants("ringing_at")
+    started, ended = view.instants("started_at"), view.instants("ended_at")
+    steps = {"created_at": created, "queued_at": queued, "initiated_at": initiated,
+             "ringing_at": ringing, "started_at": started, "ended_at": ended}  # fmt: skip
+    names = list(steps)
+    for place, name in enumerate(names):
+        for later in names[place + 1 :]:
+            one, two = steps[name], steps[later]
+            wrong = (one != NO_INSTANT) & (two != NO_INSTANT) & (two < one)
+            if later in {"started_at", "ended_at", "ringing_at"} and name == "initiated_at":
+                wrong |= (one != NO_INSTANT) & (two == one)
+            yield from view.of_calls(
+                "P1", wrong, two,
+                lambda row, name=name, later=later, one=one, two=two: (  # type: ignore[misc]
+                    f"{later} {instant(two[row])} does not come after {name} {instant(one[row])}"
+                ),
+            )  # fmt: skip
+    lost = view.is_queue_timeout
+    yield from view.of_calls("P5", lost & (view.attempt > 0), ended, "a queue timeout is counted")
+    order = np.lexsort((created, who))
+    one, two = order[:-1], order[1:]
+    same = who[one] == who[two]
+    interval = view.setting(lambda settings: settings.retry_interval, -1)[two]
+    wrong = np.zeros(len(who), dtype=bool)
+    off = same & (interval >= 0) & (created[two] != ended[one] + interval)
+    wrong[two[off]] = True
+    before: dict[int, int] = dict(zip(two.tolist(), one.tolist(), strict=True))
+    yield from view.of_calls(
+        "R2", wrong, created,
+        lambda row: f"made at {instant(created[row])}, but the call before ended at "
+        f"{instant(ended[before[row]])}",
+    )  # fmt: skip
+    numbers = calls["caller_id"].astype("str").fillna("").to_numpy()
+    dialled = order[initiated[order] != NO_INSTANT]
+    one, two = dialled[:-1], dialled[1:]
+    several = pd.Series(numbers[dialled]).groupby(view.campaign[dialled]).nunique()
+    many = several.reindex(view.campaign[two]).to_numpy() > 1 if len(two) else np.empty(0, bool)
+    wrong = np.zeros(len(who), dtype=bool)
+    wrong[two[(who[one] == who[two]) & (numbers[one] == numbers[two]) & many]] = True
+    yield from view.of_calls(
+        "P3", wrong, initiated,
+        lambda row: f"a retry from {numbers[row]}, the number of the call before; the campaign has "
+        "others",
+    )  # fmt: skip
+
+
+def _bodies_owed(view: View) -> Iterator[Finding]:
+    """Every end that sends a webhook has one, and no other (W1), with the same values (W4)."""
+    log, call = view.log, view.body("call")
+    if not len(call):
+        return
+    ended, sent = view.instants("ended_at"), view.body("sent_at")
+    has_body = np.zeros(len(log.calls), dtype=bool)
+    has_body[call[call >= 0]] = True
+    known = (call >= 0) & (sent != NO_INSTANT)
+    delay = (sent[known] - ended[call[known]]).max(initial=0)
+    soon = ended + delay < sent[known].max(initial=0)
+    analysis = log.calls["analysis"].astype("str").fillna("").to_numpy()
+    has_result = np.isin(analysis, ["analyzed", "no_conversation", "unavailable"])
+    no_answer = np.isin(
+        view.status, codes(CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
+    )
+    owed = (ended != NO_INSTANT) & (no_answer | view.is_queue_timeout | has_result)
+    yield from view.of_calls(
+        "W1", owed & soon & ~has_body, ended,
+        lambda row: f"ended {STATUSES[view.status[row]].value}, but no webhook tells of it",
+    )  # fmt: skip
+    none = np.isin(analysis, ["not_analyzed", "failed"]) | (
+        (view.status == STATUSES.index(CallStatus.CANCELLED)) & (ended == NO_INSTANT)
+    )
+    yield from view.of_calls(
+        "W1", none & has_body, ended,
+        lambda row: f"{STATUSES[view.status[row]].value}, {analysis[row] or 'never dialled'}: "
+        "it must have no webhook, but there is one",
+    )  # fmt: skip
+    safe = np.maximum(call, 0)
+    for name, column, rule in (("status", view.status, "W4"),
+                               ("started_at", view.instants("started_at"), "F1"),
+                               ("ended_at", ended, "F1")):  # fmt: skip
+        differs = (call >= 0) & (view.body(name) != column[safe])
+        yield from view.of_bodies(
+            rule, differs, f"{name} is another one than in the table of calls"
+        )
+    strange = np.flatnonzero(call < 0)
+    for row in strange.tolist():
+        yield Finding(
+            "W1", view.line(row), None, None, None, "a webhook of a call that the table lacks"
+        )

@@ -1,0 +1,183 @@
+"""What speaks against a log: findings, and the columns that checks of a log look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, SupportsInt
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Mark, Settings
+from dialsim.evidence.log import Log
+from dialsim.interface.instants import LAST_INSTANT, format_instant
+from dialsim.interface.status import CallStatus
+
+Mask = NDArray[np.bool_]
+
+FAR = 2**62
+"""After all instants: stands for one that does not come."""
+
+LONGEST_RING_MS = 600_000
+"""Where a log has no dials: from the dial to the answer, or to the end of a call that nobody
+answers, takes no longer. No telephone network lets a call ring for ten minutes."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Finding:
+    """A rule that a log breaks: the instant (ms, None if not known), the call, and what collides.
+
+    `line` is that of the body, 0 if the finding rests on a table.
+    """
+
+    rule: str
+    line: int
+    campaign: str | None
+    call_id: str | None
+    at: int | None
+    text: str
+
+
+def instant(value: SupportsInt) -> str:
+    """An instant as findings show it."""
+    value = int(value)
+    if value == NO_INSTANT:
+        return "never"
+    return format_instant(value) if 0 <= value <= LAST_INSTANT else f"{value} ms since 1970"
+
+
+def milliseconds(column: Any) -> NDArray[np.int64]:
+    """A column of instants as ms, `NO_INSTANT` for none."""
+    values: NDArray[np.int64] = (
+        pd.to_datetime(column, utc=True).astype("datetime64[ms, UTC]").to_numpy("datetime64[ms]")
+    ).astype(np.int64)
+    return values
+
+
+def codes(*statuses: CallStatus) -> list[int]:
+    """Indexes into `STATUSES`."""
+    return [STATUSES.index(status) for status in statuses]
+
+
+class View:
+    """The columns of a log as arrays, for checks."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def body(self, name: str) -> NDArray[Any]:
+        """A column of the bodies."""
+        values: NDArray[Any] = self.log.bodies[name].to_numpy()
+        return values
+
+    def marked(self, mark: Mark) -> Mask:
+        """Which bodies say this."""
+        said: Mask = (self.body("marks") & int(mark)) != 0
+        return said
+
+    def call_id(self, row: int) -> str:
+        """The id of a call."""
+        return str(self.log.calls["call_id"].to_numpy()[row])
+
+    def line(self, row: SupportsInt) -> int:
+        """The line of a body."""
+        return int(self.body("line")[int(row)])
+
+    def instants(self, name: str) -> NDArray[np.int64]:
+        """A column of instants of the calls."""
+        return milliseconds(self.log.calls[name])
+
+    @cached_property
+    def status(self) -> NDArray[np.int8]:
+        """The status of each call, an index into `STATUSES`."""
+        texts = self.log.calls["status"].astype(str)
+        places = {status.value: code for code, status in enumerate(STATUSES)}
+        status: NDArray[np.int8] = texts.map(places).to_numpy().astype(np.int8)
+        return status
+
+    @cached_property
+    def recipient(self) -> NDArray[np.int64]:
+        """Who was called, -1 if it is not known."""
+        return self.log.calls["recipient"].to_numpy(dtype=np.int64, na_value=-1)
+
+    @cached_property
+    def attempt(self) -> NDArray[np.int64]:
+        """The attempt's number, 0 if there is none."""
+        return self.log.calls["attempt"].to_numpy(dtype=np.int64, na_value=0)
+
+    @cached_property
+    def campaign(self) -> NDArray[np.int32]:
+        """The campaign of each call."""
+        return self.log.calls["campaign"].to_numpy()
+
+    @cached_property
+    def is_counted(self) -> Mask:
+        """Whether a call is an attempt (P5): dialled, and ended."""
+        ends = codes(CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY,
+                     CallStatus.FAILED, CallStatus.ANALYSIS_FAILED)  # fmt: skip
+        counted: Mask = np.isin(self.status, ends)
+        return counted
+
+    @cached_property
+    def is_queue_timeout(self) -> Mask:
+        """Whether a call was lost in the queue (Q5): only these are cancelled and have an end."""
+        cancelled = self.status == STATUSES.index(CallStatus.CANCELLED)
+        lost: Mask = cancelled & (self.instants("ended_at") != NO_INSTANT)
+        return lost
+
+    @cached_property
+    def settings(self) -> list[Settings | None]:
+        """The settings of each campaign, as the first body that shows them says."""
+        log = self.log
+        found: list[Settings | None] = [None] * len(log.campaigns)
+        pairs = log.calls[["campaign", "setting"]].drop_duplicates().itertuples(index=False)
+        for campaign, setting in pairs:
+            if setting >= 0 and found[campaign] is None:
+                found[campaign] = log.settings[setting]
+        return found
+
+    def setting(self, read: Callable[[Settings], int | None], otherwise: int) -> NDArray[np.int64]:
+        """A number of the settings, for each call."""
+        values = [None if one is None else read(one) for one in self.settings]
+        filled = [otherwise if value is None else value for value in values]
+        return np.array([*filled, otherwise], dtype=np.int64)[self.campaign]
+
+    def of_bodies(
+        self, rule: str, wrong: Mask, text: Callable[[int], str] | str, at: str = "ended_at"
+    ) -> Iterator[Finding]:
+        """A finding for each body of a mask."""
+        instants, calls, campaigns = self.body(at), self.body("call"), self.body("campaign")
+        for row in np.flatnonzero(wrong).tolist():
+            told = text if isinstance(text, str) else text(row)
+            call = int(calls[row])
+            yield Finding(
+                rule=rule,
+                line=self.line(row),
+                campaign=self.log.campaigns[campaigns[row]].name if call >= 0 else None,
+                call_id=self.call_id(call) if call >= 0 else None,
+                at=_known(instants[row]),
+                text=told,
+            )
+
+    def of_calls(
+        self, rule: str, wrong: Mask, at: NDArray[np.int64], text: Callable[[int], str] | str
+    ) -> Iterator[Finding]:
+        """A finding for each call of a mask."""
+        lines = self.log.calls["line"].to_numpy()
+        for row in np.flatnonzero(wrong).tolist():
+            told = text if isinstance(text, str) else text(row)
+            yield Finding(
+                rule=rule,
+                line=int(lines[row]),
+                campaign=self.log.campaigns[self.campaign[row]].name,
+                call_id=self.call_id(row),
+                at=_known(at[row]),
+                text=told,
+            )
+
+
+def _known(value: SupportsInt) -> int | None:
+    return None if int(value) == NO_INSTANT else int(value)
