@@ -7,6 +7,7 @@ from io import TextIOWrapper
 
 import click
 
+from dialsim.cli.evidence import log, verify
 from dialsim.cli.experiment import compare, plan, sweep
 from dialsim.cli.new import new
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
@@ -31,7 +32,7 @@ def commands() -> None:
 
 
 for command in (
-    new, run, sweep, compare, plan, report, people, validate, schema, serve, journal
+    new, run, sweep, compare, plan, report, people, validate, schema, serve, journal, log, verify
 ):  # fmt: skip
     commands.add_command(command)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsInt
@@ -63,10 +63,16 @@ def codes(*statuses: CallStatus) -> list[int]:
 
 
 class View:
-    """The columns of a log as arrays, for checks."""
+    """The columns of a log as arrays, for checks.
+
+    What a scenario says, by campaign: `most_lines` that there may be, and of which campaigns people
+    are `told_apart`, since no two of them have the same values.
+    """
 
     def __init__(self, log: Log) -> None:
         self.log = log
+        self.most_lines: Mapping[int, int] = {}
+        self.told_apart: Container[int] = ()
 
     def body(self, name: str) -> NDArray[Any]:
         """A column of the bodies."""
