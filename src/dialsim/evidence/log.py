@@ -732,7 +732,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
             "re_analyses": number("re_analyses", 0).astype(np.int32),
             "sent_at": from_bodies("sent_at"),
             "received": number("received", 0).astype(bool),
-            "masked": False,
+            "masked": number("masked", 0).astype(bool),
             **{name: table[name] for name in (*_DIAL_INSTANTS, *_DIAL_NAMES)},
         }
     )

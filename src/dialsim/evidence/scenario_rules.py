@@ -12,7 +12,7 @@ import orjson
 
 from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
 from dialsim.evidence.bodies import NO_INSTANT, Settings, TimeRange
-from dialsim.evidence.findings import Finding, View
+from dialsim.evidence.findings import Finding, View, week_text
 from dialsim.evidence.log import Campaign
 from dialsim.scenario.scenario import Scenario
 
@@ -150,7 +150,7 @@ def _differences(
         "sipAccountId": (one.sip_account_id, request.sip_account_id),
     }
     if one.windows is not None:
-        pairs["scheduleDateTimeWindow"] = (sorted(one.windows), sorted(windows))
+        pairs["scheduleDateTimeWindow"] = (week_text(one.windows), week_text(windows))
     absent = ("scheduleEndAt", "sipAccountId")
     return {
         name: pair
