@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import dialsim
 from dialsim.evidence.contents import contents
 from dialsim.evidence.log import LONGEST_LINE, Log, LogError, read_log
+from dialsim.evidence.verify import verify
 from evidence.good_log import Entry, entries, scenario, written
 
 PLAIN = ["call_id", "recipient", "tel", "attempt", "status", "started_at", "ended_at",
@@ -208,6 +213,49 @@ def test_what_cannot_be_read_is_named_and_skipped(
     assert found.damages[0].line == 101
     assert found.damages[0].reason.startswith(reason)
     assert len(found.bodies) == 101
+
+
+HOSTILE = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5),
+    st.just([]), st.just([[]]), st.just({}), st.just({"value": []}), st.just("9" * 400),
+    st.just("9999-12-31T23:59:59.999-12:00"), st.just(["x"]), st.just("\x00"), st.just(2**63),
+)  # fmt: skip
+
+
+def places(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths to everything in a body."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
+    for key, each in items:
+        yield (*path, key)
+        if isinstance(each, dict | list):
+            yield from places(each, (*path, key))
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), HOSTILE), min_size=1, max_size=4))
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_value_anywhere_breaks_the_reader_or_verify(
+    tmp_path: Path, changes: list[tuple[int, object]]
+) -> None:
+    log = entries(30)
+    for number, value in changes:
+        for entry in log[::3]:
+            paths = [*places(entry)]
+            *way, last = paths[number % len(paths)]
+            part: Any = entry
+            for key in way:
+                part = part[key]
+            part[last] = value
+    for form, data in (("a.jsonl", log), ("b.jsonl", [e.get("body", e) for e in log])):
+        try:
+            path = tmp_path / form
+            path.write_bytes(
+                b"".join(json.dumps(entry).encode(errors="replace") + b"\n" for entry in data)
+            )
+            found = read_log(path)
+        except LogError:
+            continue
+        verify(found)
+        contents(found)
 
 
 def test_a_packed_file_that_breaks_off_is_read_up_to_there(

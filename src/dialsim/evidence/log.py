@@ -481,10 +481,10 @@ def _parsed(text: bytes) -> object:
 
 
 def _why_no_json(text: bytes, error: orjson.JSONDecodeError) -> str:
-    if b"\0" in text:
-        return "has NUL bytes: a piece of the file was never written"
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "is UTF-16: save the file as UTF-8"
+    if b"\0" in text:
+        return "has NUL bytes: a piece of the file was never written"
     try:
         text.decode()
     except UnicodeDecodeError as wrong:
