@@ -114,7 +114,7 @@ def _contents_text(found: Contents) -> Iterator[str]:
         (found.masked, "calls of people who are masked: they can't be told apart"),
         (found.old_form, "bodies have a result of form v1"),
         (found.not_received, "calls whose result the receiver never accepted"),
-        (found.damaged, "lines can't be read, and are skipped:"),
+        (found.damaged, "of the lines can't be read, and are skipped:"),
     ):
         if count:
             yield f"{count:,} {text}"
