@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,7 @@ def test_no_value_anywhere_breaks_the_reader_or_verify(
             part: Any = entry
             for key in way:
                 part = part[key]
-            part[last] = value
+            part[last] = deepcopy(value)
     for form, data in (("a.jsonl", log), ("b.jsonl", [e.get("body", e) for e in log])):
         try:
             path = tmp_path / form

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntFlag
+from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -32,8 +32,8 @@ ANALYZED, NONE_SPOKE, UNAVAILABLE, MASKED = range(4)
 NO_RESULT = -1
 
 
-class Mark(IntFlag):
-    """What a body says beside its columns."""
+class Mark(IntEnum):
+    """What a body says beside its columns: bits, which add up."""
 
     RE_ANALYSIS = 1
     AUDIO_EXPIRED = 2
@@ -318,7 +318,7 @@ def _duration(value: object) -> tuple[int, int]:
     if not 0 <= duration < 2**53:
         raise Damaged(f"payload.call.callDuration: {_shown(value)} is no duration")
     written = isinstance(value, str) and value == f"{duration // 1000}.{duration % 1000:03}"
-    return duration, 0 if written else Mark.DURATION_BADLY_WRITTEN.value
+    return duration, 0 if written else Mark.DURATION_BADLY_WRITTEN
 
 
 def _person(recipient: Mapping[str, Any], is_removed: bool) -> tuple[str | None, int, int]:
