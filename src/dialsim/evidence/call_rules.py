@@ -320,7 +320,8 @@ def doubtful(view: View) -> dict[int, str]:
         (same & is_attempt & (shown[one] == shown[two]), "show one number of attempts"),
         (same & (shown[two] < shown[one]), "show fewer attempts later"),
     )
-    found: dict[int, str] = {}
+    listed = "the scenario lists people twice with the same values"
+    found: dict[int, str] = dict.fromkeys(view.listed_twice, listed)
     lines = log.calls["line"].to_numpy()
     for doubt, what in evidence:
         for row in two[doubt].tolist():

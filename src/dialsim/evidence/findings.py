@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsInt
@@ -74,13 +74,14 @@ class View:
     """The columns of a log as arrays, for checks.
 
     What a scenario says, by campaign: `most_lines` that there may be, and of which campaigns people
-    are `told_apart`, since no two of them have the same values.
+    are `told_apart`, since no two of them have the same values, or `listed_twice`.
     """
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.most_lines: Mapping[int, int] = {}
         self.told_apart: Container[int] = ()
+        self.listed_twice: Collection[int] = ()
 
     def body(self, name: str) -> NDArray[Any]:
         """A column of the bodies."""

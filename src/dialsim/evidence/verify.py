@@ -54,7 +54,9 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
         expected = Expected(scenario, log.campaigns)
         codes = range(len(log.campaigns))
         view.most_lines = {code: most for code in codes if (most := expected.most_lines(code))}
-        view.told_apart = {code for code in codes if not expected.lists_twice(code)}
+        known = {code for code in codes if expected.blocks[code] is not None}
+        view.listed_twice = {code for code in known if expected.lists_twice(code)}
+        view.told_apart = known - view.listed_twice
         found |= {*scenario_rules.findings(view, expected)}
     found |= {*call_rules.findings(view)}
     if len(log.bodies):
