@@ -14,8 +14,8 @@ squares of people's scores (Berndt, Hall, Hall and Hausman 1974).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log
 from typing import Any
@@ -49,6 +49,10 @@ _LOG_MOST = log(300.0)
 """People of a greater concentration are as good as alike."""
 _CHANCE, _NEVERS, _DEADS, _ALIKE, _FAILING = range(5)
 _MIXTURE = 5
+_ATTEMPT = 2
+"""Which of the groups of factors is that of attempts."""
+_ORDINARY = 2.0
+"""A level that is fewer standard errors from the median is an ordinary one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +123,11 @@ class Level:
 class Answering:
     """What a log says of who answers.
 
-    `outcomes` are shares of all people at a first attempt under factors of 1. `hours`, `days` and
-    `segments` have the geometric mean 1 over the first attempts of the log, `attempts` begin
-    with 1. `reachable`, `dead_numbers` and `concentration` are those of `people` in a behaviour.
-    `told` says which of these three the log determines. `spread` is the standard deviation of the
-    logarithms of each group's factors.
+    `outcomes` are shares of all people at a first attempt under factors of 1. That is the factor of
+    the ordinary `hours`, `days` and `segments` together, those that can't be told from the median
+    of the log's first attempts; and of the first of `attempts`. `reachable`, `dead_numbers` and
+    `concentration` are those of `people` in a behaviour, and `told` says which of the three the
+    log determines. `spread` is the standard deviation of the logarithms of each group's factors.
     """
 
     outcomes: Mapping[str, Estimate]
@@ -156,6 +160,7 @@ class _Layout:
     segments: int
     effects: Floats
     group: Integers  # of each parameter
+    shares: Floats  # of the log's first attempts, by level
 
     @classmethod
     def of(cls, attempts: Attempts) -> _Layout:
@@ -165,20 +170,37 @@ class _Layout:
         enough = int(np.argmin(np.append(counts, 0) >= _FEW))
         last = max(1, enough)
         first = seen[seen.attempt == 1] if (seen.attempt == 1).any() else seen
-        blocks = [
-            _centred(np.searchsorted(hours, first.hour), len(hours)),
-            _centred(np.searchsorted(days, first.day), len(days)),
-            _steps(last),
-            _centred(first.segment[first.segment >= 0], len(attempts.segments)),
+        shares = [
+            _shares(np.searchsorted(hours, first.hour), len(hours)),
+            _shares(np.searchsorted(days, first.day), len(days)),
+            _shares(np.zeros(1, dtype=np.int64), last),
+            _shares(first.segment[first.segment >= 0], len(attempts.segments)),
         ]
-        sizes = [block.shape for block in blocks]
-        effects = np.zeros((sum(rows for rows, _ in sizes), sum(columns for _, columns in sizes)))
-        row = column = 0
-        for block in blocks:
-            effects[row : row + block.shape[0], column : column + block.shape[1]] = block
-            row, column = row + block.shape[0], column + block.shape[1]
-        group = np.repeat(np.arange(4), [columns for _, columns in sizes])
-        return cls(hours, days, last, len(attempts.segments), effects, group)
+        blocks = [_centred(part) for part in shares]
+        blocks[_ATTEMPT] = np.tril(np.ones((last, last - 1)), -1)  # from the one before, by a step
+        group = np.repeat(np.arange(4), [block.shape[1] for block in blocks])
+        effects = _diagonal(blocks)
+        return cls(
+            hours, days, last, len(attempts.segments), effects, group, np.concatenate(shares)
+        )
+
+    def around(self, effects: Floats, errors: Floats) -> _Layout:
+        """The layout in which the factors of ordinary levels have the geometric mean 1.
+
+        Ordinary are levels that can't be told from the median, by estimates in this layout.
+        """
+        made = self.effects.copy()
+        for group, (start, end) in enumerate(pairwise(self.starts)):
+            columns = np.flatnonzero(self.group == group)
+            if group == _ATTEMPT or not len(columns):
+                continue
+            own, shares = effects[start:end], self.shares[start:end]
+            order = np.argsort(own)
+            middle = own[order][np.searchsorted(np.cumsum(shares[order]), 0.5)]
+            ordinary = np.abs(own - middle) <= _ORDINARY * errors[start:end]
+            ordinary |= own == middle
+            made[start:end, columns] = _centred(np.where(ordinary, shares, 0.0))
+        return replace(self, effects=made)
 
     @property
     def starts(self) -> tuple[int, int, int, int, int]:
@@ -204,18 +226,25 @@ def _places(known: Integers, values: Integers, start: int) -> Integers:
     return np.where(known[places] == values, start + places, -1)
 
 
-def _centred(codes: Integers, count: int) -> Floats:
-    """Levels of `count` parameters whose mean over `codes` is 0."""
-    if count < 2 or not len(codes):
-        return np.zeros((count, 0))
-    shares = np.bincount(codes, minlength=count) / len(codes)
-    centred: Floats = np.eye(count) - shares
+def _shares(codes: Integers, count: int) -> Floats:
+    shares: Floats = np.bincount(codes, minlength=count) / max(len(codes), 1)
+    return shares
+
+
+def _centred(shares: Floats) -> Floats:
+    """Levels with a parameter each whose mean by `shares` is 0; a single level has none."""
+    if len(shares) < 2 or not shares.any():
+        return np.zeros((len(shares), 0))
+    centred: Floats = np.eye(len(shares)) - shares / shares.sum()
     return centred
 
 
-def _steps(last: int) -> Floats:
-    """Each attempt's level is the one before and a step; the first one's is 0."""
-    return np.tril(np.ones((last, last - 1)), -1)
+def _diagonal(blocks: Sequence[Floats]) -> Floats:
+    from scipy.linalg import block_diag
+
+    rows = sum(len(block) for block in blocks)
+    made: Floats = block_diag(*blocks).reshape(rows, -1)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,7 +479,8 @@ class _Fit:
     def start(self, attempts: Attempts) -> Floats:
         """A place to begin at: the shares of what was seen."""
         parameters = np.concatenate([_PRIOR_MEAN, np.zeros(len(self.layout.group))])
-        first = attempts[attempts.seen & (attempts.attempt == attempts.attempt.min())]
+        first = attempts[attempts.seen]
+        first = first[first.attempt == first.attempt.min()]
         share = np.clip((first.outcome == ANSWERED).mean() / 0.95, 0.01, 0.99)
         parameters[_CHANCE] = np.log(share / (1.0 - share))
         return parameters
@@ -491,6 +521,14 @@ class _Fit:
     def _assumed(self) -> Floats:
         return np.concatenate([_PRIOR_MEAN, np.zeros(len(self.layout.group))])
 
+    def centre(self, parameters: Floats, covariance: Floats) -> None:
+        """Let 1 be the factor of ordinary levels, by what was found with that of all levels."""
+        effects = self.layout.effects
+        variance = effects @ covariance[_MIXTURE:, _MIXTURE:] @ effects.T
+        errors = np.sqrt(np.maximum(np.diag(variance), 0.0))
+        self.layout = self.layout.around(effects @ parameters[_MIXTURE:], errors)
+        self._at = None
+
     def best(self, parameters: Floats) -> tuple[Floats, Floats]:
         """The parameters and their covariance; the spreads are those with the most evidence."""
         from scipy.optimize import minimize
@@ -521,6 +559,8 @@ def answering(attempts: Attempts) -> Answering:
     """Estimate who answers from the calls of a log; there must be one that is seen."""
     fit = _Fit(attempts)
     parameters, covariance = fit.best(fit.start(attempts))
+    fit.centre(parameters, covariance)
+    parameters, covariance = fit.best(parameters)
     return _answering(attempts, fit, parameters, covariance)
 
 
@@ -574,6 +614,7 @@ def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Fl
     ]
     hour, day, attempt, segment, end = layout.starts
     own = np.sqrt(np.diag(covariance)[:_MIXTURE])
+    again = len(np.unique(attempts.person[attempts.attempt > 1]))  # people, not calls
     narrow = own < _TOLD * _PRIOR_SD[:_MIXTURE]
     told = {
         "reachable": narrow[_NEVERS] or errors[4] < _SURE,
@@ -586,7 +627,7 @@ def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Fl
         reachable=estimates[4],
         dead_numbers=estimates[5],
         concentration=estimates[6],
-        told=frozenset(name for name, is_told in told.items() if is_told),
+        told=frozenset(name for name, is_told in told.items() if is_told and again >= _FEW),
         hours=dict(zip(layout.hours.tolist(), factors[hour:day], strict=True)),
         days=dict(zip(layout.days.tolist(), factors[day:attempt], strict=True)),
         attempts=tuple(factors[attempt:segment]),

@@ -67,7 +67,7 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
 
 
 def _outcomes(who: Answering) -> Iterator[str]:
-    yield "    outcomes: # at a first attempt in an average hour"
+    yield "    outcomes: # at a first attempt, where all factors are 1"
     values = {end: round(share.value, 4) for end, share in who.outcomes.items()}
     largest = max(values, key=lambda end: values[end])
     values[largest] = round(1.0 - sum(v for end, v in values.items() if end != largest), 4)

@@ -170,7 +170,10 @@ def _dialled(log: Log) -> pd.DataFrame:
     )
     codes = calls["outcome"].to_numpy()
     known = np.where((codes == ANSWERED) & (started != NO_INSTANT), started, ended)
-    guessed = np.where(known != NO_INSTANT, known - setup - rings[codes], NO_INSTANT)
+    starts = [0 if one.start_at is None else one.start_at for one in log.settings]
+    start = np.array([*starts, 0])[calls["setting"].to_numpy()]  # −1, unknown, is the last
+    guessed = np.maximum(known - setup - rings[codes], np.minimum(start, known))
+    guessed = np.where(known != NO_INSTANT, guessed, NO_INSTANT)
     calls["dialled_at"] = np.where(dialled != NO_INSTANT, dialled, guessed)
     return calls[calls["dialled_at"] != NO_INSTANT]
 

@@ -261,5 +261,5 @@ def _empirical(values: Floats) -> dict[str, object]:
     """What was measured; of many durations, those at the middles of equal parts."""
     listed = values
     if len(values) > _LISTED:
-        listed = np.array(np.quantile(values, (np.arange(_LISTED) + 0.5) / _LISTED))
+        listed = values[((np.arange(_LISTED) + 0.5) / _LISTED * len(values)).astype(np.intp)]
     return {"dist": "empirical", "values": [format_duration(round(value)) for value in listed]}
