@@ -465,12 +465,43 @@ def _chunks(person: Integers) -> list[slice]:
     return [slice(*pair) for pair in pairwise(edges)]
 
 
+@dataclass(frozen=True, slots=True)
+class _People:
+    """Some people: all they did, and what those in `late` (rows) did before the log begins.
+
+    Had somebody answered then, the log would not have them: their likelihood is that of what they
+    did given that nobody had answered.
+    """
+
+    calls: _Piece
+    before: _Piece | None
+    late: Integers
+
+    @classmethod
+    def of(cls, attempts: Attempts, layout: _Layout) -> _People:
+        calls = _piece(attempts, layout)
+        seen = np.cumsum(attempts.seen)
+        of_others = np.repeat(seen[calls.first] - attempts.seen[calls.first], calls.sizes)
+        early = seen == of_others  # none of the person's is seen up to here
+        before = _piece(attempts[early], layout) if early.any() else None
+        return cls(calls, before, np.flatnonzero(early[calls.first]))
+
+    def scores(self, model: Model, parameters: Floats) -> tuple[float, Floats]:
+        """The log likelihood, and each person's derivatives."""
+        total, scores = model.scores(self.calls, parameters)
+        if self.before is not None:
+            known, of_known = model.scores(self.before, parameters)
+            total -= known
+            scores[self.late] -= of_known
+        return total, scores
+
+
 class _Fit:
     """The search for the parameters; what was worked out at a place is kept for the next call."""
 
     def __init__(self, attempts: Attempts) -> None:
         self.layout = _Layout.of(attempts)
-        self.pieces = [_piece(attempts[rows], self.layout) for rows in _chunks(attempts.person)]
+        self.people = [_People.of(attempts[rows], self.layout) for rows in _chunks(attempts.person)]
         self.size = _MIXTURE + len(self.layout.group)
         self.spread = np.full(4, 0.2)
         self._at: Floats | None = None
@@ -496,8 +527,8 @@ class _Fit:
             model = Model(self.layout, parameters)
             total, gradient = 0.0, np.zeros(self.size)
             information = np.zeros((self.size, self.size))
-            for piece in self.pieces:
-                value, scores = model.scores(piece, parameters)
+            for people in self.people:
+                value, scores = people.scores(model, parameters)
                 total += value
                 gradient += scores.sum(axis=0)
                 information += scores.T @ scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, lgamma, log, sqrt
 from typing import Any
@@ -253,13 +253,14 @@ def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
                 loss(at + one + other) - loss(at + one - other)
                 - loss(at - one + other) + loss(at - one - other)
             ) / (4.0 * step**2)  # fmt: skip
-    covariance: Floats = np.linalg.pinv(second)
+    covariance: Floats = np.linalg.pinv(second).astype(np.float64)
     return covariance
 
 
 def _empirical(values: Floats) -> dict[str, object]:
     """What was measured; of many durations, those at the middles of equal parts."""
-    listed = values
+    listed: Sequence[float] = values.tolist()
     if len(values) > _LISTED:
-        listed = values[((np.arange(_LISTED) + 0.5) / _LISTED * len(values)).astype(np.intp)]
+        middles = (np.arange(_LISTED) + 0.5) / _LISTED
+        listed = values[(middles * len(values)).astype(np.intp)].tolist()
     return {"dist": "empirical", "values": [format_duration(round(value)) for value in listed]}
