@@ -322,6 +322,32 @@ def test_too_few_calls_are_refused(tmp_path: Path) -> None:
     )
 
 
+def test_a_hold_out_of_too_few_calls_is_refused(tmp_path: Path) -> None:
+    simulated(scenario(60, attempts=1), seed=1).calls.to_parquet(tmp_path / "calls.parquet")
+    log = read_log(tmp_path)
+    with pytest.raises(DialsimError) as refused:
+        calibrate(log, hold_out=0.2)
+    assert str(refused.value) == (
+        "hold-out 0.2 of 60 calls leaves too few to learn from or to forecast: 30 of each are "
+        "needed"
+    )
+
+
+@pytest.mark.parametrize("end", ["answered", "noAnswer", "failed"])
+def test_a_log_in_which_all_calls_end_alike(end: str, tmp_path: Path) -> None:
+    known = scenario(300, attempts=3)
+    known["behaviours"] = {"default": {"outcomes": {end: 1}}}
+    simulated(known, seed=1).calls.to_parquet(tmp_path / "calls.parquet")
+    found = calibrate(read_log(tmp_path))
+    assert found.behaviours["default"].answering.outcomes[end].value > 0.9
+    rest = {key: value for key, value in scenario(10).items() if key != "behaviours"}
+    loaded = dialsim.loads(yaml.safe_dump(rest) + yaml_text(found))
+    assert getattr(loaded.behaviours["default"].outcomes, _FIELD.get(end, end)) > 0.9
+
+
+_FIELD = {"noAnswer": "no_answer"}
+
+
 def test_segments_that_a_log_lacks_are_refused(bodies: Log) -> None:
     with pytest.raises(DialsimError, match="names no segments; only the folder of a run does"):
         calibrate(bodies, by="segment")

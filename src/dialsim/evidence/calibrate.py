@@ -147,11 +147,16 @@ def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> 
             left_out[name] = len(part)
             continue
         behaviours[name] = _calibrated(name, log, part, segments=by != "segment")
-        if hold_out is not None:
-            held[name] = _held_out(part, hold_out)
+        if hold_out is not None and (found := _held_out(part, hold_out)) is not None:
+            held[name] = found
     if not behaviours:
         says = f"{log.source}: {len(calls)} calls were dialled and have ended"
         raise DialsimError(f"{says}; a behaviour is estimated from {FEWEST} calls or more")
+    if hold_out is not None and not held:
+        raise DialsimError(
+            f"hold-out {hold_out:g} of {len(calls)} calls leaves too few to learn from or to "
+            f"forecast: {FEWEST} of each are needed"
+        )
     return Calibration(log.source, by, behaviours, left_out, held)
 
 
@@ -395,8 +400,8 @@ def _untold(
         yield "answeredOdds.bySegment: the calls have no segments"
 
 
-def _held_out(calls: pd.DataFrame, share: float) -> HoldOut:
-    """Learn from the first calls and forecast the others."""
+def _held_out(calls: pd.DataFrame, share: float) -> HoldOut | None:
+    """Learn from the first calls and forecast the others; None where either are too few."""
     attempts, at = attempts_of(calls)
     seen = attempts.seen
     cut = int(np.quantile(at[seen], 1.0 - share))
@@ -404,10 +409,7 @@ def _held_out(calls: pd.DataFrame, share: float) -> HoldOut:
     learned = int((before & seen).sum())
     later = ~before & seen
     if learned < FEWEST or later.sum() < FEWEST:
-        raise DialsimError(
-            f"hold-out {share:g} leaves {learned} calls to learn from and {later.sum()} to "
-            f"forecast; {FEWEST} of each are needed"
-        )
+        return None
     chances = np.clip(answering(attempts[before]).chances(attempts)[later], 1e-9, 1.0 - 1e-9)
     answered = attempts.outcome[later] == ANSWERED
     rate = float((attempts.outcome[before & seen] == ANSWERED).mean())
