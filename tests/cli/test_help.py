@@ -12,7 +12,9 @@ import dialsim as package
 from cli.program import ROOT, SCRIPTED, dialsim
 
 
-@pytest.mark.parametrize("command", ["run", "people", "validate", "schema", "journal"])
+@pytest.mark.parametrize(
+    "command", ["run", "people", "validate", "schema", "journal", "log", "verify"]
+)
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = dialsim(command, "--help")
     assert done.returncode == 0

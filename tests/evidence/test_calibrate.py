@@ -106,7 +106,8 @@ def checked(found: Calibrated) -> dict[str, tuple[Estimate, float]]:
     pairs["deadNumbers"] = who.dead_numbers, 0.05
     pairs["concentration"] = who.concentration, 3.0
     for kind in ("silent", "analysisUnavailable", "analysisFailed"):
-        if kind in found.rates:
+        # Without webhooks nobody sees that a result came late
+        if kind in found.rates and (kind != "analysisFailed" or found.late_result_delay):
             pairs[f"rates.{kind}"] = found.rates[kind], RATES[kind]
     talk = found.talk_time
     assert talk is not None

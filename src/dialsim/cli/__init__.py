@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 import click
 
-from dialsim.cli.calibrate import calibrate
+from dialsim.cli.evidence import calibrate, log, verify
 from dialsim.cli.experiment import compare, plan, sweep
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
@@ -30,9 +30,8 @@ def commands() -> None:
     """
 
 
-for command in (
-    run, sweep, compare, plan, report, calibrate, people, validate, schema, serve, journal
-):  # fmt: skip
+for command in (run, sweep, compare, plan, report, people, validate, schema, serve, journal,
+                log, verify, calibrate):  # fmt: skip
     commands.add_command(command)
 
 

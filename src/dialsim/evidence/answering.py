@@ -481,7 +481,7 @@ class _People:
     def of(cls, attempts: Attempts, layout: _Layout) -> _People:
         calls = _piece(attempts, layout)
         seen = np.cumsum(attempts.seen)
-        of_others = np.repeat(seen[calls.first] - attempts.seen[calls.first], calls.sizes)
+        of_others: Integers = np.repeat(seen[calls.first] - attempts.seen[calls.first], calls.sizes)
         early = seen == of_others  # none of the person's is seen up to here
         before = _piece(attempts[early], layout) if early.any() else None
         return cls(calls, before, np.flatnonzero(early[calls.first]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntFlag
+from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -32,8 +32,8 @@ ANALYZED, NONE_SPOKE, UNAVAILABLE, MASKED = range(4)
 NO_RESULT = -1
 
 
-class Mark(IntFlag):
-    """What a body says beside its columns."""
+class Mark(IntEnum):
+    """What a body says beside its columns: bits, which add up."""
 
     RE_ANALYSIS = 1
     AUDIO_EXPIRED = 2
@@ -179,14 +179,14 @@ def row(line: int, entry: Any, known: Dictionary) -> Row:
     call_id = call.get("id")
     if not isinstance(call_id, str) or not call_id:
         raise Damaged(f"payload.call.id: is {_shown(call_id)} and no id")
-    status = _STATUS_CODES.get(call.get("callStatus", ""))
-    if status is None:
+    status = _status_code(call.get("callStatus"))
+    if status < 0:
         raise Damaged(f"payload.call.callStatus: {_shown(call.get('callStatus'))} is no status")
     setting = _setting(payload, known)
     settings = known.known_settings[setting]
-    agent = payload.get("agent") or _NOTHING
+    agent = _part(payload, "agent")
     agent_name = agent.get("name", payload.get("agentName"))
-    expired = payload.get("dataExpired") or _NOTHING
+    expired = _part(payload, "dataExpired")
     marks = (
         (payload.get("isReAnalysis") is True)
         + 2 * (expired.get("audio") is True)
@@ -223,15 +223,21 @@ def row(line: int, entry: Any, known: Dictionary) -> Row:
         tel=tel,
         person=person,
         shown_attempts=_whole(attempts, -1),
-        shown_status=_STATUS_CODES.get(recipient.get("latestCallStatus") or "", -1),
+        shown_status=_status_code(recipient.get("latestCallStatus")),
         setting=setting,
-        agent=known.agents.setdefault((agent.get("id"), agent_name), len(known.agents)),
+        agent=known.agents.setdefault(
+            (_name(agent.get("id")), _name(agent_name)), len(known.agents)
+        ),
         result=result,
         funnel=funnel,
         fields=fields,
         digest=digest,
         marks=marks | duration_marks | person_marks | result_marks,
     )
+
+
+def _status_code(value: object) -> int:
+    return _STATUS_CODES.get(value, -1) if isinstance(value, str) else -1
 
 
 def _response(value: object) -> int:
@@ -254,11 +260,21 @@ def _object(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
+def _part(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object of a body that may be missing."""
+    value = payload.get(name)
+    return value if isinstance(value, dict) else _NOTHING
+
+
 def _text(call: Mapping[str, Any], name: str) -> str | None:
     value = call.get(name)
     if value is None or isinstance(value, str):
         return value
     raise Damaged(f"payload.call.{name}: {_shown(value)} is no instant")
+
+
+def _name(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _whole(value: object, otherwise: int) -> int:
@@ -302,7 +318,7 @@ def _duration(value: object) -> tuple[int, int]:
     if not 0 <= duration < 2**53:
         raise Damaged(f"payload.call.callDuration: {_shown(value)} is no duration")
     written = isinstance(value, str) and value == f"{duration // 1000}.{duration % 1000:03}"
-    return duration, 0 if written else Mark.DURATION_BADLY_WRITTEN.value
+    return duration, 0 if written else Mark.DURATION_BADLY_WRITTEN
 
 
 def _person(recipient: Mapping[str, Any], is_removed: bool) -> tuple[str | None, int, int]:

@@ -19,7 +19,7 @@ from dialsim.evidence.bodies import (
     Mark,
     Settings,
 )
-from dialsim.evidence.findings import FAR, Finding, Mask, View, codes, instant
+from dialsim.evidence.findings import FAR, Finding, Mask, View, codes, instant, week_text
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.interface.status import CallStatus, CampaignStatus
 
@@ -247,7 +247,7 @@ def _written(name: str, value: object) -> str:
     if name.endswith("_at") and isinstance(value, int):
         return instant(value)
     if isinstance(value, tuple):
-        return f"{len(value)} ranges that begin {value[:1]}"
+        return week_text(value)
     return str(value)
 
 

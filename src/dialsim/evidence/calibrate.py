@@ -388,7 +388,10 @@ def _untold(
     if "deadNumbers" not in who.told:
         yield "people.deadNumbers: too few were called again to see whose number always fails"
     if not len(delays):
-        yield "analysisDelay: the log doesn't say when results were sent"
+        yield (
+            "analysisDelay and rates.lateResult: the log doesn't say when results were sent. "
+            "rates.analysisFailed are those without a late result"
+        )
     yield "answeredOdds.onHoliday: a log names no holidays"
     yield "answeredOdds.byCallerIdUse: not estimated"
     if len(who.attempts) > 1 and "concentration" in who.told:

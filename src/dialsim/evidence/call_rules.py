@@ -140,40 +140,46 @@ def _span(view: View) -> Iterator[Finding]:
 
 
 def _lines(view: View) -> Iterator[Finding]:
-    """No more calls at once than lines (Q1), where every body shows one number of lines."""
-    log = view.log
-    initiated, started = view.instants("initiated_at"), view.instants("started_at")
-    ended = view.instants("ended_at")
-    begins = initiated if log.form == "run" else started
-    held = (begins != NO_INSTANT) & (ended != NO_INSTANT) & view.is_counted & (ended > begins)
-    owners = [one.organization or one.agent_id or one.id for one in log.campaigns]
-    shown: dict[str | None, set[int | None]] = {}
-    codes_of = {one.id: owners[code] for code, one in enumerate(log.campaigns)}
-    for one in log.settings:
-        shown.setdefault(codes_of.get(one.id), set()).add(one.max_concurrent_calls)
-    for owner, limits in shown.items():
-        limit = next(iter(limits))
-        if len(limits) != 1 or not limit:
+    """No more calls at once than lines (Q1).
+
+    How many lines there are a scenario says, or else bodies do, if all of them show one number; it
+    is known from the first end of a call on.
+    """
+    log, ended = view.log, view.instants("ended_at")
+    begins = view.instants("initiated_at" if log.form == "run" else "started_at")
+    held = (begins != NO_INSTANT) & (ended > begins) & view.is_counted
+    owners = pd.Series([one.organization or one.agent_id or one.id for one in log.campaigns])
+    for codes_of_owner in owners.groupby(owners).groups.values():
+        rows = np.flatnonzero(held & np.isin(view.campaign, codes_of_owner))
+        limit, says, since = _limit(view, [*codes_of_owner])
+        if limit is None or not len(rows):
             continue
-        here = np.array([one == owner for one in owners])[view.campaign]
-        rows = np.flatnonzero(held & here)
         at = np.concatenate([begins[rows], ended[rows]])
         change = np.repeat([1, -1], len(rows))
         order = np.lexsort((change, at))  # what ends on an instant makes room on it
         busy = np.cumsum(change[order])
-        over = (busy > limit) & (change[order] == 1)
+        over = (busy > limit) & (change[order] == 1) & (at[order] > since)
         if not over.any():
             continue
-        worst = order[np.argmax(np.where(over, busy, 0))]
         wrong = np.zeros(len(held), dtype=bool)
-        wrong[rows[worst]] = True
-        most = int(busy.max())
-        times = int((over & np.append(True, ~over[:-1])).sum())
-        yield from view.of_calls(
-            "Q1", wrong, begins,
-            lambda _, most=most, limit=limit, times=times: f"{most} calls at once, but every body "  # type: ignore[misc]
-            f"says maxConcurrentCalls {limit} (above it {times} times)",
-        )  # fmt: skip
+        wrong[rows[order[np.argmax(np.where(over, busy, 0))]]] = True
+        text = f"{busy[over].max()} calls at once, but {says} {limit}"
+        yield from view.of_calls("Q1", wrong, begins, text)
+
+
+def _limit(view: View, codes_of_owner: list[int]) -> tuple[int | None, str, int]:
+    """The number of lines of some campaigns, who says so, and since when it is known."""
+    said = [view.most_lines[code] for code in codes_of_owner if code in view.most_lines]
+    if said:
+        return max(said), "the scenario has maxConcurrentCalls", NO_INSTANT
+    ids = {view.log.campaigns[code].id for code in codes_of_owner}
+    shown = {one.max_concurrent_calls for one in view.log.settings if one.id in ids}
+    if len(shown) != 1 or not (limit := shown.pop()):
+        return None, "", NO_INSTANT
+    ended = view.instants("ended_at")
+    known = np.isin(view.campaign, codes_of_owner) & (ended != NO_INSTANT)
+    since = int(ended[known].min(initial=FAR)) + LONGEST_RING_MS
+    return limit, "every body says maxConcurrentCalls", since
 
 
 def _after_the_end(view: View) -> Iterator[Finding]:
@@ -304,17 +310,23 @@ def doubtful(view: View) -> dict[int, str]:
     shown = np.full(len(log.calls), FAR)
     np.minimum.at(shown, view.body("call"), view.body("shown_attempts"))
     known = (who >= 0) & (ended != NO_INSTANT)
+    rows = np.flatnonzero(known)
+    rows = rows[np.lexsort((ended[rows], who[rows]))]
+    one, two = rows[:-1], rows[1:]
+    same = who[one] == who[two]
+    is_attempt = view.is_counted[one] & view.is_counted[two]
+    evidence = (
+        (same & (ended[one] == ended[two]), "ended on one instant"),
+        (same & is_attempt & (shown[one] == shown[two]), "show one number of attempts"),
+        (same & (shown[two] < shown[one]), "show fewer attempts later"),
+    )
     found: dict[int, str] = {}
-    for rows, values, what in (
-        (np.flatnonzero(known & view.is_counted), shown, "show one number of attempts"),
-        (np.flatnonzero(known), ended, "ended on one instant"),
-    ):
-        table = pd.DataFrame({"who": who[rows], "value": values[rows]})
-        twice = np.flatnonzero(table.duplicated().to_numpy())
-        for row in rows[twice].tolist():
-            line = int(log.calls["line"].iat[row])
-            text = f"people may be listed twice: two calls to one person {what} (line {line})"
-            found.setdefault(int(view.campaign[row]), text)
+    lines = log.calls["line"].to_numpy()
+    for doubt, what in evidence:
+        for row in two[doubt].tolist():
+            text = f"people may be listed twice: two calls to one person {what} (line {lines[row]})"
+            if int(view.campaign[row]) not in view.told_apart:
+                found.setdefault(int(view.campaign[row]), text)
     return found
 
 

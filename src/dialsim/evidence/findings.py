@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsInt
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Mark, Settings
+from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Mark, Settings, TimeRange
 from dialsim.evidence.log import Log
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.status import CallStatus
@@ -49,6 +49,14 @@ def instant(value: SupportsInt) -> str:
     return format_instant(value) if 0 <= value <= LAST_INSTANT else f"{value} ms since 1970"
 
 
+def week_text(windows: Iterable[TimeRange]) -> str:
+    """Time windows as findings show them: each range once, in order."""
+    return ", ".join(
+        f"day {day} {start // 60:02}:{start % 60:02}-{end // 60:02}:{end % 60:02}"
+        for day, start, end in sorted(set(windows))
+    )
+
+
 def milliseconds(column: Any) -> NDArray[np.int64]:
     """A column of instants as ms, `NO_INSTANT` for none."""
     values: NDArray[np.int64] = (
@@ -63,10 +71,16 @@ def codes(*statuses: CallStatus) -> list[int]:
 
 
 class View:
-    """The columns of a log as arrays, for checks."""
+    """The columns of a log as arrays, for checks.
+
+    What a scenario says, by campaign: `most_lines` that there may be, and of which campaigns people
+    are `told_apart`, since no two of them have the same values.
+    """
 
     def __init__(self, log: Log) -> None:
         self.log = log
+        self.most_lines: Mapping[int, int] = {}
+        self.told_apart: Container[int] = ()
 
     def body(self, name: str) -> NDArray[Any]:
         """A column of the bodies."""

@@ -482,10 +482,10 @@ def _parsed(text: bytes) -> object:
 
 
 def _why_no_json(text: bytes, error: orjson.JSONDecodeError) -> str:
-    if b"\0" in text:
-        return "has NUL bytes: a piece of the file was never written"
     if text.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "is UTF-16: save the file as UTF-8"
+    if b"\0" in text:
+        return "has NUL bytes: a piece of the file was never written"
     try:
         text.decode()
     except UnicodeDecodeError as wrong:
@@ -733,7 +733,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
             "re_analyses": number("re_analyses", 0).astype(np.int32),
             "sent_at": from_bodies("sent_at"),
             "received": number("received", 0).astype(bool),
-            "masked": False,
+            "masked": number("masked", 0).astype(bool),
             **{name: table[name] for name in (*_DIAL_INSTANTS, *_DIAL_NAMES)},
         }
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from dialsim.evidence import body_rules, call_rules
+from dialsim.evidence import body_rules, call_rules, scenario_rules
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.findings import Finding, View
 from dialsim.evidence.log import Log
+from dialsim.evidence.scenario_rules import Expected
+from dialsim.interface.instants import format_instant
+from dialsim.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,17 @@ class Verified:
     checked: tuple[str, ...]
     unseen: tuple[tuple[str, str], ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "findings": [
+                {**asdict(one), "at": None if one.at is None else format_instant(one.at)}
+                for one in self.findings
+            ],
+            "checked": list(self.checked),
+            "unseen": [{"rules": rules, "why": why} for rules, why in self.unseen],
+        }
+
 
 _ALWAYS = ("A3", "A5", "C1", "C2", "C7", "C9", "D1", "F1", "F2", "F3", "P2", "P5", "Q6", "R1",
            "R2", "R3", "T3", "W1", "W4")  # fmt: skip
@@ -25,48 +40,63 @@ _NO_DIALS = "the log has no instants of dials"
 _NO_ENGINE = "they rest on settings of the engine, which no log shows"
 
 
-def verify(log: Log) -> Verified:
+def verify(log: Log, scenario: Scenario | None = None) -> Verified:
     """Check a log against the rules that can be seen in it.
 
     Only what is certain is a finding. Where a log has no dials, a call was dialled at most ten
     minutes before its answer or its end; lines are those of `maxConcurrentCalls` if all bodies show
-    the same number.
+    the same number. A scenario that the log should follow says how many there may be, and whom its
+    campaigns list.
     """
     view = View(log)
-    found = {*call_rules.findings(view)}
+    found: set[Finding] = set()
+    if scenario is not None:
+        expected = Expected(scenario, log.campaigns)
+        codes = range(len(log.campaigns))
+        view.most_lines = {code: most for code in codes if (most := expected.most_lines(code))}
+        view.told_apart = {code for code in codes if not expected.lists_twice(code)}
+        found |= {*scenario_rules.findings(view, expected)}
+    found |= {*call_rules.findings(view)}
     if len(log.bodies):
         found |= {*body_rules.findings(view)}
+    checked, unseen = _seen(view, has_scenario=scenario is not None)
+    key = sorted(found, key=lambda one: (one.at is None, one.at or 0, one.line, one.rule, one.text))
+    return Verified(tuple(key), tuple(sorted(checked)), tuple(unseen))
+
+
+def _seen(view: View, *, has_scenario: bool) -> tuple[set[str], list[tuple[str, str]]]:
+    """Which rules were looked at, and which could not be seen, and why."""
+    log = view.log
     is_run, has_bodies = log.form == "run", len(log.bodies) > 0
-    is_timed = has_bodies and bool((view.body("sent_at") != NO_INSTANT).any())
     checked = set(_ALWAYS) if has_bodies else {"P1", "P5", "R2", "R3"}
     unseen: list[tuple[str, str]] = []
+    if not has_bodies:
+        rules = "A, C, D, F, Q6, R1, T3, W"
+        unseen.append((rules, "the log has no bodies, which show settings and results"))
+    elif (view.body("sent_at") != NO_INSTANT).any():
+        checked |= {"C3", "D2", "W2", "W3"}
+    else:
+        unseen.append(("C3, D2, W2, W3", "the log has no instants of POSTs"))
     if is_run:
         checked |= {"P1", "P3"}
     else:
         unseen += [("P1, P3, P4", _NO_DIALS), ("R2, late retries", _NO_DIALS)]
-    if has_bodies and not is_run:
-        unseen += [
-            (f"R1 to R3 in {log.campaigns[code].name}", text)
-            for code, text in sorted(call_rules.doubtful(view).items())
-        ]
-    if is_timed:
-        checked |= {"C3", "D2", "W2", "W3"}
-    elif has_bodies:
-        unseen.append(("C3, D2, W2, W3", "the log has no instants of POSTs"))
+        doubts = sorted(call_rules.doubtful(view).items())
+        unseen += [(f"R1 to R3 in {log.campaigns[code].name}", why) for code, why in doubts]
     limits = {one.max_concurrent_calls for one in log.settings}
-    if has_bodies and len(limits - {None}) == 1:
+    if has_scenario or len(limits - {None}) == 1:
         checked.add("Q1")
     else:
-        why = "maxConcurrentCalls changed" if limits else "no body shows maxConcurrentCalls"
-        unseen.append(("Q1", why))
-    if not has_bodies:
         unseen.append(
-            ("A, C, D, F, Q6, R1, T3, W", "the log has no bodies, which show settings and results")
+            ("Q1", "maxConcurrentCalls changed" if limits else "no body shows maxConcurrentCalls")
         )
+    if has_scenario and is_run:
+        checked |= {"Q2", "Q4", "Q5"}
+        unseen.append(("Q3, Q7 to Q11", "the log does not show who waited"))
+    else:
+        unseen.append(("Q2 to Q5, Q7 to Q11", _NO_ENGINE))
     unseen += [
         ("C4 to C6, C8", "the log has no pauses, resumes and cancellations"),
-        ("Q2 to Q5, Q7 to Q11", _NO_ENGINE),
         ("A1, A2, A4", "the log has no delays of analyses, nor those that failed"),
     ]
-    key = sorted(found, key=lambda one: (one.at is None, one.at or 0, one.line, one.rule, one.text))
-    return Verified(tuple(key), tuple(sorted(checked)), tuple(unseen))
+    return checked, unseen

@@ -1,0 +1,201 @@
+"""What a log may not show if it follows a scenario: other people, settings, numbers, paces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import orjson
+
+from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
+from dialsim.evidence.bodies import NO_INSTANT, Settings, TimeRange
+from dialsim.evidence.findings import Finding, View, week_text
+from dialsim.evidence.log import Campaign
+from dialsim.scenario.scenario import Scenario
+
+
+class Expected:
+    """What a scenario says of the campaigns of a log.
+
+    `blocks` has that of each campaign of the log, None if the scenario has none of that name.
+    """
+
+    def __init__(self, scenario: Scenario, campaigns: tuple[Campaign, ...]) -> None:
+        self.world = World(scenario)
+        self.blocks = [self._block(one) for one in campaigns]
+
+    def _block(self, one: Campaign) -> CampaignBlock | None:
+        """By id, else by name where only one campaign has it."""
+        all_of_them = [block for owner in self.world.organizations for block in owner.campaigns]
+        named = [
+            block
+            for block in all_of_them
+            if block.name == one.name
+            and one.organization in {None, self.world.organizations[block.organization].name}
+        ]
+        by_id = [block for block in all_of_them if block.id == one.id]
+        found = by_id or named
+        return found[0] if len(found) == 1 else None
+
+    def owner(self, code: int) -> OrganizationBlock | None:
+        """The organization of a campaign of the log."""
+        block = self.blocks[code]
+        return None if block is None else self.world.organizations[block.organization]
+
+    def most_lines(self, code: int) -> int:
+        """The most lines that the organization of a campaign of the log ever has, 0 if unknown."""
+        owner = self.owner(code)
+        return 0 if owner is None else max(self.lines(owner))
+
+    def lines(self, owner: OrganizationBlock) -> set[int]:
+        """Every value that maxConcurrentCalls of an organization ever has."""
+        actions = (*owner.settings.timeline, *owner.settings.planned)
+        values = {one.value for one in actions if one.action == "setConcurrency"}
+        numbers = {int(value) for value in values if value is not None}
+        return numbers | {owner.settings.max_concurrent_calls}
+
+    def lists_twice(self, code: int) -> bool:
+        """Whether a campaign of the log may list two people with equal values."""
+        block = self.blocks[code]
+        if block is None:
+            return True
+        seen: Counter[bytes] = Counter(
+            orjson.dumps(
+                (tel, name, dict(block.people.agent_params(row))), option=orjson.OPT_SORT_KEYS
+            )
+            for row, (tel, name) in enumerate(
+                zip(block.people.tels(), block.people.customer_names(), strict=True)
+            )
+        )
+        return any(count > 1 for count in seen.values())
+
+
+def findings(view: View, expected: Expected) -> Iterator[Finding]:
+    """Everything that a log shows against a scenario."""
+    yield from _people(view, expected)
+    yield from _settings(view, expected)
+    if view.log.form == "run":
+        yield from _engine(view, expected)
+
+
+def _people(view: View, expected: Expected) -> Iterator[Finding]:
+    """Only campaigns of the scenario, and people of their lists (C1)."""
+    tels = view.log.calls["tel"].astype("str").fillna("").to_numpy()
+    for code, one in enumerate(view.log.campaigns):
+        here, block = view.campaign == code, expected.blocks[code]
+        if block is None:
+            first = np.zeros(len(here), dtype=bool)
+            first[np.flatnonzero(here)[:1]] = True
+            yield from view.of_calls(
+                "C1", first, view.instants("ended_at"),
+                f"the scenario has no campaign {one.name or one.id}",
+            )  # fmt: skip
+            continue
+        listed = set(block.people.tels())
+        known = here & ~view.log.calls["masked"].to_numpy() & (tels != "")
+        strange = known & ~np.isin(tels, [*listed])
+        yield from view.of_calls(
+            "C1", strange, view.instants("ended_at"),
+            lambda row: f"called {tels[row]}, whom the campaign does not list",
+        )  # fmt: skip
+
+
+def _settings(view: View, expected: Expected) -> Iterator[Finding]:
+    """The settings that bodies show are those of the request (F3)."""
+    setting = view.body("setting") if len(view.log.bodies) else np.empty(0, dtype=np.int32)
+    campaign = view.body("campaign") if len(view.log.bodies) else setting
+    _, first = np.unique(setting, return_index=True)
+    for row in np.sort(first).tolist():
+        code = int(campaign[row])
+        owner = expected.owner(code)
+        if owner is None:
+            continue
+        one, block = view.log.settings[setting[row]], expected.blocks[code]
+        here = np.zeros(len(setting), dtype=bool)
+        here[row] = True
+        if one.max_concurrent_calls not in {None, *expected.lines(owner)}:
+            text = (
+                f"maxConcurrentCalls is {one.max_concurrent_calls}, in the scenario "
+                f"{', '.join(map(str, sorted(expected.lines(owner))))}"
+            )
+            yield from view.of_bodies("F3", here, text)
+        for name, (shown, said) in _differences(one, block, owner).items():
+            yield from view.of_bodies("F3", here, f"{name} is {shown}, in the scenario {said}")
+
+
+def _differences(
+    one: Settings, block: CampaignBlock | None, owner: OrganizationBlock
+) -> Mapping[str, tuple[object, object]]:
+    """What a body shows other than the only request that a campaign gets."""
+    requests = [
+        action.body
+        for action in owner.settings.timeline
+        if block is not None and action.action == "schedule" and action.campaign == block.name
+    ]
+    if block is None or block.schedule is None or requests:
+        return {}
+    request = block.schedule
+    windows = {
+        TimeRange(day.day_of_week, span.start_minute, span.end_minute)
+        for day in request.time_windows
+        for span in day.time
+    }
+    pairs: dict[str, tuple[object, object]] = {
+        "maxAttempts": (one.max_attempts, request.max_attempts),
+        "retryInterval": (one.retry_interval, request.retry_interval),
+        "scheduleEndAt": (one.end_at, request.end_date_time),
+        "sipAccountId": (one.sip_account_id, request.sip_account_id),
+    }
+    if one.windows is not None:
+        pairs["scheduleDateTimeWindow"] = (week_text(one.windows), week_text(windows))
+    absent = ("scheduleEndAt", "sipAccountId")
+    return {
+        name: pair
+        for name, pair in pairs.items()
+        if pair[0] != pair[1] and (pair[0] is not None or name in absent)
+    }
+
+
+def _engine(view: View, expected: Expected) -> Iterator[Finding]:
+    """The settings of the engine, which a table of calls lets one check (P3, Q2, Q4, Q5)."""
+    engine = expected.world.scenario.engine
+    queued, ended = view.instants("queued_at"), view.instants("ended_at")
+    initiated = view.instants("initiated_at")
+    waited = ended - queued
+    yield from view.of_calls(
+        "Q5", view.is_queue_timeout & (waited != engine.queue_timeout), ended,
+        lambda row: f"lost after {waited[row]} ms in the queue; queueTimeout is "
+        f"{engine.queue_timeout} ms",
+    )  # fmt: skip
+    start = view.setting(lambda one: one.start_at, -1)
+    if engine.release_interval:
+        off = (queued != NO_INSTANT) & (start >= 0)
+        off &= (queued - start) % engine.release_interval != 0
+        yield from view.of_calls(
+            "Q2", off, queued,
+            f"released between release instants, which are {engine.release_interval} ms apart",
+        )  # fmt: skip
+    for owner in expected.world.organizations:
+        codes = [c for c, b in enumerate(expected.blocks) if b and b.organization == owner.position]
+        if engine.calls_per_second is None:
+            continue
+        gap = ceil(1000 / Fraction(str(engine.calls_per_second)))
+        rows = np.flatnonzero(np.isin(view.campaign, codes) & (initiated != NO_INSTANT))
+        rows = rows[np.argsort(initiated[rows], kind="stable")]
+        near = np.zeros(len(initiated), dtype=bool)
+        near[rows[1:][np.diff(initiated[rows]) < gap]] = True
+        yield from view.of_calls(
+            "Q4", near, initiated, f"dialled less than {gap} ms after the dial before"
+        )
+    numbers = view.log.calls["caller_id"].astype("str").fillna("").to_numpy()
+    for code, block in enumerate(expected.blocks):
+        if block is None or block.schedule is None or not block.schedule.caller_ids:
+            continue
+        mine = (view.campaign == code) & (numbers != "")
+        yield from view.of_calls(
+            "P3", mine & ~np.isin(numbers, block.schedule.caller_ids), initiated,
+            lambda row: f"dialled from {numbers[row]}, which is none of callerIds",
+        )  # fmt: skip
