@@ -296,6 +296,13 @@ def test_each_family_is_recognized(shape: dict[str, object]) -> None:
     assert durations(found.distribution, GRID) == pytest.approx(durations(truth, GRID), rel=0.05)
 
 
+def test_durations_in_whole_seconds_have_a_family() -> None:
+    seconds = np.floor(np.random.default_rng(3).gamma(1.2, 60.0, 8_000)).astype(np.int64)
+    found = fitted(seconds * 1_000)
+    assert found.distribution.dist in {"gamma", "weibull"}
+    assert max(found.off.values()) < 0.1
+
+
 def test_a_mixture_is_taken_as_measured() -> None:
     chance = np.random.default_rng(2)
     short, long = chance.lognormal(8.5, 0.6, 6_000), chance.lognormal(11.5, 0.3, 4_000)

@@ -24,7 +24,7 @@ OFF = 0.1
 ENOUGH = 100
 """Of fewer durations the 99 % quantile isn't seen; a family is taken by likelihood alone."""
 _LISTED = 400
-"""An empirical distribution lists so many durations at most."""
+"""An empirical distribution of enough durations lists so many."""
 _AT_BOUND = 5
 """So many equal durations at an end are those that a bound moved there."""
 
@@ -140,8 +140,11 @@ def fitted(measured: NDArray[np.int64]) -> FittedDurations:
             format_duration(int(values[0])),
             {"value": Estimate(values[0], 0.0, len(values))},
         )
-    low, high = _bounds(values)
-    found = [_uniform(values), *(_fit(family, values, low, high) for family in _FAMILIES)]
+    # Those of 0 were less than the unit in which they were measured: no family has a 0
+    least = values[values > 0.0][0]
+    positive = np.where(values > 0.0, values, least / 2.0)
+    low, high = _bounds(positive)
+    found = [_uniform(values), *(_fit(family, positive, low, high) for family in _FAMILIES)]
     ranked = sorted((fit for fit in found if fit is not None), key=lambda fit: fit[0])
     refused = []
     for _, name, estimates in ranked:
@@ -258,9 +261,8 @@ def _covariance(loss: Callable[[Floats], float], at: Floats) -> Floats:
 
 
 def _empirical(values: Floats) -> dict[str, object]:
-    """What was measured; of many durations, those at the middles of equal parts."""
+    """What was measured: few durations as they are, of others those at middles of equal parts."""
     listed: Sequence[float] = values.tolist()
-    if len(values) > _LISTED:
-        middles = (np.arange(_LISTED) + 0.5) / _LISTED
-        listed = values[(middles * len(values)).astype(np.intp)].tolist()
+    if len(values) >= ENOUGH:
+        listed = np.quantile(values, (np.arange(_LISTED) + 0.5) / _LISTED).tolist()
     return {"dist": "empirical", "values": [format_duration(round(value)) for value in listed]}
