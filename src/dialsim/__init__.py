@@ -21,6 +21,7 @@ from dialsim.version import __version__
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.experiments.comparison import Comparison, compare
+    from dialsim.experiments.forecast import Forecast, forecast
     from dialsim.experiments.optimum import Optimum, optimize
     from dialsim.experiments.plan import Plan, plan
     from dialsim.experiments.replications import Replications, replicate
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Comparison": "dialsim.experiments.comparison",
     "DialsimError": "dialsim.interface.errors",
+    "Forecast": "dialsim.experiments.forecast",
     "Refused": "dialsim.interface.errors",
     "Optimum": "dialsim.experiments.optimum",
     "Plan": "dialsim.experiments.plan",
@@ -48,6 +50,7 @@ _HOMES = {
     "Simulation": "dialsim.engine.simulation",
     "Sweep": "dialsim.experiments.sweep",
     "compare": "dialsim.experiments.comparison",
+    "forecast": "dialsim.experiments.forecast",
     "for_excel": "dialsim.results.excel",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
@@ -61,6 +64,7 @@ _HOMES = {
 __all__ = [
     "Comparison",
     "DialsimError",
+    "Forecast",
     "Optimum",
     "Plan",
     "Refused",
@@ -74,6 +78,7 @@ __all__ = [
     "__version__",
     "compare",
     "for_excel",
+    "forecast",
     "load",
     "loads",
     "optimize",

@@ -13,7 +13,8 @@ from cli.program import ROOT, SCRIPTED, dialsim
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "people", "validate", "schema", "journal", "log", "verify"]
+    "command",
+    ["run", "people", "validate", "schema", "journal", "log", "verify", "pull", "forecast"],
 )
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = dialsim(command, "--help")

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from dialsim.engine.chance import BLOCK, Column, Draws, Purpose, Same
+from dialsim.engine.chance import BLOCK, Column, Draws, Purpose, Same, generator
 
 COUNT = 2 * BLOCK + 100
 
@@ -155,3 +155,10 @@ def test_a_column_computes_a_block_when_first_asked_and_once() -> None:
 
 def test_same_is_the_same_for_everybody() -> None:
     assert [Same(0.25)[person] for person in (0, 5, 10**9)] == [0.25] * 3
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**32, 2**70])
+@pytest.mark.parametrize("key", [(0,), (3, 0, 1, 2, 4, 17), (5, 2**32 - 1), (5, 2**32)])
+def test_a_generator_is_numpys_for_the_seed_and_the_key(seed: int, key: tuple[int, ...]) -> None:
+    numpys = np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
+    assert np.array_equal(generator(seed, key).random_raw(8), numpys.random_raw(8))

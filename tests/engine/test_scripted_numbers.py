@@ -125,12 +125,15 @@ def test_p6_a_campaign_that_is_added_later_meets_the_script_too() -> None:
     assert ends(live, "B") == ["10 0.1 INITIATED>BUSY ended"]
 
 
-@pytest.mark.parametrize("seed", [2, 3, 5, 10, 17, 20, 27, 28, 31, 36, 39])
+@pytest.mark.parametrize("seed", [2, 5, 9, 10, 17, 20, 21, 23, 34, 35, 40])
 def test_p6_nobody_else_reacts_otherwise(seed: int) -> None:
     written = chancy_scenario(seed)
     written["engine"] = {"queueLimit": "unlimited"}
     for owner in written["organizations"]:
         owner["maxConcurrentCalls"], owner["timeline"] = 10_000, []
+        for block in owner["campaigns"]:  # with a limit of its own others wait for the dial (Q10)
+            block.pop("atMost", None)
+            block.pop("reserved", None)
     for behaviour in written["behaviours"].values():
         behaviour.get("answeredOdds", {}).pop("byCallerIdUse", None)  # one dial more tires it
     plain, scripted = Simulation(loaded(written)), Simulation(loaded(written))

@@ -310,3 +310,13 @@ def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
         read_log(tmp_path / "none.jsonl")
     with pytest.raises(LogError, match=r"neither calls\.parquet nor webhooks\.jsonl"):
         read_log(tmp_path)
+
+
+def test_several_processes_read_the_same(
+    good: list[Entry], log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialsim.evidence.log.LARGE", 0)
+    monkeypatch.setattr("dialsim.evidence.log.CHUNK", 300)
+    found = read_log(written(tmp_path, good))
+    pd.testing.assert_frame_equal(found.calls, log.calls)
+    assert found.settings == log.settings

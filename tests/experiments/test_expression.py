@@ -7,18 +7,18 @@ from math import inf, isnan
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import Values
-from dialsim.experiments.experiment_text import plan_sentences
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.goal import judge, read_goal
 from dialsim.experiments.optimum import read_objective
 from dialsim.experiments.plan import plan
+from dialsim.experiments.plan_text import plan_sentences
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.errors import DialsimError
@@ -176,6 +176,7 @@ def _wrapped(parts: SearchStrategy[str]) -> SearchStrategy[str]:
 
 
 @given(st.recursive(LEAVES, _wrapped, max_leaves=12), st.lists(st.integers(-9, 9), min_size=5))
+@example("people/-dials", [1, 0, 0, 0, 0])  # the negative of 0 has a sign
 def test_operators_bind_as_in_python(text: str, numbers: list[int]) -> None:
     values = {name: np.float64(number) for name, number in zip(NAMES, numbers, strict=False)}
     if not any(name in text for name in NAMES):

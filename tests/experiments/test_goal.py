@@ -252,7 +252,8 @@ REFUSED = {
     "p95(finish) <= 12": "goal p95(finish) <= 12: finish is compared with an instant, such as "
     "2026-01-09T12:00:00Z, or a time after the earliest start, such as 5d",
     "p95(finish) <= tomorrow": "goal p95(finish) <= tomorrow: tomorrow is not a number, "
-    "a duration such as 30m or an instant such as 2026-01-05T02:00:00Z",
+    "a duration such as 30m or an instant such as Fri 18:00, 2026-01-05 09:00 or "
+    "2026-01-05T02:00:00Z",
     "p95(finish) <= 2569-01-09T12:00:00Z": "goal p95(finish) <= 2569-01-09T12:00:00Z: "
     "2569-01-09T12:00:00Z must not count years in the Buddhist era: 2569 is 2026, so write "
     "2026-01-09T12:00:00Z",

@@ -58,3 +58,27 @@ def test_no_error_is_spent_on_looks_that_can_not_be_sure() -> None:
     assert looks.least(0.95, 0.95) == 93
     assert looks.of_share(0.95, 93, 0.95).low == pytest.approx(0.025 * (93 / 400) ** 0.5)
     assert not looks.can_tell(0.999, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("share", "hits", "count"), [(0.95, 60, 62), (0.95, 133, 140), (0.5, 30, 62)]
+)
+def test_the_prospect_of_a_share_is_how_often_further_runs_tell(
+    share: float, hits: int, count: int
+) -> None:
+    looks, chance = Looks.between(8, 400), np.random.default_rng(3)
+    drawn = chance.beta(hits + 0.5, count - hits + 0.5, EXPERIMENTS)
+    last = hits + chance.binomial(400 - count, drawn)
+    tails = looks.of_share(share, 400, 0.95)
+    greater = (stats.binom.sf(last - 1, 400, share) <= tails.low).mean()
+    smaller = (stats.binom.cdf(last, 400, share) <= tails.high).mean()
+    found = looks.prospect_of_share(share, hits, count, 0.95)
+    assert found == pytest.approx((greater, smaller), abs=0.012)
+
+
+def test_the_prospect_of_a_mean_is_certain_far_from_its_bound_and_none_at_it() -> None:
+    looks = Looks.between(8, 400)
+    assert looks.prospect_of_mean(10.0, 1.0, 93, 0.95) > 0.999
+    near, nearer = (looks.prospect_of_mean(distance, 1.0, 315, 0.95) for distance in (0.5, 0.1))
+    assert nearer < near
+    assert nearer < 0.05

@@ -10,7 +10,7 @@ import pytest
 
 import dialsim
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.experiment_text import optimum_headline, optimum_sentences
+from dialsim.experiments.plan_text import optimum_headline, optimum_sentences
 from dialsim.testing import Sketch
 
 LINES = "organizations.Acme.maxConcurrentCalls"

@@ -13,9 +13,9 @@ import pytest
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.experiment_text import plan_headline, plan_sentences, plan_tables
 from dialsim.experiments.goal import Evidence, judge, read_goal
 from dialsim.experiments.plan import plan
+from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_tables
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
@@ -66,7 +66,8 @@ def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
     surely = [evidence.value for evidence in tried if evidence.met and evidence.sure]
     found = plan(scenario, LIMIT, (1, 15), text, replications=count, max_replications=count, jobs=1)
     # in doubt the answer is on the safe side, and what may do as well is named
-    assert found.value == min(surely or meeting, default=None)
+    # where no value is sure to meet the goal, that is the value with the most to spare
+    assert found.value == (min(surely) if surely else max(meeting, default=None))
     assert found.met == bool(meeting)
     assert {part.value for part in tried if part.met and part.value < (found.value or 0)} <= {
         *found.in_doubt
@@ -77,7 +78,7 @@ def test_nothing_that_meets_the_goal_is_an_answer_too() -> None:
     found = plan(crowd(40), LIMIT, (1, 8), "p95(finish) <= 2m", jobs=1)
     assert (found.value, found.met) == (None, False)
     assert found.evidence.value == 8
-    assert "8 comes closest" in found._repr_html_()
+    assert "8 come closest" in found._repr_html_()
 
 
 def test_c7_lines_that_lose_people_to_the_end_date_do_not_finish_by_then() -> None:
@@ -139,9 +140,9 @@ def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_los
     reach, lost = runs["reach_share"].mean(), runs["people_lost"].mean()
     assert lost > 0
     assert plan_sentences(found) == [
-        f"With 4, {100 * reach:.1f} % of the people are reached on average; the goal does not ask "
+        f"With 8, {100 * reach:.1f} % of the people are reached on average; the goal does not ask "
         "for that.",
-        f"Warning: with 4, {lost:,.1f} people are lost on average: endDateTime or a cancellation "
+        f"Warning: with 8, {lost:,.1f} people are lost on average: endDateTime or a cancellation "
         "comes before calling is done with them.",
     ]
     document = found.to_dict()["evidence"]
@@ -159,8 +160,8 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
     assert {found.value, *found.tied} == meeting
     assert found.to_dict()["tied"] == list(found.tied)
     assert plan_headline(found) == (
-        f"{LIMIT} = 2 is among the cheapest values from 1 to 20 that meet the goal p50(finish) <= "
-        "15m: its cost can't be told from that of 3, 4, 5, 6 and 6 more."
+        "2 lines are among the cheapest if you are to be done within 15 min in half of the runs: "
+        "the cost can't be told from that of 3, 4, 5, 6 and 6 more."
     )
     assert found.warnings[0] == (
         f"{LIMIT} has no price: costs counts dials and minutes, so a value is cheaper only for "
@@ -234,7 +235,7 @@ def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
     # all of n runs within the bound put the share above 99 % if n ≥ log(0.05 / 2 / 4) / log(0.99)
     assert log(0.05 / 2 / 4) / log(0.99) > 50 * 4
     assert found.warnings == (
-        "20 meets the goal in 50 replications, which are too few to be sure of it, as they are "
+        "20 meets the goal in 27 replications, which are too few to be sure of it, as they are "
         "even if all are within the bound: --max-replications 800 may tell",
     )
     settled = plan(
@@ -393,10 +394,10 @@ def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time
     reach, finish = "mean(reach_share) >= 0.9", "p95(finish) <= 9h30m"
     asked = {"replications": 20, "max_replications": 20, "jobs": 1}
     found = plan(scenario, path, (1, 40), f"{reach} and {finish}", **asked)
-    assert found.value == 8
-    assert [finding.met for finding in found.neighbour.findings] == [False, True]
+    # 20 runs can't be sure of any: from 8 to 10 attempts meet the goal, of which 9 are the safest
+    assert (found.value, found.in_doubt[-1]) == (9, 8)
     most = plan(scenario, path, (1, 40), f"{finish} and {reach}", objective="largest", **asked)
-    assert most.value == 10
+    assert (most.value, most.in_doubt[0]) == (9, 10)
     assert "not monotone" not in " ".join([*found.warnings, *most.warnings])
 
 
@@ -405,10 +406,10 @@ def test_no_value_meets_the_goal_is_said_only_where_it_is_shown() -> None:
     asked = {"replications": 10, "max_replications": 10, "jobs": 1}
     none = plan(scenario, LIMIT, (1, 8), "p50(finish) <= 2m and p50(cost) >= 1", **asked)
     assert (none.value, none.ruled_out) == (None, True)
-    assert f"No value of {LIMIT} from 1 to 8 meets the goal " in none._repr_html_()
+    assert "No number of lines from 1 to 8 is enough to " in none._repr_html_()
     doubtful = plan(scenario, LIMIT, (1, 8), "p99(finish) <= 1h and mean(cost) < 47", **asked)
     assert (doubtful.value, doubtful.ruled_out) == (None, False)
-    assert f"No value of {LIMIT} from 1 to 8 was found that meets " in doubtful._repr_html_()
+    assert "No number of lines from 1 to 8 was found to be enough to " in doubtful._repr_html_()
     assert doubtful.to_dict()["ruled_out"] is False
 
 
@@ -481,7 +482,8 @@ def test_few_runs_are_made_far_from_the_goal_and_many_at_the_answer_and_its_neig
     assert made[1] == made[200] == 8
     assert sum(made.values()) == runs
     assert {count for value, count in made.items() if not 70 < value < 86} == {8}
-    near = [count for value, count in made.items() if 80 < value < 86]
+    # all within 7 % of the goal: 80 is surely too few, 84 surely enough, those between in doubt
+    near = [count for value, count in made.items() if 78 < value < 86]
     assert sum(near) > 0.6 * runs
 
 

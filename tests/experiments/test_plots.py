@@ -13,7 +13,7 @@ from matplotlib.text import Text
 import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.plots import fan, names_of, pareto
+from dialsim.experiments.plots import cut_names, fan, names_of, pareto
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS
 from dialsim.experiments.sweep import Sweep, sweep
@@ -235,7 +235,7 @@ def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_b
     once = [name for name in cost.index if name.endswith("maxAttempts=1")]
     assert y == pytest.approx(cost[once].to_numpy())
     assert x * DAY_MS == pytest.approx(finish[once].to_numpy())
-    ringed = line(ax, "beaten by none")[1]
+    ringed = line(ax, "none is cheaper and earlier")[1]
     unbeaten = [
         cost[name]
         for name in cost.index
@@ -308,3 +308,20 @@ def test_each_is_drawn_on_the_axes_given_and_with_the_same_bytes(
         assert ax.get_xlabel()
         assert ax.get_ylabel()
         assert len({svg(draw().get_figure(root=True)) for _ in range(2)}) == 1
+
+
+def test_names_that_would_be_cut_to_the_same_keep_their_ends() -> None:
+    def cut(name: str) -> str:
+        return name if len(name) <= 20 else f"{name[:18].rstrip()} …"
+
+    unlike = ["as it is", "one more attempt for everybody"]
+    assert cut_names(unlike, cut, 20) == ["as it is", "one more attempt f …"]
+    alike = ["retries after half an hour, first", "retries after half an hour, last"]
+    assert cut_names(["as it is", *alike], cut, 20) == [
+        "as it is",
+        "retries … first",
+        "retries … last",
+    ]
+    # without words, letters
+    thai = ["งวดมกราคมของลูกค้าประกันภัย1", "งวดมกราคมของลูกค้าประกันภัย2"]
+    assert cut_names(thai, cut, 20) == ["งวดมกราค … ะกันภัย1", "งวดมกราค … ะกันภัย2"]

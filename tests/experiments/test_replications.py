@@ -15,7 +15,7 @@ import pytest
 import dialsim
 from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
-from dialsim.experiments.case import Case, Task, run_task
+from dialsim.experiments.case import Case, Task, run_tasks
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.experiment_text import (
     lost_sentences,
@@ -220,11 +220,13 @@ def test_a_failing_replication_names_itself_and_the_command_that_reruns_it(
     )
 
 
+def task_of(case: Case) -> Task:
+    return Task(0, case.digest, case.pickled, case.seed, 0, "simpy")
+
+
 def test_a_worker_returns_numbers_and_no_tables() -> None:
     case = Case(crowd(200, 20))
-    outcome = run_task(
-        0, case.digest, case.pickled, case.seed, 0, "simpy", dialsim.__version__, None
-    )
+    (outcome,) = run_tasks([task_of(case)], dialsim.__version__, None)
     assert outcome.failure is None
     assert outcome.figures is not None
     assert len(outcome.figures) < 20_000
@@ -232,7 +234,7 @@ def test_a_worker_returns_numbers_and_no_tables() -> None:
 
 def test_a_worker_with_another_version_does_not_give_its_figures_for_ours() -> None:
     case = Case(crowd())
-    outcome = run_task(0, case.digest, case.pickled, case.seed, 0, "simpy", "99", None)
+    (outcome,) = run_tasks([task_of(case)], "99", None)
     assert outcome.figures is None
     assert outcome.failure == f"the worker has dialsim {dialsim.__version__}, not 99"
 
@@ -282,7 +284,8 @@ def test_only_the_same_scenario_seed_and_version_is_taken_from_a_store(
     assert runs(3, seed=8) == 3
     assert runs(3, scenario=crowd(21, 4, **CHANCY)) == 3
     assert runs(6) == 0
-    monkeypatch.setattr("dialsim.experiments.store.__version__", "99")
+    for part in ("runner", "case"):
+        monkeypatch.setattr(f"dialsim.experiments.{part}.__version__", "99")
     assert runs(6) == 6
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import dialsim
+from dialsim.experiments.comparison import compare
 from dialsim.experiments.plan import plan
+from dialsim.experiments.prior import UNKNOWN
 from dialsim.experiments.replications import replicate
-from dialsim.experiments.sweep import sweep
+from dialsim.experiments.run_figures import RunFigures, figures_of
+from dialsim.experiments.sweep import Sweep, sweep
+from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import plan_report, replications_report, run_report, sweep_report
 
@@ -40,7 +45,7 @@ costs: {currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}
 
 LINES = "organizations.Acme.maxConcurrentCalls"
 GOAL = "p95(finish) <= 2026-01-05T03:24:00Z and mean(people_reached) >= 90"
-KINDS = ("run", "replications", "sweep", "plan")
+KINDS = ("run", "replications", "sweep", "compare", "plan")
 
 
 def make(kind: str) -> str:
@@ -53,8 +58,39 @@ def make(kind: str) -> str:
         found = sweep(scenario, {LINES: [4, 6, 8]}, 4, jobs=1)
         baseline = found.variants[0].name
         return sweep_report(found, found.differences(), baseline, 3, FurtherRuns(2))
+    if kind == "compare":
+        more = SCENARIO.replace("maxConcurrentCalls: 5", "maxConcurrentCalls: 7")
+        planned, other = "january-as-planned.yaml", "january-more-lines.yaml"
+        files = {planned: scenario, other: dialsim.loads(more)}
+        both = compare(files, 4, jobs=1)
+        return sweep_report(both, both.differences(), planned, 3, FurtherRuns(0))
     answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
     return plan_report(answer, scenario, 3, FurtherRuns(2))
+
+
+def dozen() -> str:
+    """The page of a sweep of twelve variants with long names that cost about the same."""
+    scenario = dialsim.loads(SCENARIO)
+    first = figures_of(dialsim.run(scenario))
+    levers = ("two lines more", "an hour more a day", "one attempt more", "retries sooner")
+    variants = [Variant("as it is", ())]
+    for k in range(1, 12):
+        name = f"{levers[k % 4]}, as a planner would write it, number {k}"
+        variants.append(Variant(name, (SettingChange(LINES, str(k + 5)),)))
+
+    def moved(number: int, replication: int) -> RunFigures:
+        chance = 7_000 * ((5 * replication + 3 * number) % 8 - 3)
+        by = {"finish": chance - 2_000 * number, "cost": number / 4 + chance / 28_000,
+              "people_reached": number % 4}  # fmt: skip
+        scopes = tuple(
+            replace(part, values=part.values | {name: part.values[name] + by[name] for name in by})
+            for part in first.scopes
+        )
+        return replace(first, replication=replication, scopes=scopes)
+
+    runs = [[moved(number, replication) for replication in range(8)] for number in range(12)]
+    found = Sweep(scenario, variants, runs, [UNKNOWN] * 12)
+    return sweep_report(found, found.differences(), "as it is", 3, FurtherRuns(0))
 
 
 def clients(organizations: int = 3, campaigns: int = 6) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import dialsim
 from dialsim.report.writing import run_report
-from report.pages import KINDS, clients
+from report.pages import KINDS, clients, dozen
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,16 @@ def files(
     result = dialsim.run(dialsim.loads(f"{text}\ncosts: {{perMinute: 1234567.5}}"))
     found["many"] = folder / "many.html"
     found["many"].write_text(run_report(result, pairs=0), encoding="utf-8")
+    found["dozen"] = folder / "dozen.html"
+    found["dozen"].write_text(dozen(), encoding="utf-8")
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_page_fits_its_screen_loads_nothing_and_says_nothing_to_the_console(
+EVERY = [*KINDS, "dozen", "many"]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_page_fits_every_screen_loads_nothing_and_says_nothing_to_the_console(
     browser: Any, files: dict[str, Path], kind: str
 ) -> None:
     context = browser.new_context(offline=True)
@@ -39,24 +44,47 @@ def test_a_page_fits_its_screen_loads_nothing_and_says_nothing_to_the_console(
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    for width in (320, 390, 1280):
-        page.set_viewport_size({"width": width, "height": 844})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            page.goto(files[kind].as_uri())
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(files[kind].as_uri())
+        for width in (320, 390, 1280):
+            page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert page.evaluate(_UNSEEN) == []
-    assert asked == [files[kind].as_uri()] * 6
+            if scheme == "light":  # where a text stands is no question of its colour
+                assert page.evaluate(_COLLIDING) == []
+    assert asked == [files[kind].as_uri()] * 2
     assert said == []
     context.close()
 
 
 _UNSEEN = """
 [...document.querySelectorAll('svg[role=img]')].map(picture => {
+  if (picture.closest('.options') && !picture.getClientRects().length) return null;
   const box = picture.getBoundingClientRect();
   const seen = box.width > 150 && box.height > 80 && box.right <= innerWidth + 0.5;
   return seen && picture.getAttribute('aria-label') ? null : picture.outerHTML.slice(0, 99);
 }).filter(Boolean)
+"""
+
+_COLLIDING = """
+[...document.querySelectorAll('svg[role=img]')].flatMap(picture => {
+  const figure = picture.closest('figure');
+  figure.style.display = 'block';  // those that are not chosen, too
+  const all = picture.getBoundingClientRect();
+  const texts = [...picture.querySelectorAll('[id*="text_"]')]
+    .map(text => text.getBoundingClientRect()).filter(box => box.width);
+  const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.5;
+  const out = texts.filter(a => a.left < all.left - 0.5 || a.right > all.right + 0.5
+    || a.top < all.top - 0.5 || a.bottom > all.bottom + 0.5);
+  const pairs = texts.flatMap((a, k) => texts.slice(k + 1).filter(b => over(a, b)));
+  figure.style.display = '';
+  const named = picture.getAttribute('aria-label').slice(0, 60);
+  if (texts.length < 4) return [named + ': too few texts'];
+  if (!out.length && !pairs.length) return [];
+  return [`${named}: ${out.length} cut, ${pairs.length} over others`];
+})
 """
 
 
@@ -158,7 +186,7 @@ def test_a_page_prints_on_white_whatever_the_scheme(browser: Any, files: dict[st
     context.close()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "many"])
+@pytest.mark.parametrize("kind", EVERY)
 def test_a_page_prints_on_a4_without_losing_a_column(
     browser: Any, files: dict[str, Path], kind: str
 ) -> None:
@@ -169,6 +197,8 @@ def test_a_page_prints_on_a4_without_losing_a_column(
     assert page.evaluate("document.documentElement.scrollWidth") <= A4_WIDTH
     assert page.evaluate("document.querySelectorAll('.table').length") > 1
     assert page.evaluate(_LOST) == []
+    assert page.evaluate(_COLLIDING) == []
+    assert page.locator("button:visible").filter(has_text="Copy").count() == 0
     context.close()
 
 
@@ -183,6 +213,123 @@ _LOST = """
     .map(cell => box.getAttribute('aria-label') + ': ' + cell.textContent);
 })
 """
+
+
+def column(table: Any, number: int) -> list[str]:
+    """The texts of a column, from top to bottom."""
+    return [text.replace("\N{NO-BREAK SPACE}", " ") for text in
+            table.locator(f"tbody tr > :nth-child({number + 1})").all_inner_texts()]  # fmt: skip
+
+
+def test_tables_are_sorted_by_value_with_the_pointer_and_the_keyboard(
+    browser: Any, files: dict[str, Path]
+) -> None:
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844})
+    page = context.new_page()
+    page.goto(files["many"].as_uri())
+    table = page.locator("table").first
+    cost = table.get_by_role("columnheader", name="cost")
+    before = column(table, 4)
+    amounts = sorted(before, key=lambda text: float(text.split()[0].replace(",", "")))
+    assert amounts not in (before, sorted(before))
+    for way, wanted in (
+        ("ascending", amounts),
+        ("descending", amounts[::-1]),
+        ("none", before),
+    ):
+        cost.get_by_role("button").click()
+        assert cost.get_attribute("aria-sort") == way
+        assert column(table, 4) == wanted
+    finish = table.get_by_role("columnheader", name="finish")
+    finish.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    assert finish.get_attribute("aria-sort") == "ascending"
+    when = re.compile(r"(\d+) Jan 2026 (\d\d:\d\d)")
+    instants = [when.search(text) for text in column(table, 2)]
+    done = [(int(found[1]), found[2]) for found in instants if found]
+    assert done == sorted(done)
+    assert len({*done}) > 2
+    # sums stay below
+    people = page.locator("table", has=page.locator("th", has_text="People")).first
+    people.get_by_role("button").nth(1).click()
+    assert column(people, 0)[-1] == "all"
+    # lengths of time, on the page of a sweep; what has no value comes last
+    page.goto(files["dozen"].as_uri())
+    minus = page.locator("table", has=page.locator("th", has_text="Minus as it is")).first
+    minus.get_by_role("button", name="finish").click()
+    seconds = [int(text.split()[0]) for text in column(minus, 1)]
+    assert len(seconds) == 11
+    assert seconds == sorted(seconds)
+    assert seconds != sorted(seconds, key=str)
+    context.close()
+
+
+def test_a_table_is_copied_as_text_with_tabs_and_no_formulas(
+    browser: Any, files: dict[str, Path]
+) -> None:
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(files["dozen"].as_uri())
+    minus = page.locator(".table", has=page.locator("th", has_text="Minus as it is")).first
+    button = minus.locator("xpath=following-sibling::button[1]")
+    button.click()
+    page.wait_for_function("button => button.textContent === 'Copied'", arg=button.element_handle())
+    copied = page.evaluate("navigator.clipboard.readText()").split("\n")
+    assert copied[0] == "Minus as it is\tfinish\tpeople reached\tcost"
+    assert len(copied) == 12
+    name, finish, reached, cost = copied[1].split("\t")
+    assert name.startswith("an hour more a day, ")
+    assert finish.startswith("'-2 s ±")
+    assert reached.startswith("'+1, more in 8 of 8 pairs")
+    assert cost.startswith("'+0.2 ±")
+    context.close()
+
+
+def test_pictures_tell_their_values_to_the_pointer(browser: Any, files: dict[str, Path]) -> None:
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844})
+    page = context.new_page()
+    page.goto(files["dozen"].as_uri())
+    shown = page.locator(".value")
+    assert not shown.is_visible()
+    mark = page.locator("svg[aria-label^='When half of the runs'] [pointer-events]").nth(2)
+    mark.scroll_into_view_if_needed()
+    page.wait_for_timeout(100)  # to scroll hides what is told
+    mark.hover()
+    assert shown.inner_text().startswith(
+        "one attempt more, as a planner would write it, number 2: "
+    )
+    assert "half of the runs Mon 5 Jan 10:22; 5 to 95 % of the runs: " in shown.inner_text()
+    box = shown.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 1280
+    page.mouse.move(2, 2)
+    assert not shown.is_visible()
+    for kind, least in (("run", 100), ("replications", 100), ("plan", 10), ("compare", 4)):
+        page.goto(files[kind].as_uri())
+        assert page.locator("[pointer-events]").count() >= least
+        silent = page.locator("figure svg").filter(has_not=page.locator("[pointer-events]"))
+        assert silent.count() == 0
+    context.close()
+
+
+def test_without_scripts_everything_is_there_and_pictures_can_be_chosen(
+    browser: Any, files: dict[str, Path]
+) -> None:
+    context = browser.new_context(
+        offline=True, java_script_enabled=False, viewport={"width": 1280, "height": 844}
+    )
+    page = context.new_page()
+    page.goto(files["many"].as_uri())
+    assert page.locator("table").first.is_visible()
+    assert page.get_by_text("Copy table").count() == 0
+    assert page.locator("svg title").count() > 100
+    choice = page.get_by_role("radiogroup", name="Of")
+    pictures = choice.locator("figure")
+    assert [pictures.nth(k).is_visible() for k in range(pictures.count())] == [True, False]
+    choice.get_by_role("radio", name="Client 2").check()
+    assert [pictures.nth(k).is_visible() for k in range(pictures.count())] == [False, True]
+    context.close()
 
 
 def test_a_page_prints_on_paper_without_cutting_pictures(

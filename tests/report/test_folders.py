@@ -74,7 +74,7 @@ def test_report_takes_what_would_help_from_the_store_as_often_as_the_command_mea
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a run was made again")
 
-    monkeypatch.setattr("dialsim.experiments.runner.run_task", fail)
+    monkeypatch.setattr("dialsim.experiments.runner.run_tasks", fail)
     outcome = dialsim("report", out)
     assert outcome.exception is None
     assert (out / "report.html").read_bytes() == before
@@ -100,7 +100,9 @@ def test_a_sweep_over_seeds_has_the_same_page_again(scenario: Path) -> None:
 
 def test_report_measures_what_would_help_where_the_run_did_not(scenario: Path) -> None:
     out = made("run", scenario)
-    assert "What would help" not in (out / "report.html").read_text(encoding="utf-8")
+    assert "It was left out, as asked. dialsim report DIR --what-if 6 measures it" in (
+        out / "report.html"
+    ).read_text(encoding="utf-8")
     dialsim("report", out, "--what-if", "2")
     assert "(10 runs in all)" in Reader((out / "report.html").read_text(encoding="utf-8")).words
 

@@ -1,17 +1,30 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+from hashlib import sha256
+from math import inf, nan
 
 import pytest
 
 import dialsim
+from dialsim.experiments.experiment_text import amount_text
 from dialsim.experiments.plan import plan
+from dialsim.experiments.plan_text import plan_headline
 from dialsim.experiments.replications import replicate
+from dialsim.experiments.sweep import sweep
 from dialsim.report.page import ReportPage, Section
+from dialsim.report.replications_page import campaign_table
 from dialsim.report.what_if import FurtherRuns
-from dialsim.report.writing import plan_report, replications_report, run_report
+from dialsim.report.writing import (
+    optimum_report,
+    plan_report,
+    replications_report,
+    run_report,
+    sweep_report,
+)
 from dialsim.results.bottleneck import percent
-from dialsim.results.summary_text import answers
+from dialsim.results.summary_text import FigureTable, ValueText, answers
 from pictures import unrendered
 from report.pages import GOAL, KINDS, LINES, SCENARIO, Reader, clients, make
 
@@ -33,9 +46,11 @@ def test_a_page_is_whole_html_with_one_title_and_headings_in_order(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_loads_nothing_and_runs_no_script(pages: dict[str, str], kind: str) -> None:
+def test_a_page_loads_nothing_and_runs_no_script_but_its_own(
+    pages: dict[str, str], kind: str
+) -> None:
     page = Reader(pages[kind])
-    loading = {"script", "link", "iframe", "object", "embed", "img", "video", "audio", "base"}
+    loading = {"link", "iframe", "object", "embed", "img", "video", "audio", "base"}
     assert not loading & {tag for tag, _ in page.tags}
     for _, attributes in page.tags:
         for name, value in attributes.items():
@@ -43,9 +58,17 @@ def test_a_page_loads_nothing_and_runs_no_script(pages: dict[str, str], kind: st
             assert name not in ("src", "srcset", "action")
             if name == "href":
                 assert (value or "").startswith("#")
-    assert "http" not in pages[kind].replace("https://receiver.example", "")
+    assert "http:" not in pages[kind]
+    assert "https:" not in pages[kind].replace("https://receiver.example", "")
     assert "@import" not in pages[kind]
     assert not re.search(r"url\((?!#)", pages[kind])
+    (script,) = re.findall(r"<script>(.*?)</script>", pages[kind], re.DOTALL)
+    (policy,) = (meta["content"] for meta in page.of("meta") if "http-equiv" in meta)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert policy == (
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+        f"script-src 'sha256-{digest}'"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,7 +111,9 @@ def test_every_table_has_heads_for_its_columns_and_rows(pages: dict[str, str], k
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_of_the_scenario_stand_there_as_text(pages: dict[str, str], kind: str) -> None:
     assert "<& Co>" not in pages[kind]
-    assert Reader(pages[kind]).headings[0] == ("h1", "งวดมกราคม <& Co>")
+    files = "january-as-planned.yaml or january-more-lines.yaml"
+    title = files if kind == "compare" else "งวดมกราคม <& Co>"
+    assert Reader(pages[kind]).headings[0] == ("h1", title)
 
 
 @pytest.mark.parametrize("kind", ["run", "sweep"])
@@ -107,7 +132,7 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
         "How sure is that? 2 runs with different chance",
         f"Whom does it reach? {summary.people_reached} of 160 people reached",
         "What holds it back?",
-        "What would help most?",
+        "What would help?",
         f"What does it cost? {summary.cost:,.2f} THB",
     ):
         assert question in page.words
@@ -129,6 +154,8 @@ def test_the_table_of_campaigns_names_their_organizations(eighteen: str) -> None
     summary = dialsim.run(dialsim.loads(clients())).summary
     page = Reader(eighteen).words
     assert "Campaign organization finish reach held back by Campaign 1.1 Client 1 " in page
+    one = Reader(run_report(dialsim.run(dialsim.loads(SCENARIO)), pairs=0)).words
+    assert "Campaign finish reach cost held back by มกราคม completed " in one
     for part, answer in zip(summary.campaigns, answers(summary), strict=True):
         assert f"{part.name} {part.organization} {answer.finish} {answer.reach}" in page
 
@@ -180,6 +207,88 @@ def test_maps_of_answers_and_funnels_are_those_of_one_organization(eighteen: str
         ) in page
 
 
+def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(eighteen: str) -> None:
+    page = Reader(eighteen)
+    choices = [part["aria-label"] for part in page.of("div") if part.get("role") == "radiogroup"]
+    assert choices == ["Attempt", "Attempt", "Attempt", "Of"]
+    labels = re.findall(r"<label[^>]*>([^<]+)</label>", eighteen)
+    assert labels == ["1", "2", "3"] * 3 + ["Client 1", "Client 2", "Client 3"]
+    checked = [box["id"] for box in page.of("input") if "checked" in box]
+    assert [str(name).rpartition("-")[2] for name in checked] == ["1"] * 4
+    result = dialsim.run(dialsim.loads(clients()))
+    for owner in result.summary.organizations:
+        own = result.calls[result.calls["organization"] == owner.name]
+        second = own[own["attempt"] == 2]
+        share = percent(float(second["call_started_at"].notna().mean()))
+        assert f"Share of the attempts no. 2 of {owner.name} that were answered, " in page.words
+        assert f"{share} of {len(second):,}." in page.words
+        shares = ", ".join(percent(share) for share in owner.reach_by_attempt)
+        reached = f"Share of the people of {owner.name} reached by attempt 1, 2, …: {shares}."
+        assert reached in page.words
+
+
+LINES_OF_FIRST = "organizations.0.maxConcurrentCalls"
+
+
+@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.parametrize("kind", ["replications", "plan", "optimum"])
+def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
+    scenario = dialsim.loads(f"{clients(2, 2)}\ncosts: {{perMinute: 1, currency: THB}}")
+    runs = replicate(scenario, 5, jobs=1)
+    table = campaign_table(runs.figures, "THB")
+    assert table.columns == (
+        "organization", "half done", "95 % done", "people", "reached", "cost, THB"
+    )  # fmt: skip
+    frame = runs.frame
+    for row in table.rows[:-1]:
+        part = frame[(frame["campaign"] == row[0]) & (frame["organization"] == row[1])]
+        half = sorted(part["finish"])[2].tz_convert("Asia/Bangkok")
+        assert row[2] == f"{half:%a} {half.day} {half:%b %H:%M}"
+        assert row[5] == amount_text("people_reached", part["people_reached"].mean())
+        assert row[6] == amount_text("cost", part["cost"].mean())
+    assert [row[0] for row in table.rows] == [*dict.fromkeys(frame["campaign"]), "all"]
+    if kind == "replications":
+        page = Reader(replications_report(runs, FurtherRuns(0))).words
+    elif kind == "plan":
+        answer = plan(scenario, LINES_OF_FIRST, (4, 4), "mean(people_reached) >= 1",
+                      replications=5, max_replications=5, jobs=1)  # fmt: skip
+        page = Reader(plan_report(answer, scenario, None, FurtherRuns(0))).words
+    else:
+        best = dialsim.optimize(scenario, {LINES_OF_FIRST: [4]}, ["mean(people_reached) >= 1"],
+                                replications=5, max_replications=5, jobs=1)  # fmt: skip
+        page = Reader(optimum_report(best, scenario, None)).words
+    assert f"Campaign by campaign {'' if kind == 'replications' else 'Of the 5 runs'}" in page
+    assert " ".join(table.rows[0]) in page
+
+
+@pytest.mark.usefixtures("pictures_unrendered")
+def test_the_tables_of_a_sweep_name_the_organization_of_each_campaign_where_there_are_several() -> (
+    None
+):
+    found = sweep(dialsim.loads(clients(2, 2)), {"organizations.0.maxConcurrentCalls": [4, 6]}, 2,
+                  jobs=1)  # fmt: skip
+    page = Reader(
+        sweep_report(found, found.differences(), found.variants[0].name, 3, FurtherRuns(0))
+    )
+    assert "Client 1/Campaign 1.1 half done" in page.words
+    assert "Client 2/Campaign 2.2 minus maxConcurrentCalls=4" in page.words
+
+
+def test_cells_that_say_a_number_an_instant_or_a_length_of_time_bear_its_value() -> None:
+    rows = (
+        ("1,204", "12", ValueText("Mon 5 Jan 09:00", 1.5e12), ValueText("never", inf)),
+        ("a", "4 THB", ValueText("–", nan), ValueText("2 h earlier", -7200.0)),
+    )
+    html = ReportPage("T", "L", "A", [], [Section("H", [FigureTable("X", ("a", "b", "c"), rows)])],
+                      "M").html()  # fmt: skip
+    cells = re.findall(r"<t[hd] (?:scope=\"row\"|role=\"cell\")([^>]*)>([^<]*)", html)
+    values = {text: re.search('data-value="([^"]*)"', found) for found, text in cells}
+    assert {text: found and found[1] for text, found in values.items()} == {
+        "1,204": "1204", "12": "12", "Mon 5 Jan 09:00": "1500000000000.0", "never": "Infinity",
+        "a": None, "4 THB": None, "–": None, "2 h earlier": "-7200.0",
+    }  # fmt: skip
+
+
 @pytest.mark.usefixtures("pictures_unrendered")
 def test_the_page_of_replications_says_by_when_95_in_100_are_done_only_if_its_runs_tell(
     pages: dict[str, str],
@@ -198,9 +307,9 @@ def test_the_page_of_replications_says_by_when_95_in_100_are_done_only_if_its_ru
     assert f" and Mon 5 Jan {latest:%H:%M}." in enough.words
 
 
-def test_the_page_of_a_sweep_names_the_first_to_finish(pages: dict[str, str]) -> None:
+def test_the_page_of_a_sweep_recommends_a_variant(pages: dict[str, str]) -> None:
     page = Reader(pages["sweep"])
-    assert page.headings[1][1] == "Done first: maxConcurrentCalls=8"
+    assert page.headings[1][1] == "Recommended: maxConcurrentCalls=8"
     assert "How sure is that? 4 runs of each variant" in page.words
 
 
@@ -210,7 +319,7 @@ def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, s
     assert answer.value is not None
     assert answer.neighbour is not None
     page = Reader(pages["plan"])
-    assert page.headings[1][1] == f"maxConcurrentCalls = {answer.value}"
+    assert page.headings[1][1] == plan_headline(answer).removesuffix(".")
     assert f"{answer.neighbour.value} does not do" in page.words
 
 
@@ -220,7 +329,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
     goal = "p95(finish) <= 2026-01-05T02:05:00Z"
     answer = plan(scenario, LINES, (2, 4), goal, replications=2, max_replications=2, jobs=1)
     page = Reader(plan_report(answer, scenario, 3, FurtherRuns(0)))
-    assert page.headings[1][1] == "No value meets the goal"
+    assert page.headings[1][1].startswith("No number of lines from 2 to 4 ")
 
 
 @pytest.mark.usefixtures("pictures_unrendered")

@@ -10,6 +10,7 @@ import dialsim
 from dialsim.experiments.intervals import Difference, paired_difference, sign_test
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.report.effects import finish_effect, number_effect, points_effect, time_effect
+from dialsim.report.page import Fact
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (
     AS_IT_IS,
@@ -170,7 +171,7 @@ def test_where_a_shorter_retry_interval_is_advised_the_page_says_that_its_gain_i
     lever = best(measured)
     assert lever is not None
     assert lever.name == "retries after 30 min"
-    assert help_fact("What?", measured).detail.endswith(SHORTER_RETRIES)
+    assert help_fact(measured).detail.endswith(SHORTER_RETRIES)
     page = Reader(run_report(run(), pairs=3)).words
     assert page.count(SHORTER_RETRIES) == 2  # in the answer, and below the table
     once = Reader(run_report(run(PACED), pairs=2)).words
@@ -266,12 +267,41 @@ def test_advice_weighs_the_people_reached_with_the_finish() -> None:
 
 def test_what_helps_one_thing_at_the_price_of_another_is_named_with_its_price() -> None:
     levers = ("fewer people", -10 * HOUR, -170), ("more attempts", 2 * HOUR, 300)
-    fact = help_fact("What?", weighed(1, *levers))
+    fact = help_fact(weighed(1, *levers))
     assert fact.answer == "Nothing that was tried"
     assert fact.detail.startswith(
         "None of 2 small changes helps without a price. Fewer people: Finish: 10 h earlier (± 1 s)."
         " People reached: –170 (± 1.0). More attempts: Finish: 2 h later"
     )
+
+
+def with_finishes(name: str, hours_earlier: list[float]) -> Lever:
+    """A lever by which the runs of `weighed`, done within a day, are so much earlier."""
+    finishes = [(24 - hours) * HOUR * 1000 for hours in hours_earlier]
+    runs = tuple(
+        RunFigures(k, 0, (ScopeFigures("run", None, None, {"finish": finish}),))
+        for k, finish in enumerate(finishes)
+    )
+    mean = -HOUR * float(np.mean(hours_earlier))
+    return Lever(name, runs, False, effect(mean, mean, mean, real=True), effect(0, 0, 0, real=True))
+
+
+def test_most_is_said_only_of_a_lever_surely_better_than_every_other_by_six_pairs() -> None:
+    def fact_of(pairs: int, *others: list[float]) -> Fact:
+        best = with_finishes("more lines", [2.0, 2.1, 2.2, 2.0, 2.1, 2.3][:pairs])
+        listed = [with_finishes(f"other {k}", hours[:pairs]) for k, hours in enumerate(others)]
+        base = weighed(1).base[0]
+        return help_fact(WhatIf((base,) * pairs, (best, *listed)))
+
+    less, hardly_less = [1.0, 1.1, 1.2, 1.1, 1.0, 1.1], [2.1, 2.0, 2.1, 2.1, 2.0, 2.2]
+    assert fact_of(6, less).question == "What would help most?"
+    assert fact_of(6).question == "What would help most?"
+    unsure = fact_of(6, less, hardly_less)
+    assert (unsure.question, unsure.answer) == ("What would help?", "More lines")
+    assert unsure.detail.endswith("Not surely worse: other 1.")
+    few = fact_of(5, less)
+    assert few.question == "What would help?"
+    assert few.detail.endswith("That is the best of 5 pairs of runs, which are few.")
 
 
 def test_two_pairs_have_no_interval_and_no_advice_and_the_page_says_how_many_would() -> None:
@@ -287,7 +317,7 @@ def test_two_pairs_have_no_interval_and_no_advice_and_the_page_says_how_many_wou
         "as many, DIR being the folder of this page."
     )
     assert page.count(more) == 2  # in the answer, and above the table
-    assert "What would help most? Nothing that was tried" in page
+    assert "What would help? Nothing that was tried" in page
     assert "± 0" not in page
     assert more not in Reader(run_report(run(), pairs=6)).words
 
@@ -309,12 +339,16 @@ def test_a_page_takes_few_runs_of_few_people_and_none_of_many() -> None:
     )
     words = Reader(run_report(run(many))).words
     assert (
-        "What would help most? Not measured It takes 3 runs or more of each of 5 variants, which "
+        "What would help? Not measured It takes 3 runs or more of each of 5 variants, which "
         "call 450,600 people; without being asked a page calls 300,000. dialsim report DIR "
         "--what-if 6 measures it, DIR being the folder of this page."
     ) in words
     assert "What would help It takes 3 runs or more" in words
-    assert "What would help" not in Reader(run_report(run(many), pairs=0)).words
+    unasked = Reader(run_report(run(many), pairs=0)).words
+    assert (
+        "What would help? Not measured It was left out, as asked. dialsim report DIR --what-if 6 "
+        "measures it, DIR being the folder of this page."
+    ) in unasked
 
 
 def test_a_page_on_many_runs_takes_a_quarter_as_many_people_more_at_most() -> None:
@@ -368,9 +402,7 @@ def test_a_run_with_an_added_campaign_has_no_levers_for_its_text_is_not_the_whol
     result = Result(simulation.run())
     page = Reader(run_report(result))
     assert "Added later" in page.words
-    assert (
-        "What would help most? Not measured This run did not go as its scenario says" in page.words
-    )
+    assert "What would help? Not measured This run did not go as its scenario says" in page.words
     assert "--what-if" not in page.words
 
 

@@ -9,6 +9,8 @@ import click
 
 from dialsim.cli.evidence import calibrate, log, verify
 from dialsim.cli.experiment import compare, plan, sweep
+from dialsim.cli.forecast import forecast, pull
+from dialsim.cli.new import new
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
 from dialsim.cli.serve import journal, serve
@@ -30,8 +32,8 @@ def commands() -> None:
     """
 
 
-for command in (run, sweep, compare, plan, report, people, validate, schema, serve, journal,
-                log, verify, calibrate):  # fmt: skip
+for command in (new, run, sweep, compare, plan, report, people, validate, schema, serve, journal,
+                log, verify, calibrate, pull, forecast):  # fmt: skip
     commands.add_command(command)
 
 

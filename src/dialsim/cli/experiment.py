@@ -12,8 +12,10 @@ import click
 from dialsim.cli.program import (
     INTERRUPTED,
     Options,
+    announce,
     experiment_options,
     progress_bar,
+    say_back,
     scenario_argument,
     with_options,
 )
@@ -47,7 +49,7 @@ def resumable(out: Path | None) -> Iterator[None]:
 class Experiment:
     """An experiment: its runs, folder and answer.
 
-    Its kind is `replications`, `sweep`, `comparison`, `plan` or `optimum`.
+    Its kind is `replications`, `forecast`, `sweep`, `comparison`, `plan` or `optimum`.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Experiment:
             self._folder.open(options.force)
 
     def simulate(self, make: Callable[..., T], *arguments: object, **more: object) -> T:
-        """Call `replicate`, `sweep`, `compare`, `plan` or `optimize` with a progress bar."""
+        """Call `replicate`, `forecast`, `sweep`, `compare`, `plan` or `optimize` with a bar."""
         options = self._options
         with resumable(options.out), progress_bar("Simulating", "runs") as progress:
             if self._kind in ("plan", "optimum"):
@@ -147,18 +149,23 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     short_help="Compare variants of a scenario: what would change, and is it real?",
     epilog="""\b
 Example: dialsim sweep scenarios/first-campaign.yaml --out out/lines \\
-    --vary organizations.Acme.maxConcurrentCalls=8..14:2
+    --vary lines=8..14:2
+
+\b
+One more day, or fewer windows:
+    dialsim sweep scenarios/first-campaign.yaml \\
+    --vary "January.windows-=Sat,Sun,Mon-Fri 12:00-13:00"
 
 \b
 A file for --variants:
     as it is: []
-    two lines more: [organizations.Acme.maxConcurrentCalls=12]
+    two lines more: [lines=12]
     retries sooner:
-      - organizations.Acme.campaigns.January.schedule.retryInterval=1800000
+      - January.retryInterval=30m
 
 \b
 A file for --design; an empty cell leaves a value as it is:
-    variant,organizations.Acme.maxConcurrentCalls,seed
+    variant,lines,seed
     as it is,,
     more lines,12,
     another seed,,2
@@ -226,13 +233,15 @@ def sweep(
     from dialsim.scenario.loading import load
 
     loaded = load(scenario, options.overrides)
-    listed = _variants(vary, design, variants)
+    listed = _variants(loaded, vary, design, variants)
     base = check_baseline([variant.name for variant in listed], baseline)
     check_variants(listed, loaded)
     for text in figures:
         read_expression(text, loaded)
     arguments = {"paired": not unpaired, "figures": list(figures)}
     experiment = Experiment("sweep", [loaded], options, arguments)
+    if options.form == "text":
+        say_back(loaded)
     found = experiment.simulate(run_all, loaded, listed, replications, figures=figures)
     compared = found.differences(base, paired=not unpaired, adjust=adjust)
     seed = loaded.seed if options.seed is None else options.seed
@@ -269,7 +278,9 @@ def _deliver(
     )
 
 
-def _variants(vary: tuple[str, ...], design: Path | None, variants: Path | None) -> list[Variant]:
+def _variants(
+    scenario: Scenario, vary: tuple[str, ...], design: Path | None, variants: Path | None
+) -> list[Variant]:
     from dialsim.experiments.variants import crossed, read_design, read_variants
 
     if (len(vary) > 0) + (design is not None) + (variants is not None) != 1:
@@ -278,18 +289,32 @@ def _variants(vary: tuple[str, ...], design: Path | None, variants: Path | None)
         return read_design(design)
     if variants is not None:
         return read_variants(variants)
-    return crossed(_crossed_paths(vary))
+    return crossed(_crossed_paths(scenario, vary))
 
 
-def _crossed_paths(vary: Sequence[str]) -> dict[str, list[str]]:
+def _crossed_paths(scenario: Scenario, vary: Sequence[str]) -> dict[str, list[str]]:
     """The values of each path of `--vary`."""
     from dialsim.experiments.variants import read_vary
 
-    pairs = [read_vary(text) for text in vary]
-    for path, _ in pairs:
-        if [other for other, _ in pairs].count(path) > 1:
+    pairs = [read_vary(text, scenario.first_day) for text in vary]
+    full = [_full(scenario, path) for path, _ in pairs]
+    for place, (path, _) in enumerate(pairs):
+        if full[place] in full[:place]:
             raise click.UsageError(f"--vary {path} is given twice: put its values into one")
     return dict(pairs)
+
+
+def _full(scenario: Scenario, path: str) -> str:
+    """The full path of what is varied, with the + or - that may stand behind it."""
+    from dialsim.experiments.errors import ExperimentError
+    from dialsim.interface.errors import DialsimError
+    from dialsim.scenario.loading import long_path
+
+    bare = path.rstrip("+-")
+    try:
+        return long_path(scenario, bare) + path[len(bare) :]
+    except DialsimError as error:
+        raise ExperimentError(f"--vary {path}: {error}") from None
 
 
 @click.command(
@@ -365,14 +390,12 @@ def compare(
     epilog="""\b
 Example:
     dialsim plan scenarios/first-campaign.yaml --out out/plan \\
-        --vary organizations.Acme.maxConcurrentCalls=1..60 \\
-        --goal "p95(finish) <= 2026-01-06T05:00:00Z"
+        --vary lines=1..60 --goal "p95(finish) <= Tue 12:00"
 
 \b
     dialsim plan scenarios/first-campaign.yaml --out out/best \\
-        --vary organizations.Acme.maxConcurrentCalls=4..24:2 \\
-        --vary organizations.Acme.campaigns.January.schedule.maxAttempts=1..4 \\
-        --goal "p95(finish) <= 2026-01-06T05:00:00Z" --goal "mean(cost) <= 11000" \\
+        --vary lines=4..24:2 --vary January.maxAttempts=1..4 \\
+        --goal "p95(finish) <= Tue 12:00" --goal "mean(cost) <= 11000" \\
         --maximize "mean(people_reached)"
 """,
 )
@@ -391,7 +414,7 @@ Example:
     "goals",
     multiple=True,
     metavar="GOAL",
-    help="Such as: p95(finish) <= 2026-01-09T12:00:00Z and mean(cost) <= 5000; "
+    help="Such as: p95(finish) <= Fri 18:00 and mean(cost) <= 5000; "
     "also prob(January.finish <= 5d) >= 0.95. All that are given must be met.",
 )
 @click.option(
@@ -473,15 +496,20 @@ def _find_value(
     loaded: Scenario, vary: str, goal: str, asked: Mapping[str, Any], options: Options
 ) -> bool:
     """Plan one setting; returns whether a value meets the goal."""
-    from dialsim.experiments import experiment_text
+    from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
     from dialsim.experiments.plan import plan as find
     from dialsim.experiments.variants import ends, read_span
 
-    path, span = read_span(vary)
-    check_variants(ends(path, span), loaded)
+    path, span = read_span(vary, loaded.first_day)
+    path = _full(loaded, path)
+    limits = ends(path, span, loaded.first_day)
+    check_variants(limits, loaded)
     read_goal(goal, loaded)
     experiment = Experiment("plan", [loaded], options, {"vary": vary, "goal": goal, **asked})
+    # most lines are done first, so what is said of them is true of fewer
+    lines = path.endswith(".maxConcurrentCalls")
+    announce(loaded, options.form, limits[-1].of(loaded) if lines else None)
     answer = experiment.simulate(find, loaded, path, span, goal, **asked)
 
     def report(further: FurtherRuns) -> str:
@@ -491,8 +519,9 @@ def _find_value(
 
     def printed() -> tuple[list[str], list[FigureTable]]:
         warnings = (f"Warning: {text}." for text in answer.warnings)
-        said = [experiment_text.plan_headline(answer), *experiment_text.plan_sentences(answer)]
-        return [*said, *warnings], experiment_text.plan_tables(answer)
+        said = [plan_text.plan_headline(answer), plan_text.plan_question(answer)]
+        said += plan_text.plan_sentences(answer)
+        return [*said, *warnings], plan_text.plan_tables(answer)
 
     experiment.deliver(answer.to_dict(), report, dict, printed)
     return answer.met
@@ -506,19 +535,21 @@ def _find_optimum(
     options: Options,
 ) -> bool:
     """Find the best combination of several settings; returns whether one meets the goals."""
-    from dialsim.experiments import experiment_text
+    from dialsim.experiments import plan_text
     from dialsim.experiments.goal import read_goal
-    from dialsim.experiments.optimum import optimize, read_objective
+    from dialsim.experiments.optimum import check_axis, optimize, read_objective
     from dialsim.experiments.variants import crossed
 
-    vary = _crossed_paths(varied)
+    vary = _crossed_paths(loaded, varied)
     for path, values in vary.items():
+        check_axis(path)
         check_variants(crossed({path: [values[0], values[-1]][: len(values)]}), loaded)
     if goals:
         read_goal(" and ".join(goals), loaded)
     read_objective(asked["maximize"], asked["minimize"], loaded)
     known = {"vary": vary, "goal": list(goals), **asked}
     experiment = Experiment("optimum", [loaded], options, known)
+    announce(loaded, options.form)
     answer = experiment.simulate(optimize, loaded, vary, goals, **asked)
 
     def report(_: FurtherRuns) -> str:
@@ -532,10 +563,10 @@ def _find_optimum(
         dict,
         lambda: (
             [
-                experiment_text.optimum_headline(answer),
-                *experiment_text.optimum_sentences(answer),
+                plan_text.optimum_headline(answer),
+                *plan_text.optimum_sentences(answer),
             ],
-            experiment_text.optimum_tables(answer),
+            plan_text.optimum_tables(answer),
         ),
     )
     return answer.met

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from dialsim.engine.engines import Choice
+    from dialsim.scenario.scenario import Scenario
 
 
 class _Notes(logging.Handler):
@@ -101,7 +102,8 @@ set_option = click.option(
     "overrides",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Override a value of the scenario; may be repeated. A name may stand for an index: "
+    help="Override a value of the scenario; may be repeated. Such as lines=40, "
+    "January.maxAttempts=3, 'January.windows+=Sun 09:00-18:00' or any "
     "organizations.Acme.maxConcurrentCalls=40.",
 )
 
@@ -206,6 +208,36 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def say_back(scenario: Scenario) -> None:
+    """Print what overrides mean whose words had to be understood: full paths, days with dates."""
+    from dialsim.results.thai_time import minute_text
+    from dialsim.scenario.error_text import few
+    from dialsim.scenario.loading import understood
+
+    for one in understood(scenario):
+        said = [one.path]
+        said += [f"{text} is {minute_text(at)}, Thai time" for text, at in one.instants.items()]
+        said += [f"open {one.windows}"] if one.windows else []
+        numbers = one.caller_ids
+        said += [f"from {few(numbers[:5], len(numbers))}"] if numbers else []
+        click.echo(f"--set {one.override}: {'; '.join(said)}")
+
+
+def announce(scenario: Scenario, form: str, bounded: Scenario | None = None) -> None:
+    """Print, for people, what is known before anything is simulated.
+
+    That is what overrides mean, and what the workload rules out; of `bounded` if that is given.
+    """
+    from dialsim.results.workload import workload_text
+
+    if form != "text":
+        return
+    say_back(scenario)
+    bound = workload_text(bounded or scenario)
+    if bound is not None:
+        click.echo(bound)
 
 
 class Program(click.Group):

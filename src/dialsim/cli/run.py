@@ -11,6 +11,7 @@ import click
 from dialsim.cli.experiment import figure_option
 from dialsim.cli.program import (
     Options,
+    announce,
     dask_option,
     engine_option,
     force_option,
@@ -50,8 +51,7 @@ def report(folder: Path, what_if: int | None) -> None:
 
 @click.command(
     short_help="Simulate a scenario: when is it done, whom does it reach?",
-    epilog="Example: dialsim run scenarios/first-campaign.yaml --out out/first "
-    "--set organizations.Acme.maxConcurrentCalls=30",
+    epilog="Example: dialsim run scenarios/first-campaign.yaml --out out/first --set lines=30",
 )
 @optional_scenario_argument
 @click.option(
@@ -174,6 +174,7 @@ def _once(scenario: Path, replication: int, options: Options, files: _Files) -> 
     if options.out is not None:
         check_place(options.out, options.force)
     loaded = load(scenario, options.overrides)
+    announce(loaded, options.form)
     with progress_bar("Simulating") as progress:
         result = simulate(
             loaded, seed=options.seed, replication=replication, engine=options.engine,
@@ -233,6 +234,7 @@ def _many(
     precisions(precision, loaded)
     for text in figures:
         read_expression(text, loaded)
+    announce(loaded, options.form)
     experiment = Experiment("replications", [loaded], options, {"figures": list(figures)})
     runs = experiment.simulate(
         replicate, loaded, first, precision=precision, max_replications=most, figures=figures

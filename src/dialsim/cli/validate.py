@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dialsim.cli.program import format_option, scenario_argument, set_option
+from dialsim.cli.program import format_option, say_back, scenario_argument, set_option
 
 if TYPE_CHECKING:
     from dialsim.scenario.campaign import RecipientsFile
@@ -78,6 +78,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
         return
     for warning in loaded.warnings:
         click.echo(f"Warning: {warning}", err=True)
+    say_back(loaded)
     click.echo(f"{scenario} is good: {_contents(loaded)}.")
     for line in (*_holidays(loaded), *(_compiled(loaded) if compiled else ())):
         click.echo(line)

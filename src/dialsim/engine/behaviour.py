@@ -256,10 +256,11 @@ class Reactions:
     def _durations(self, distribution: Distribution, purpose: Purpose, attempt: int) -> Values[int]:
         if distribution.dist == "constant":
             return Same(int(durations(distribution, np.zeros(1))[0]))
+        draws = self.draws
         return Column(
-            self.draws.count,
+            draws.count,
             np.int64,
-            lambda b, n: durations(distribution, self.draws.uniforms(purpose, attempt, b, n)),
+            lambda b, n: durations(distribution, draws.uniforms(purpose, attempt, b, n)),
         )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 BLOCK_BITS = 12
 BLOCK = 1 << BLOCK_BITS
+_WORD = 1 << 32
 
 
 class Purpose(IntEnum):
@@ -51,7 +52,11 @@ class Purpose(IntEnum):
 
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:
     """The bit generator of a key (non-negative integers)."""
-    return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
+    if max(seed, *key) >= _WORD:
+        return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
+    # numpy fills a seed of one word up to four before the key; so made it takes half of the time
+    words = np.array([seed, 0, 0, 0, *key], dtype=np.uint32)
+    return np.random.Philox(np.random.SeedSequence(words))
 
 
 T_co = TypeVar("T_co", bound=float, covariant=True)
@@ -88,7 +93,7 @@ class Column(Generic[T_co]):
     `fill(block, size)` yields the values of a block's first `size` recipients, as `dtype`.
     """
 
-    __slots__ = ("_count", "_fill", "_filled", "_values", "_view")
+    __slots__ = ("_count", "_dtype", "_fill", "_filled", "_values", "_view")
 
     def __init__(
         self,
@@ -97,14 +102,18 @@ class Column(Generic[T_co]):
         fill: Callable[[int, int], NDArray[np.float64] | NDArray[np.int64]],
     ) -> None:
         self._count = count
+        self._dtype = dtype
         self._fill = fill
         self._filled = bytearray((count >> BLOCK_BITS) + 1)
-        self._values = np.empty(count, dtype=dtype)
+        self._values = np.empty(0, dtype=dtype)  # the compiled engine asks for blocks only
         self._view = self._values.data
 
     def __getitem__(self, recipient: int) -> T_co:
         block = recipient >> BLOCK_BITS
         if not self._filled[block]:
+            if not len(self._values):
+                self._values = np.empty(self._count, dtype=self._dtype)
+                self._view = self._values.data
             first = block << BLOCK_BITS
             size = min(BLOCK, self._count - first)
             self._values[first : first + size] = self._fill(block, size)
@@ -133,7 +142,7 @@ def rows_by_pair(
 class Draws:
     """The uniform draws of one campaign's recipients, in one replication of one seed."""
 
-    __slots__ = ("_columns", "_position", "_replication", "_seed", "count")
+    __slots__ = ("_columns", "_latest", "_position", "_replication", "_seed", "count")
 
     def __init__(self, seed: int, replication: int, position: tuple[int, int], count: int) -> None:
         """`position` is that of the organization and of the campaign; `count` that of people."""
@@ -142,6 +151,7 @@ class Draws:
         self._position = position
         self.count = count
         self._columns: dict[tuple[Purpose, int], Column[float]] = {}
+        self._latest: tuple[tuple[int, ...], NDArray[np.float64]] = (), np.empty(0)
 
     def uniforms(
         self, purpose: Purpose, attempt: int, block: int, size: int, detail: tuple[int, ...] = ()
@@ -149,10 +159,14 @@ class Draws:
         """Values in [0, 1) of the first `size` recipients of a block of `BLOCK` recipients.
 
         `attempt` is 0 for what a person keeps over all attempts; `detail` tells apart several
-        draws of one purpose (which field, which result, which POST).
+        draws of one purpose (which field, which result, which POST). They are not to be written to.
         """
         key = (self._replication, *self._position, attempt, purpose, block, *detail)
-        return np.random.Generator(generator(self._seed, key)).random(size)
+        known, drawn = self._latest
+        if known != key or len(drawn) != size:  # ring times are wanted for each end in turn
+            drawn = np.random.Generator(generator(self._seed, key)).random(size)
+            self._latest = key, drawn
+        return drawn
 
     def of(
         self,

@@ -134,6 +134,17 @@ class Dictionary:
     agents: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
     unknown_fields: Counter[str] = field(default_factory=Counter)
 
+    def taken_in(self, other: Dictionary) -> dict[str, list[int]]:
+        """Take in the values of another dictionary: the codes here of its settings and agents."""
+        settings = []
+        for key, code in other.settings.items():
+            if key not in self.settings:
+                self.settings[key] = len(self.known_settings)
+                self.known_settings.append(other.known_settings[code])
+            settings.append(self.settings[key])
+        agents = [self.agents.setdefault(key, len(self.agents)) for key in other.agents]
+        return {"setting": settings, "agent": agents}
+
 
 _STATUS_CODES = {status.value: code for code, status in enumerate(STATUSES)}
 _PAYLOAD_KEYS = frozenset(

@@ -38,8 +38,10 @@ from dialsim.evidence.bodies import (
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus
 
-CHUNK = 20_000
+CHUNK = 10_000
 """Bodies that are worked on together."""
+LARGE = 64 * 2**20
+"""Files of so many bytes are read by several processes."""
 LONGEST_LINE = 16 * 2**20
 """A line that is longer is skipped unread."""
 KEPT_DAMAGES = 1_000
@@ -161,6 +163,47 @@ class _Told:
             self.progress(min(position, self.size), self.size)
 
 
+class _Part(NamedTuple):
+    """What came of a chunk of entries; codes of settings and agents go by its own `known`."""
+
+    batch: pa.RecordBatch
+    known: Dictionary
+    damages: list[Damage]
+
+
+def _part(entries: list[tuple[int, object]]) -> _Part:
+    """Read a chunk of entries, in whatever process."""
+    rows: list[Row] = []
+    damages: list[Damage] = []
+    known = Dictionary()
+    for line, entry in entries:
+        try:
+            if isinstance(entry, Damaged):
+                raise entry
+            rows.append(row(line, _parsed(entry) if isinstance(entry, bytes) else entry, known))
+        except (Damaged, RecursionError) as error:
+            damages.append(Damage(line, str(error)))
+    columns = {name: [getattr(one, name) for one in rows] for name in _COLUMNS}
+    wrong: dict[int, str] = {}
+    for name, place in _INSTANT_PLACES.items():
+        values, reasons = instants(columns[name])
+        columns[name] = values  # type: ignore[assignment]
+        wrong.update({index: f"{place}: {why}" for index, why in reasons.items()})
+    batch = pa.RecordBatch.from_pydict(
+        {name: pa.array(columns[name], kind) for name, kind in _COLUMNS.items()}
+    )
+    if wrong:
+        damages += [Damage(rows[index].line, reason) for index, reason in wrong.items()]
+        kept = np.ones(len(rows), dtype=bool)
+        kept[[*wrong]] = False
+        batch = batch.filter(pa.array(kept))
+    return _Part(batch, known, damages)
+
+
+_INSTANT_PLACES = {"sent_at": "at", "started_at": "payload.call.callStartedAt",
+                   "ended_at": "payload.call.callEndedAt"}  # fmt: skip
+
+
 class _Builder:
     """Gathers bodies chunk by chunk into compact columns."""
 
@@ -191,51 +234,27 @@ class _Builder:
     def _take(
         self, entries: Iterable[tuple[int, object]], told: _Told, raw: BinaryIO | None = None
     ) -> None:
-        rows: list[Row] = []
-        for line, entry in entries:
-            try:
-                if isinstance(entry, Damaged):
-                    raise entry
-                if isinstance(entry, bytes):
-                    entry = _parsed(entry)  # noqa: PLW2901
-                rows.append(row(line, entry, self._known))
-            except (Damaged, RecursionError) as error:
-                self._damage(line, str(error))
-            if len(rows) == CHUNK:
-                self._add(rows)
-                rows = []
-                if raw is not None:
-                    told.at(raw.tell())
-        self._add(rows)
+        """Read entries; those of large files by several processes."""
+        chunks = _chunks(entries, told, raw)
+        if told.size < LARGE:
+            for chunk in chunks:
+                self._add(_part(chunk))
+        else:
+            from joblib import Parallel, delayed
+
+            workers = Parallel(n_jobs=-1, return_as="generator", pre_dispatch="n_jobs")
+            for part in workers(delayed(_part)(chunk) for chunk in chunks):
+                self._add(part)
         told.at(told.size)
 
-    def _damage(self, line: int, reason: str) -> None:
-        self._damaged += 1
-        if len(self._damages) < KEPT_DAMAGES:
-            self._damages.append(Damage(line, reason))
-
-    def _add(self, rows: list[Row]) -> None:
-        if not rows:
-            return
-        columns = Row(*map(list, zip(*rows, strict=True)))  # type: ignore[arg-type]
-        made: dict[str, Any] = {}
-        wrong: dict[int, str] = {}
-        places = {"sent_at": "at", "started_at": "payload.call.callStartedAt",
-                  "ended_at": "payload.call.callEndedAt"}  # fmt: skip
-        for name, place in places.items():
-            values, reasons = instants(getattr(columns, name))
-            made[name] = pa.array(values)
-            wrong.update({index: f"{place}: {why}" for index, why in reasons.items()})
-        for name, kind in _COLUMNS.items():
-            if name not in made:
-                made[name] = pa.array(getattr(columns, name), kind)
-        batch = pa.RecordBatch.from_pydict({name: made[name] for name in _COLUMNS})
-        if wrong:
-            for index, reason in wrong.items():
-                self._damage(rows[index].line, reason)
-            kept = np.ones(len(rows), dtype=bool)
-            kept[list(wrong)] = False
-            batch = batch.filter(pa.array(kept))
+    def _add(self, part: _Part) -> None:
+        self._damaged += len(part.damages)
+        self._damages += part.damages[: KEPT_DAMAGES - len(self._damages)]
+        self._known.unknown_fields.update(part.known.unknown_fields)
+        batch = part.batch
+        for name, codes in self._known.taken_in(part.known).items():
+            own = np.asarray(codes, dtype=np.int32)[batch.column(name).to_numpy()]
+            batch = batch.set_column(batch.schema.get_field_index(name), name, pa.array(own))
         self._chunks.append(batch)
 
     def log(self, form: str) -> Log:
@@ -296,6 +315,22 @@ _COLUMNS: dict[str, Any] = {
     "digest": pa.int64(),
     "marks": pa.int32(),
 }
+
+
+def _chunks(
+    entries: Iterable[tuple[int, object]], told: _Told, raw: BinaryIO | None
+) -> Iterator[list[tuple[int, object]]]:
+    """Entries by so many at a time."""
+    chunk: list[tuple[int, object]] = []
+    for entry in entries:
+        chunk.append(entry)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+            if raw is not None:
+                told.at(raw.tell())
+    if chunk:
+        yield chunk
 
 
 def _campaigns(

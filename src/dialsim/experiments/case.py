@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Thread
@@ -79,7 +80,7 @@ class Task:
 
     index: int
     digest: str
-    pickled: NDArray[np.uint8]
+    pickled: NDArray[np.uint8] | bytes
     seed: int
     replication: int
     engine: Engine
@@ -94,37 +95,39 @@ class TaskOutcome:
     failure: str | None
 
 
-def run_task(
-    index: int,
-    digest: str,
-    pickled: NDArray[np.uint8] | bytes,
-    seed: int,
-    replication: int,
-    engine: Engine,
-    version: str,
-    master: int | None,
-) -> TaskOutcome:
-    """Simulate one replication; an error is an outcome too, so that it costs no other its run.
+def run_tasks(tasks: Sequence[Task], version: str, master: int | None) -> list[TaskOutcome]:
+    """Simulate replications; an error is an outcome too, so that it costs no other its run.
 
-    `version` is the one of the program that wants it: another would give other figures. `master`
+    `version` is the one of the program that wants them: another would give other figures. `master`
     is the process that has this one as its worker, if that is on the same machine.
     """
+    if version != __version__:
+        failure = f"the worker has dialsim {__version__}, not {version}"
+        return [TaskOutcome(task.index, None, failure) for task in tasks]
+    _begin_work(master)
+    return [_outcome(task) for task in tasks]
+
+
+def _outcome(task: Task) -> TaskOutcome:
     from dialsim.results.result import result_of
 
-    if version != __version__:
-        return TaskOutcome(index, None, f"the worker has dialsim {__version__}, not {version}")
-    _end_with(master)
     try:
-        world = _world(_scenario(digest, pickled), seed, replication)
-        return TaskOutcome(index, figures_of(result_of(world, engine)).to_text(), None)
+        world = _world(_scenario(task.digest, task.pickled), task.seed, task.replication)
+        figures = figures_of(result_of(world, task.engine))
     except Exception as error:
-        return TaskOutcome(index, None, f"{type(error).__name__}: {error}")
+        return TaskOutcome(task.index, None, f"{type(error).__name__}: {error}")
+    return TaskOutcome(task.index, figures.to_text(), None)
+
+
+def _begin_work(master: int | None) -> None:
+    """Prepare this process, if it is a worker that was not prepared before."""
+    if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
+        return
+    _end_with(master)
 
 
 def _end_with(master: int | None) -> None:
     """See to it that this worker ends when its master is killed, and not minutes later."""
-    if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
-        return
 
     def watch() -> None:
         while os.getppid() == master:

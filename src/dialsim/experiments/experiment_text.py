@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, nan
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from dialsim.experiments.expression import Expression
-from dialsim.experiments.goal import Statistic
 from dialsim.experiments.intervals import Interval, quantile_interval
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
-from dialsim.results.summary_text import WIDTH, FigureTable, fragment, rich_table
-from dialsim.results.thai_time import duration_text, minute_text, thai
+from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
+from dialsim.results.thai_time import duration_text, short_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dialsim.experiments.comparison import Comparison
-    from dialsim.experiments.goal import Evidence, Finding
-    from dialsim.experiments.optimum import Combination, Optimum
-    from dialsim.experiments.plan import Plan
     from dialsim.experiments.replications import Replications
-    from dialsim.experiments.run_figures import RunFigures
     from dialsim.experiments.sweep import Sweep
 
 
@@ -68,10 +62,10 @@ def lost_sentences(runs: Replications) -> list[str]:
         return []
     which = "every run" if count == len(runs) else f"{count} of {len(runs)} runs"
     return [f"Warning: in {which} people are lost, {amount_text('people_lost', lost.mean())} on "
-            f"average: {_LOST_TO}."]  # fmt: skip
+            f"average: {LOST_TO}."]  # fmt: skip
 
 
-_LOST_TO = "endDateTime or a cancellation comes before calling is done with them"
+LOST_TO = "endDateTime or a cancellation comes before calling is done with them"
 
 
 def precision_sentences(runs: Replications) -> list[str]:
@@ -115,6 +109,9 @@ def replications_tables(runs: Replications) -> list[FigureTable]:
     return tables
 
 
+SAY_THEIRS = (Unit.SHARE, Unit.SECONDS)
+"""Units whose values are written with them."""
+
 _ESTIMATE_COLUMNS = ("mean", "95 % interval", "5 %", "half", "95 %")
 
 
@@ -122,7 +119,7 @@ def _with_unit(expression: Expression) -> str:
     label = expression.measure.label
     return (
         expression.text
-        if not label or expression.unit in _SAY_THEIRS
+        if not label or expression.unit in SAY_THEIRS
         else (f"{expression.text} ({label})")
     )
 
@@ -144,7 +141,7 @@ def _expression_cells(
 
 
 def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The campaigns by the shortest name that is not ambiguous, then all together."""
+    """The campaigns by name, then all together."""
     places = [
         (name, _of_campaign(intervals, *place))
         for place, name in _campaign_names(intervals).items()
@@ -155,11 +152,11 @@ def _places(intervals: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _campaign_names(table: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """The campaigns by organization and name, each with its shortest name that is clear."""
+    """The campaigns by organization and name, each with its organization if there are several."""
     campaigns = table[table["scope"] == "campaign"][["organization", "campaign"]]
     places = [(str(o), str(c)) for o, c in campaigns.drop_duplicates().itertuples(index=False)]
-    names = [campaign for _, campaign in places]
-    return {(o, c): c if names.count(c) == 1 else f"{o}/{c}" for o, c in places}
+    several = len({organization for organization, _ in places}) > 1
+    return {(o, c): f"{o}/{c}" if several else c for o, c in places}
 
 
 def _of_campaign(table: pd.DataFrame, organization: str, campaign: str) -> pd.DataFrame:
@@ -199,13 +196,14 @@ def _finish(seconds: float, whose: Replications | Sweep) -> str:
     return "never" if seconds == inf else f"by {when_text(seconds, whose)} Thai time"
 
 
-def when_text(seconds: float, whose: Replications | Sweep) -> str:
+def when_text(seconds: float, whose: Replications | Sweep) -> ValueText:
     """An instant given in seconds from the earliest startAt, in Thai time and without the year."""
     if isnan(seconds) or whose.origin is None:
-        return "–"
+        return ValueText("–", nan)
     if not isfinite(seconds):
-        return "never" if seconds > 0 else "–"
-    return _instant_text(round(whose.origin.timestamp() * 1000 + seconds * 1000))
+        return ValueText("never" if seconds > 0 else "–", seconds)
+    instant = round(whose.origin.timestamp() * 1000 + seconds * 1000)
+    return ValueText(short_text(instant), instant)
 
 
 def _estimate_cells(row: pd.Series) -> tuple[str, ...]:
@@ -224,19 +222,21 @@ def _interval_text(row: pd.Series) -> str:
     if low is None:
         return "–" if enough is None else f"from {enough} runs on"
     known = f"{low} or more" if high is None else f"{low} – {high}"
-    return known if enough is None else f"{known}, skewed: ~{enough} runs"
+    skewed = "" if enough is None else f", skewed: ~{enough} runs"
+    return ValueText(f"{known}{skewed}", low.value)
 
 
-def amount_text(figure: str, value: float) -> str:
+def amount_text(figure: str, value: float) -> ValueText:
     """A figure's value, short."""
-    return _amount(unit_of(figure), value)
+    return ValueText(_amount(unit_of(figure), value), value if isfinite(value) else nan)
 
 
-def expression_text(figure: Expression, value: float) -> str:
+def expression_text(figure: Expression, value: float) -> ValueText:
     """The value of an expression, short; a time as people say it."""
+    known = value if isfinite(value) else nan
     if figure.is_figure or figure.unit is not Unit.SECONDS or not isfinite(value):
-        return _amount(figure.unit, value)
-    return f"{'-' if value < 0 else ''}{duration_text(1000 * round(abs(value)))}"
+        return ValueText(_amount(figure.unit, value), known)
+    return ValueText(f"{'-' if value < 0 else ''}{duration_text(1000 * round(abs(value)))}", known)
 
 
 def _amount(unit: Unit, value: float) -> str:
@@ -411,11 +411,15 @@ def by_variant(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     return {(row["variant"], row["figure"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
-def difference_text(row: Mapping[str, Any], expression: Expression | None = None) -> str:
+def difference_text(row: Mapping[str, Any], expression: Expression | None = None) -> ValueText:
     """`-3 min 57 s ± 8 s, real`: real where the interval excludes 0.
 
     Without an interval it says what the sign test counts: `earlier in 17 of 40 pairs, real`.
     """
+    return ValueText(_difference_text(row, expression), row["difference"])
+
+
+def _difference_text(row: Mapping[str, Any], expression: Expression | None) -> str:
     is_time = is_instant(row["figure"]) if expression is None else expression.is_instant
 
     def size_text(amount: float) -> str:
@@ -446,231 +450,6 @@ def _size(figure: str, amount: float) -> str:
     if is_instant(figure):
         return duration_text(1000 * round(amount))
     return amount_text(figure, amount)
-
-
-def plan_headline(answer: Plan) -> str:
-    """The value, or what comes closest."""
-    low, high = answer.between
-    goal = f"the goal {answer.goal}"
-    if answer.value is None:
-        verdict = f"meets {goal}" if answer.ruled_out else f"was found that meets {goal}"
-        return (
-            f"No value of {answer.path} from {low} to {high} {verdict}; "
-            f"{answer.evidence.value} comes closest."
-        )
-    if answer.tied:
-        wish = (
-            f"among the cheapest values from {low} to {high} that meet {goal}: its cost can't be "
-            f"told from that of {_listed(answer.tied)}"
-        )
-    elif answer.in_doubt and answer.evidence.sure:
-        wish = (
-            f"the {answer.objective} value from {low} to {high} that surely meets {goal}; "
-            f"{_listed(answer.in_doubt)} may meet it as well"
-        )
-    else:
-        wish = f"the {answer.objective} value from {low} to {high} that meets {goal}"
-    found = f"{answer.path} = {answer.value} is {wish}"
-    return f"{found}." if answer.evidence.sure else f"{found}, as far as its runs can tell."
-
-
-def _listed(values: Sequence[object]) -> str:
-    """`3, 4 and 5`; of many the first, and how many more there are."""
-    named = [str(value) for value in values]
-    if len(named) > _MOST_NAMED:
-        named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
-    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
-
-
-_MOST_NAMED = 5
-
-
-def plan_sentences(answer: Plan) -> list[str]:
-    """Whom the value reaches, unless the goal asks for that, and whom it loses."""
-    part, said = answer.evidence, []
-    asked = {figure.name for finding in part.findings for figure in finding.clause.figure.figures}
-    reach = any("reach" in name for name in asked)
-    if part.reach_share is not None and not reach:
-        share = amount_text("reach_share", part.reach_share)
-        said.append(f"With {part.value}, {share} of the people are reached on average; the goal "
-                    "does not ask for that.")  # fmt: skip
-    said += [sentence for finding in part.findings if (sentence := _undefined(finding, part.runs))]
-    if part.people_lost:
-        lost = amount_text("people_lost", part.people_lost)
-        said.append(f"Warning: with {part.value}, {lost} people are lost on average: {_LOST_TO}.")
-    return said
-
-
-def _undefined(finding: Finding, runs: Sequence[RunFigures]) -> str | None:
-    """In how many runs an expression is divided by nothing."""
-    figure = finding.clause.figure
-    if not runs or figure.is_instant:
-        return None
-    values = figure.of(runs)
-    endless, none = int(np.isinf(values).sum()), int(np.isnan(values).sum())
-    if not endless and not none:
-        return None
-    said = [f"infinite in {endless}"] if endless else []
-    said += [f"without a value in {none}"] if none else []
-    more = ", which a mean leaves out" if none else ""
-    return (
-        f"Warning: {figure.text} is {' and '.join(said)} of {len(runs)} runs, where it is divided "
-        f"by nothing or is of what never ended{more}."
-    )
-
-
-def plan_tables(answer: Plan) -> list[FigureTable]:
-    """The evidence on the answer and on its neighbour, then on all values tried."""
-    first = [("answer" if answer.met else "closest", answer.evidence)]
-    if answer.neighbour is not None:
-        first.append(("neighbour", answer.neighbour))
-    tables = [
-        FigureTable(
-            _clause_title(finding),
-            ("value", "meets it", "estimate", "at least", "at most", "runs"),
-            tuple(
-                (
-                    label,
-                    str(part.value),
-                    verdict_text(part.findings[number]),
-                    *_finding_cells(part.findings[number]),
-                    str(part.replications),
-                )
-                for label, part in first
-            ),
-        )
-        for number, finding in enumerate(answer.evidence.findings)
-    ]
-    return [*tables, _tried_table(answer)]
-
-
-def _clause_title(finding: Finding) -> str:
-    """The clause, with what it is measured in where its figures don't tell."""
-    clause = finding.clause
-    label = "" if clause.figure.is_figure else clause.figure.measure.label
-    plain = clause.statistic is Statistic.PROBABILITY or clause.figure.unit in _SAY_THEIRS
-    return clause.text if plain or not label else f"{clause.text} ({label})"
-
-
-_SAY_THEIRS = (Unit.SHARE, Unit.SECONDS)
-"""Units whose values are written with them."""
-
-
-def _tried_table(answer: Plan) -> FigureTable:
-    """Every value tried: its verdict, its runs, and what it reaches, loses and costs on average."""
-    columns = {
-        "meets the goal": [verdict_text(part) for part in answer.tried],
-        "runs": [str(part.replications) for part in answer.tried],
-        "reached": _means("reach_share", [part.reach_share for part in answer.tried]),
-        "lost": _means("people_lost", [part.people_lost or None for part in answer.tried]),
-        "cost": _means("cost", [part.cost for part in answer.tried]),
-    }
-    kept = {name: cells for name, cells in columns.items() if any(cells)}
-    values = [str(part.value) for part in answer.tried]
-    return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
-
-
-def _means(figure: str, values: Sequence[float | None]) -> list[str]:
-    return ["" if value is None else amount_text(figure, value) for value in values]
-
-
-def verdict_text(part: Evidence | Finding) -> str:
-    """Whether a goal or a clause is met, and if that is in doubt."""
-    return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
-
-
-def optimum_headline(answer: Optimum) -> str:
-    """The best combination and what it is the best at, or what comes closest."""
-    name, of = answer.best.name, f"{answer.count:,} combinations"
-    if not answer.met:
-        return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
-    among = f" of {of}" + ("" if answer.goal is None else f" that meet the goal {answer.goal}")
-    doubt = "." if answer.sure else ", as far as the runs can tell."
-    if answer.objective is None or answer.best.objective is None:
-        return f"{name} has the smallest values{among}{doubt}"
-    which, _, asked = answer.objective.partition(" ")
-    figure, value = asked.removeprefix("mean(").removesuffix(")"), answer.best.objective
-    said = _instant_text(round(value)) if is_instant(figure) else amount_text(figure, value)
-    most = "greatest" if which == "maximize" else "smallest"
-    return f"{name} has the {most} {asked}, {said},{among}{doubt}"
-
-
-def optimum_sentences(answer: Optimum) -> list[str]:
-    """What does as well, and what could not be told apart."""
-    said = []
-    if answer.alike:
-        share = f"{100 * answer.indifference:.3g} %"
-        names = _named(answer.alike)
-        said.append(f"Within {share} of it, and meeting the goal as well: {names}.")
-    if answer.in_doubt:
-        said.append(f"May meet the goal, too, and would be better: {_named(answer.in_doubt)}.")
-    return [*said, *(f"Warning: {text}." for text in answer.warnings)]
-
-
-def _named(parts: Sequence[Combination]) -> str:
-    names = [part.name for part in parts[:_MOST_NAMED]]
-    rest = len(parts) - len(names)
-    return "; ".join([*names, *([f"and {rest} more"] if rest else [])])
-
-
-def optimum_tables(answer: Optimum) -> list[FigureTable]:
-    """The evidence on the answer, and the frontier of finish, cost and reach."""
-    evidence = [
-        (finding.clause.text, verdict_text(finding), *_finding_cells(finding),
-         str(answer.best.evidence.replications))
-        for finding in answer.best.evidence.findings
-    ]  # fmt: skip
-    columns = ("meets it", "estimate", "at least", "at most", "runs")
-    first = [FigureTable(answer.best.name, columns, tuple(evidence))] if evidence else []
-    return [*first, _frontier_table(answer)]
-
-
-def _frontier_table(answer: Optimum) -> FigureTable:
-    priced = any(not isnan(part.cost) for part in answer.frontier)
-    shown = [part for part in answer.tried if part in answer.frontier or part == answer.best]
-    rows = [
-        (
-            f"{'→ ' if part == answer.best else ''}{part.name}",
-            _instant_text(round(part.finish)) if isfinite(part.finish) else "never",
-            amount_text("people_reached", part.people_reached),
-            *([amount_text("cost", part.cost)] if priced else []),
-            verdict_text(part.evidence) if answer.goal else "–",
-        )
-        for part in sorted(shown, key=lambda part: (part.finish, part.cost))
-    ]
-    columns = ("half done", "people reached", *(["cost"] if priced else []), "meets the goal")
-    return FigureTable("Beaten by none", columns, tuple(rows))
-
-
-def _finding_cells(finding: Finding) -> list[str]:
-    """Estimate and interval, as people read them."""
-    return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
-
-
-def finding_text(finding: Finding, value: float) -> str:
-    """The estimate of a clause, or an end of its interval."""
-    clause = finding.clause
-    if clause.statistic is Statistic.PROBABILITY:
-        return f"{100 * value:.3g} %"
-    if not clause.is_instant:
-        endless = value == finding.estimate and value > 0 and not isfinite(value)
-        return "infinite" if endless else expression_text(clause.figure, value)
-    if not isfinite(value):
-        return "never" if value == finding.estimate and value > 0 else "–"
-    return duration_text(value) if clause.bound.after_start else _instant_text(round(value))
-
-
-def bound_text(finding: Finding) -> str:
-    """The bound of a clause as its estimate is written: `≤ Fri 9 Jan 19:00`."""
-    clause = finding.clause
-    share = clause.statistic is Statistic.PROBABILITY
-    sign = clause.sign.replace("<=", "≤").replace(">=", "≥")
-    return f"{sign} {finding_text(finding, clause.share if share else clause.bound.value)}"
-
-
-def _instant_text(instant: int) -> str:
-    """Thai time to the minute, without the year."""
-    return minute_text(instant).replace(f" {thai(instant).year} ", " ")
 
 
 _WIDEST, _NAMES = 200, 60
@@ -711,16 +490,3 @@ def sweep_html(found: Sweep) -> str:
     """As notebooks show it."""
     base = found.variants[0].name
     return fragment(found.scenario.name, *sweep_content(found, found.differences(base), base))
-
-
-def optimum_html(answer: Optimum) -> str:
-    """As notebooks show it."""
-    said = [optimum_headline(answer), *optimum_sentences(answer)]
-    return fragment(answer.scenario, said, optimum_tables(answer))
-
-
-def plan_html(answer: Plan) -> str:
-    """As notebooks show it."""
-    warnings = (f"Warning: {text}." for text in answer.warnings)
-    said = [plan_headline(answer), *plan_sentences(answer), *warnings]
-    return fragment(answer.scenario, said, plan_tables(answer))

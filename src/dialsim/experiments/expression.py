@@ -279,7 +279,7 @@ class _Reader:
         part = self._signed()
         if part.is_instant:
             self._refuse(f"{part.text} is an instant, which has no negative", start, self._at)
-        zero = _Amount("0", part.measure, 0.0)
+        zero = _Amount("0", part.measure, -0.0)  # so that the negative of 0 is -0, as in Python
         return _Combined(self._text(start), part.measure, "-", (zero, part), (1.0, 1.0))
 
     def _inside(self, start: int) -> Expression:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialsim.experiments import store
+from dialsim.experiments.runner import STORE
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
@@ -26,6 +25,7 @@ from dialsim.results.folder import (
     ExistingOutput,
     OutputError,
     check_place,
+    replacing,
     source_entries,
     versions,
     write_source,
@@ -173,8 +173,10 @@ class ExperimentFolder:
         Raises ExistingOutput if something else is there; `force` replaces any result of dialsim.
         """
         if force and os.path.lexists(self.path):
-            check_place(self.path, force=True)
-            shutil.rmtree(self.path)
+            # in one step: a forecast's folder holds the figures of those before it
+            with replacing(self.path, force=True) as draft:
+                self._begin(draft)
+            return
         found = _content(self.path / MANIFEST)
         if found.get("experiment"):
             self._check_same(found)
@@ -182,12 +184,16 @@ class ExperimentFolder:
             check_place(self.path, force=False)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            write_source(self._scenario, self.path)
-            for number, other in enumerate(self._others, 2):
-                self._write_other(other, self.path / f"{FILE}{number}")
-            self._write_manifest(finished=False)
+            self._begin(self.path)
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def _begin(self, place: Path) -> None:
+        """Write what is known before the first run."""
+        write_source(self._scenario, place)
+        for number, other in enumerate(self._others, 2):
+            self._write_other(other, place / f"{FILE}{number}")
+        self._write_manifest(place, finished=False)
 
     def _write_other(self, scenario: Scenario, folder: Path) -> None:
         """What `read_source` needs to load a further scenario."""
@@ -222,10 +228,10 @@ class ExperimentFolder:
             frame.to_parquet(draft, index=False, compression="zstd")
             draft.replace(self.path / f"{name}.parquet")
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        self._write(SUMMARY, orjson.dumps(document, option=options))
-        self._write_manifest(finished=True)
+        _write(self.path / SUMMARY, orjson.dumps(document, option=options))
+        self._write_manifest(self.path, finished=True)
 
-    def _write_manifest(self, finished: bool) -> None:
+    def _write_manifest(self, place: Path, finished: bool) -> None:
         import orjson
 
         content = (
@@ -234,18 +240,19 @@ class ExperimentFolder:
             | {
                 "arguments": self._arguments,
                 "finished": finished,
-                "store": store.NAME,
+                "store": STORE,
                 "python": platform.python_version(),
                 "libraries": versions(),
             }
         )
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        self._write(MANIFEST, orjson.dumps(content, option=options))
+        _write(place / MANIFEST, orjson.dumps(content, option=options))
 
-    def _write(self, name: str, content: bytes) -> None:
-        draft = self.path / f".{name}"
-        draft.write_bytes(content)
-        draft.replace(self.path / name)
+
+def _write(file: Path, content: bytes) -> None:
+    draft = file.with_name(f".{file.name}")
+    draft.write_bytes(content)
+    draft.replace(file)
 
 
 def _content(path: Path) -> dict[str, Any]:

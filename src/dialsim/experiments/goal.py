@@ -35,6 +35,8 @@ from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.value_range import Amount, AmountKind, read_amount
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import Unit
+from dialsim.results.thai_time import minute_text, thai
+from dialsim.scenario.units import WEEK_MS, has_offset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,12 +69,14 @@ class Statistic(StrEnum):
 class Bound:
     """`sign value`, in the figure's unit.
 
-    Of an instant that is ms since 1970, or after the earliest startAt if `after_start`.
+    Of an instant that is ms since 1970, or after the earliest startAt if `after_start`; `words` are
+    those in which it was written, if it was, as `Fri 18:00`.
     """
 
     sign: str
     value: float
     after_start: bool = False
+    words: str = ""
 
     @property
     def upper(self) -> bool:
@@ -258,7 +262,7 @@ def _bound_or_refuse(
 ) -> Bound:
     """The bound; where another expression stands, say how two of them are compared."""
     try:
-        return _bound(figure, sign, bound, clause)
+        return _bound(figure, sign, bound, clause, scenario)
     except ExperimentError:
         try:
             other = read_expression(bound.strip(), scenario)
@@ -274,21 +278,47 @@ def _bound_or_refuse(
         )
 
 
-def _bound(figure: Expression, sign: str, text: str, clause: str) -> Bound:
+def _bound(figure: Expression, sign: str, text: str, clause: str, scenario: Scenario) -> Bound:
     """The bound of an expression, in its unit; of money, the currency may stand behind it."""
     text = text.strip()
     if figure.unit.is_money and figure.measure.currency:
         text = text.removesuffix(figure.measure.currency).strip()
-    if figure.measure.is_share and text.endswith("%"):
-        share = _share(text)
-        if share is not None:
-            return Bound(sign, share)
     try:
-        amount = read_amount(text)
+        amount = read_amount(text, scenario.first_day)
     except ExperimentError as error:
         _refuse(clause, str(error))
+    if text.endswith("%") and not figure.measure.is_share:
+        _refuse(clause, f"{figure.text} is no share, so it can't be compared with {text}")
     after_start = amount.kind is AmountKind.DURATION and figure.is_instant
-    return Bound(sign, _in_unit(figure, amount, clause), after_start)
+    value = _in_unit(figure, amount, clause)
+    in_words = figure.is_instant and not after_start and not has_offset(text)
+    if in_words and sign.startswith("<"):
+        _check_is_ahead(figure, text, value, clause, scenario)
+    return Bound(sign, value, after_start, text if in_words else "")
+
+
+def _check_is_ahead(
+    figure: Expression, text: str, value: float, clause: str, scenario: Scenario
+) -> None:
+    """Refuse an instant in words that comes before what it is to be the end of."""
+    place = figure.place
+    starts = [
+        campaign.schedule.start_date_time
+        for organization in scenario.organizations
+        for campaign in organization.campaigns
+        if campaign.schedule is not None
+        and place[0] in (None, organization.name)
+        and place[1] in (None, campaign.name)
+    ]
+    begin = min(starts, default=scenario.calling_begins)
+    if value > begin:
+        return
+    later = thai(round(value) + WEEK_MS * int((begin - value) // WEEK_MS + 1))
+    _refuse(
+        clause,
+        f"{text} is {minute_text(round(value))}, and calling begins at {minute_text(begin)}; of a "
+        f"later week write the date, {later:%Y-%m-%d %H:%M}",
+    )
 
 
 def _in_unit(figure: Expression, amount: Amount, clause: str) -> float:

@@ -8,6 +8,12 @@ n of N runs, no more than the share √(n/N) of it (the power family of Kim & De
 computed exactly, for a share that lies right at its bound: of all sequences of runs that no earlier
 look has stopped, those that this look stops (Jennison & Turnbull 2000, "Group Sequential Methods
 with Applications to Clinical Trials", section 12.1.3).
+
+Runs are stopped, too, where those that are left will hardly tell: by the predictive probability
+that the last look is sure (Spiegelhalter, Freedman & Blackburn 1986, "Monitoring clinical trials:
+conditional or predictive power?", Controlled Clinical Trials 7). Nothing is called sure by that, so
+no error grows (Lan, Simon & Halperin 1982, "Stochastically curtailed tests in long-term clinical
+trials", Sequential Analysis 1).
 """
 
 from __future__ import annotations
@@ -80,6 +86,41 @@ class Looks:
         tosses = max(1, _TOSSES // known[-1])
         nominal = _nominal(tuple(each * tosses for each in known), 0.5, error)
         return Tails(*2 * [nominal[known.index(count)]])
+
+    def prospect_of_share(
+        self, share: float, hits: int, count: int, confidence: float
+    ) -> tuple[float, float]:
+        """The probabilities that the last look calls a share greater than `share`, or smaller.
+
+        `hits` of `count` runs are known; the share is taken for one drawn from a Beta distribution,
+        of which nothing was known before (Jeffreys' prior).
+        """
+        from scipy import stats
+
+        most = self.counts[-1]
+        tails, all_hits = self.of_share(share, most, confidence), np.arange(most + 1)
+        greater = stats.binom.sf(all_hits - 1, most, share) <= tails.low
+        smaller = stats.binom.cdf(all_hits, most, share) <= tails.high
+        more = stats.betabinom(most - count, hits + 0.5, count - hits + 0.5).pmf(all_hits - hits)
+        return float(more[greater].sum()), float(more[smaller].sum())
+
+    def prospect_of_mean(
+        self, distance: float, half: float, count: int, confidence: float
+    ) -> float:
+        """The probability that the last look is sure on which side of its bound a mean lies.
+
+        After `count` runs the interval reaches `half` to either side of the mean, and the bound is
+        at a `distance`. Figures are taken for normal.
+        """
+        from scipy import stats
+
+        most = self.counts[-1]
+        now, last = (
+            float(stats.norm.isf(self.of_mean(each, confidence).low)) for each in (count, most)
+        )
+        error = half / now
+        needed, spread = last * error * sqrt(count / most), error * sqrt(1 - count / most)
+        return float(stats.norm.sf([needed - distance, needed + distance], scale=spread).sum())
 
     def can_tell(self, share: float, confidence: float) -> bool:
         """Whether runs can tell that so great a share of them meets a bound, if all do."""

@@ -45,6 +45,7 @@ from dialsim.experiments.variants import (
     crossed,
 )
 from dialsim.results.progress import Shown
+from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,9 +126,9 @@ class Optimum:
     unless `open` has combinations that may be. `in_doubt` are those that would be better, and of
     which the runs allowed can't tell whether they meet the goals. `alike` are those that meet the
     goals as well, and whose objective is the same within the indifference. `frontier` are those
-    that no other tried is better than in finish, cost and people reached at once, earliest finish
-    first. `tried` is all evidence; `count` is how many combinations there are. `warnings` say what
-    to doubt.
+    that meet the goals, and that no other such is better than in finish, cost and people reached at
+    once, earliest finish first; if none meets them it is that of all. `tried` is all evidence;
+    `count` is how many combinations there are. `warnings` say what to doubt.
     """
 
     scenario: str
@@ -174,7 +175,7 @@ class Optimum:
         return OptimumPlots(self)
 
     def _repr_html_(self) -> str:
-        from dialsim.experiments.experiment_text import optimum_html
+        from dialsim.experiments.plan_text import optimum_html
 
         return optimum_html(self)
 
@@ -221,7 +222,12 @@ def optimize(
     if not goals and objective is None:
         raise ExperimentError("say what is wanted: a goal, something to maximize, or to minimize")
     wanted = read_goal(" and ".join(goals), scenario) if goals else None
-    axes = {path: _axis(path, values) for path, values in vary.items()}
+    for path in vary:
+        check_axis(path)
+    day = scenario.first_day
+    axes = {long_path(scenario, path): _axis(path, values, day) for path, values in vary.items()}
+    if len(axes) < len(vary):
+        raise ExperimentError(f"two of {', '.join(vary)} are the same setting")
     check_variable(scenario, axes, seed)
     with runner(jobs, dask, store, progress, engine) as place:
         looks = Looks.between(replications, max_replications)
@@ -248,9 +254,18 @@ def read_objective(
     return Objective(read_expression(bare[5:-1], scenario, bare, 5), minimize is None)
 
 
-def _axis(path: str, values: object) -> tuple[str, ...]:
+def check_axis(path: str) -> None:
+    """Raise ExperimentError for a path of which one would add to a list, or take away from it."""
+    if path.strip().endswith(("+", "-")):
+        raise ExperimentError(
+            f"{path}= adds to a list or takes away from it, which a plan does not vary: use "
+            "dialsim sweep"
+        )
+
+
+def _axis(path: str, values: object, first_day: int) -> tuple[str, ...]:
     """The values of a setting, as texts."""
-    variants = crossed({path: values})  # type: ignore[dict-item]
+    variants = crossed({path: values}, first_day)  # type: ignore[dict-item]
     return tuple(variant.changes[0].text for variant in variants)
 
 
@@ -505,7 +520,9 @@ class _Trials:
             open=tuple(combinations[key] for key in still_open),
             in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
             alike=tuple(combinations[key] for key in alike),
-            frontier=tuple(_frontier([*combinations.values()])),
+            frontier=tuple(
+                _frontier([part for part in combinations.values() if part.evidence.met is met])
+            ),
             tried=tuple(combinations.values()),
             count=prod(self._sizes),
             indifference=self._indifference,

@@ -33,6 +33,7 @@ from dialsim.experiments.search import (
 from dialsim.experiments.value_range import make_axis, read_range, value_text
 from dialsim.experiments.variants import check_variable
 from dialsim.results.progress import Shown
+from dialsim.scenario.loading import long_path
 
 if TYPE_CHECKING:
     from dialsim.engine.engines import Choice
@@ -54,6 +55,7 @@ class Plan:
     that there is no value that meets the goal, and not only that none was found. `tied` are other
     values that meet the goal, and whose cost can't be told from that of the cheapest. `in_doubt`
     are the values before the answer that may meet the goal as well: their runs are too few to tell.
+    Where no value is sure to meet it, `value` is the one with the most to spare.
     `warnings` say what to doubt.
     """
 
@@ -98,7 +100,7 @@ class Plan:
         return PlanPlots(self)
 
     def _repr_html_(self) -> str:
-        from dialsim.experiments.experiment_text import plan_html
+        from dialsim.experiments.plan_text import plan_html
 
         return plan_html(self)
 
@@ -138,13 +140,14 @@ def plan(
         raise ExperimentError("nothing is the cheapest: the scenario names no costs")
     if not 2 <= replications <= max_replications:
         raise ExperimentError("a plan needs 2 replications or more, and no more than their maximum")
+    vary, first_day = long_path(scenario, vary), scenario.first_day
     if isinstance(between, str):
-        axis = read_range(between)
+        axis = read_range(between, first_day)
         if axis is None:
             raise ExperimentError(f"{between}: write the range as LOW..HIGH, such as 1..200")
     else:
         low, high = (value_text(end) for end in between)
-        axis = make_axis(low, high, None if step is None else value_text(step))
+        axis = make_axis(low, high, None if step is None else value_text(step), first_day)
     wanted = read_goal(goal, scenario)
     check_variable(scenario, (vary,), seed)
     with runner(jobs, dask, store, progress, engine) as place:
@@ -212,7 +215,10 @@ def _answer(search: Search, objective: Objective) -> Plan:
 def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]:
     """Which of the answer and its neighbour is not sure, and what to do about it."""
     said = []
-    for part in (answer.evidence, answer.neighbour):
+    parts = (answer.evidence, answer.neighbour)
+    if answer.in_doubt and not answer.evidence.sure:
+        parts = (answer.evidence, None)  # the neighbour is one of many in doubt
+    for part in parts:
         if part is None or part.sure:
             continue
         unsure = [finding for finding in part.findings if not finding.sure]

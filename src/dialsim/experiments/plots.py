@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, isfinite
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,15 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.experiment_text import (
+    amount_text,
+    expression_text,
+    when_text,
+)
 from dialsim.experiments.expression import Expression, figure_of_run, read_expression
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
+from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, RunFigures
 from dialsim.experiments.value_range import AmountKind, read_amount
 from dialsim.results.figures import Unit
@@ -39,7 +45,8 @@ from dialsim.results.plots.drawing import (
     share_axis,
     time_axis,
 )
-from dialsim.results.thai_time import minute_text
+from dialsim.results.plots.values import tell, tell_times, told
+from dialsim.results.thai_time import minute_text, short_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -169,10 +176,25 @@ def _lines(
         else:
             ax.fill_betweenx(places, low, high, color=color, alpha=0.2, linewidth=0)
             ax.plot(amounts, places, "o-", **look)
+        rows_of = part.to_dict("records")
+        tell(ax, [
+            (*((place, at) if upright else (at, place)), _estimates_text(name, row, found))
+            for place, at, row in zip(places, amounts.tolist(), rows_of, strict=True)
+        ])  # fmt: skip
     if all(isinstance(value, int) for value in values):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not upright:
         _name_rows(ax, [str(value) for value in values])
+
+
+def _estimates_text(name: Expression, row: Mapping[Any, Any], found: Sweep) -> str:
+    """What a point stands for: `4 lines: half of the runs Mon 5 Jan 10:22; 5 to 95 %: … to …`."""
+    column, middle = middle_of(name)
+    said, low, high = (
+        when_text(row[which], found) if name.is_instant else expression_text(name, row[which])
+        for which in (column, "p05", "p95")
+    )
+    return f"{row['variant']}: {middle} {said}; 5 to 95 % of the runs: {low} to {high}"
 
 
 def _groups(
@@ -204,13 +226,43 @@ def _points(ax: Axes, found: Sweep, name: Expression, table: pd.DataFrame) -> No
     places = np.arange(len(table))
     ax.hlines(places, low, high, color=BLUE, alpha=0.35, linewidth=7, label="5–95 % of runs")
     ax.plot(middle, places, "o", color=BLUE, markersize=6, label=said)
+    tell(ax, [
+        (None, (k - 0.5, k + 0.5), _estimates_text(name, row, found))
+        for k, row in enumerate(table.to_dict("records"))
+    ])  # fmt: skip
     _name_rows(ax, list(table["variant"]))
+
+
+def cut_names(names: Sequence[str], cut: Callable[[str], str], letters: int) -> list[str]:
+    """Names as `cut` leaves them; if some are alike then, with their beginnings and ends.
+
+    `letters` are so many as surely fit.
+    """
+    said = [cut(name) for name in names]
+    if len({*said}) == len({*names}):
+        return said
+    half = (letters - 3) // 2
+    return [text if "…" not in text else cut(_within(name, half))
+            for name, text in zip(names, said, strict=True)]  # fmt: skip
+
+
+def _within(name: str, half: int) -> str:
+    """A name without its middle, in whole words where it has words."""
+    first, last = name[:half].rpartition(" ")[0], name[-half:].partition(" ")[2]
+    return f"{first or name[:half]} … {last or name[-half:]}"
+
+
+def _in_a_line(name: str) -> str:
+    return shorten(name, _LETTERS, placeholder=" …")
+
+
+def _in_two_lines(name: str) -> str:
+    return "\n".join(wrap(name, _LETTERS, max_lines=2, placeholder=" …"))
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     """Name what stands below one another, the first on top."""
-    said = ["\n".join(wrap(name, _LETTERS, max_lines=2, placeholder=" …")) for name in names]
-    ax.set_yticks(range(len(names)), said)
+    ax.set_yticks(range(len(names)), cut_names(names, _in_two_lines, 2 * _LETTERS - 8))
     ax.set_ylim(len(names) - 0.4, -0.6)
 
 
@@ -239,7 +291,8 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
     y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
     front = pareto(y.tolist(), np.where(np.isnan(x), np.inf, x).tolist())
-    ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label="beaten by none")
+    said = "none is cheaper and earlier"
+    ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label=said)
     along = _crossed_along(found, None, table)
     groups = [(BLUE, "", table)] if along is None else _groups(found, along, table)
     for color, said, rows in groups:
@@ -248,17 +301,25 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
         label = said or "_"
         ax.plot(x[places], y[places], style, color=color, linewidth=1, markersize=5, label=label)
     names = [str(value) for value in table[along]] if along else []
-    for number, variant in enumerate(() if along else table["variant"], 1):
+    numbered = [] if along else cut_names([*table["variant"]], _in_a_line, _LETTERS)
+    for number, name in enumerate(numbered, 1):
         names.append(str(number))
-        name = shorten(variant, _LETTERS, placeholder=" …")
         ax.plot([], [], linestyle="none", label=f"{number}  {name}")
     grid(ax)
     ax.margins(0.15)
     label = amount_axis(ax.xaxis, finish_name)
     amount_axis(ax.yaxis, cost_name)
     title = "Cost against finish" + (f", by {along.rpartition('.')[2]}" if along else "")
-    dress(ax, title, label, f"mean cost ({found.scenario.costs.currency})")
+    currency = found.scenario.costs.currency
+    dress(ax, title, label, f"mean cost ({currency})")
     _name_points(ax, x, y, names, front, drawing_size(ax, key(ax)))
+    costs = estimates_of(found, cost_name)["mean"].tolist()
+    told_of = [
+        f"{row['variant']}: {amount_text('cost', cost)} {currency} on average; half of the runs "
+        f"are done by {when_text(row['p50'], found)}"
+        for row, cost in zip(table.to_dict("records"), costs, strict=True)
+    ]
+    tell(ax, [*zip(x.tolist(), y.tolist(), told_of, strict=True)])
     return ax
 
 
@@ -343,6 +404,12 @@ def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
             for end in ("estimate", "low", "high")
         )
         ax.vlines(x, low, high, color=color, alpha=0.4, linewidth=5)
+        tell(ax, [
+            (place, at, f"{part.value}: {finding_text(finding, finding.estimate)}, at least "
+             f"{finding_text(finding, finding.low)}, at most {finding_text(finding, finding.high)}")
+            for place, at, part in zip(x, estimate.tolist(), parts, strict=True)
+            for finding in [part.findings[clause]]
+        ])  # fmt: skip
         label = "meets the goal" if met else "misses it"
         ax.plot(x, estimate, marker, color=color, markersize=6, label=label)
     bound = wanted.share if wanted.statistic is Statistic.PROBABILITY else wanted.bound.value
@@ -435,7 +502,18 @@ def draw_fan(runs: Replications, ax: Axes | None) -> Axes:
         ends += [float(done.max())]
     label = time_axis(ax, int(known[0]), int(max(ends)))
     share_axis(ax, 1.06)
+    early, late = (fan(runs.figures, share) for share in (0.05, 0.95))
+    tell(ax, [
+        (None, ((k - 0.5) / MARKS, (k + 0.5) / MARKS),
+         f"{100 * k / MARKS:.0f} % of the people reached: in half of the runs by "
+         f"{_when(median[k])}; 5 to 95 % of the runs: {_when(early[k])} to {_when(late[k])}")
+        for k in range(1, len(known))
+    ])  # fmt: skip
     return dress(ax, f"Progress of {len(runs)} runs", label, "people reached")
+
+
+def _when(instant: float) -> str:
+    return short_text(int(instant)) if isfinite(instant) else "never"
 
 
 def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
@@ -457,6 +535,11 @@ def draw_finishes(runs: Replications, ax: Axes | None) -> Axes:
         ax.plot([float(days(late))] * 2, [0, 0.95], color=VERMILION, linewidth=1.2, label=label)
     label = time_axis(ax, int(start), int(end))
     share_axis(ax, 1.04)
+    tell_times(ax, [
+        (since, until, f"{short_text(until)}: {np.searchsorted(done, until, side='right'):,} of "
+         f"{len(finishes):,} runs are done")
+        for since, until in told(int(start), int(end))
+    ])  # fmt: skip
     return dress(ax, "When runs are done", label, "share of runs")
 
 
@@ -520,6 +603,12 @@ class OptimumPlots:
         return draw_frontier(self._answer, ax)
 
 
+def _combination_text(part: Combination) -> str:
+    cost = f", cost {amount_text('cost', part.cost)}" if isfinite(part.cost) else ""
+    reached = amount_text("people_reached", part.people_reached)
+    return f"{part.name}: half of the runs done by {_when(part.finish)}, {reached} reached{cost}"
+
+
 def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
     """A point per combination tried; those that none beats are ringed, the answer is filled."""
     ax = canvas(ax)
@@ -546,6 +635,8 @@ def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
     ax.margins(0.1)
     label = amount_axis(ax.xaxis, finish)
     unit = amount_axis(ax.yaxis, other)
+    told_of = [_combination_text(part) for part in answer.tried if isfinite(part.finish)]
+    tell(ax, [*zip(*points(answer.tried), told_of, strict=True)])
     dress(ax, f"{'Cost' if priced else 'People reached'} against finish", label, f"mean {unit}")
     key(ax)
     return ax

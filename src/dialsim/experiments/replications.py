@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 
+_LEAST_BATCH = 4
 _FIRST_STAGE = 10
 """Fewer runs than these say too little of their own spread to stop at."""
 
@@ -186,9 +187,8 @@ def _reach_precision(
     The sequential procedure with fixed relative half-width (Chow & Robbins 1965, "On the asymptotic
     theory of fixed-width sequential confidence intervals for the mean"; Law 2015, section 9.4.1):
     after a first stage, runs are added until the half-width of the t interval is at most γ/(1+γ) of
-    the mean's size, which makes the relative error at most γ. Runs come in batches of a tenth of
-    those at hand, at least ten, so that the number at which it stops is the same for any number of
-    jobs.
+    the mean's size, which makes the relative error at most γ. Runs come in batches (`_batch`), the
+    same ones for any number of jobs.
 
     Gives up early on a figure whose mean is infinite, which no further run can change.
     """
@@ -199,7 +199,25 @@ def _reach_precision(
         hopeless = any(part.unfinished for part in reached)
         if hopeless or all(part.met for part in reached) or count >= most:
             return reached
-        count = min(most, count + max(10, count // 10))
+        count = min(most, count + _batch(count, reached))
+
+
+def _batch(count: int, reached: Sequence[Precision]) -> int:
+    """How many runs to add: half of those that seem to be missing, as half-widths go with 1/√n.
+
+    At most half as many as there are, whose spread tells too little of many more, and at least as
+    many as keep some workers busy.
+    """
+
+    def width(error: float) -> float:
+        return error / (1 + error) if isfinite(error) else 1.0
+
+    missing = max(
+        count * ((width(part.reached) / width(part.wanted)) ** 2 - 1)
+        for part in reached
+        if not part.met
+    )
+    return max(_LEAST_BATCH, int(min(missing, count) / 2))
 
 
 def _reached(wanted: PrecisionGoal, runs: Sequence[RunFigures], prior: Prior) -> Precision:

@@ -3,21 +3,22 @@
 A value is looked at with few runs first, which show on which side of the goal's bound it lies if it
 is far off. That is enough to find the way: bisection leads to where the goal turns from missed to
 met. Only the values there, and those that contradict what was found, are looked at again, until
-they are sure (`dialsim.experiments.looks`).
+they are sure, or until the runs that are left would hardly tell (`dialsim.experiments.looks`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dialsim.experiments.case import Case
-from dialsim.experiments.goal import Evidence, judge
+from dialsim.experiments.goal import Evidence, Finding, Statistic, judge
 from dialsim.experiments.intervals import paired_difference
-from dialsim.experiments.looks import Looks
+from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.variants import SettingChange, Variant
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _MORE = 4
 """So many times the runs are proposed where they are too few to be sure."""
+_HOPE = 0.2
+"""With a smaller probability that all runs of a value can tell, no more of them are made."""
 _PROBES = 7
 """So many values between the ends are tried where neither end meets the goal."""
 _GRID = 9
@@ -103,7 +106,7 @@ class Search:
     def settle(
         self, indices: Iterable[int], enough: Callable[[Evidence], bool] | None = None
     ) -> bool:
-        """Look at values until their evidence is sure, or `enough`, or no look is left.
+        """Look at values until their evidence is sure, or `enough`, or further looks can't tell.
 
         Returns whether that took a further look at any.
         """
@@ -113,8 +116,8 @@ class Search:
         while doubtful := [
             index
             for index in indices
-            if self._looked[index] < len(self._looks.counts)
-            and not self._tried[index].sure
+            if not self._tried[index].sure
+            and self._is_hopeful(index)
             and not (enough is not None and enough(self._tried[index]))
         ]:
             self._look_at(doubtful)
@@ -131,6 +134,34 @@ class Search:
         if not self._tried[index].met:
             self._first = max(self._first, self._looked[index])
         return again
+
+    def _is_hopeful(self, index: int) -> bool:
+        """Whether further looks at a value may make it sure."""
+        if self._looked[index] == len(self._looks.counts):
+            return False
+        evidence = self._tried[index]
+        if evidence.replications < LEAST_TO_BE_SURE:
+            return True
+        prospects = [self._prospect(part, evidence.replications) for part in evidence.findings]
+        met, missed = min(met for met, _ in prospects), max(missed for _, missed in prospects)
+        return met + missed >= _HOPE
+
+    def _prospect(self, finding: Finding, count: int) -> tuple[float, float]:
+        """The probabilities that all runs are sure that a clause is met, and that it is missed."""
+        clause = finding.clause
+        if finding.sure:
+            return float(finding.met), float(not finding.met)
+        if clause.statistic is Statistic.MEAN:
+            half = (finding.high - finding.low) / 2
+            if not isfinite(half):
+                return 1.0, 1.0  # as far as anybody knows
+            distance = abs(finding.estimate - clause.bound.value)
+            told = self._looks.prospect_of_mean(distance, half, count, self._confidence)
+            return (told, 0.0) if finding.met else (0.0, told)
+        greater, smaller = self._looks.prospect_of_share(
+            clause.least_share, finding.hits or 0, count, self._confidence
+        )
+        return (smaller, greater) if clause.wanted.startswith("<") else (greater, smaller)
 
     def _look_at(self, indices: Sequence[int]) -> None:
         """Have the next look at several values at once."""
@@ -210,7 +241,8 @@ def smallest(search: Search, order: Sequence[int]) -> int | None:
     Values off the path show whether a clause turns more than once.
 
     The value is the first that is *sure* to meet the goal; those before it of which it is in doubt
-    whether they do are `doubtful`. Where no value is sure to, it is the first that seems to.
+    whether they do are `doubtful`. Where no value is sure to, it is the safest of those that seem
+    to.
     """
     spread = False
     while True:
@@ -230,7 +262,9 @@ def smallest(search: Search, order: Sequence[int]) -> int | None:
         beyond = [place for place in _tried(search, order) if found < place <= end]
         if search.settle((order[place] for place in beyond), lambda evidence: evidence.met):
             continue
-        answer = found if search.at(order[found]).sure else _first_sure(search, order, found)
+        answer = found
+        if not search.at(order[found]).sure:
+            answer = _first_sure(search, order, found) or _safest(search, order, found, end)
         doubtful(search, order, order[answer])
         if _meeting(search, order)[0] == found:
             _check_turns(search, order)
@@ -263,14 +297,14 @@ def _first_meeting(search: Search, order: Sequence[int]) -> tuple[int | None, in
     return found, high
 
 
-def _first_sure(search: Search, order: Sequence[int], found: int) -> int:
+def _first_sure(search: Search, order: Sequence[int], found: int) -> int | None:
     """The first place after `found`, which is in doubt, that is sure to meet the goal.
 
-    It is looked for in steps that double, up to a place that surely misses the goal; if there is
-    none, `found` remains.
+    It is looked for in steps that double, up to a place that surely misses the goal; None if there
+    is none.
     """
     if not search.can_be_sure:
-        return found
+        return None
 
     def sure(index: int) -> bool:
         search.settle([index])
@@ -286,7 +320,18 @@ def _first_sure(search: Search, order: Sequence[int], found: int) -> int:
             beyond, step = place, max(1, (place - doubtful) // 2)
         else:
             doubtful, step = place, 2 * step
-    return found
+    return None
+
+
+def _safest(search: Search, order: Sequence[int], found: int, end: int) -> int:
+    """The place that is the farthest from where the goal turns, if none is sure to meet it.
+
+    The goal seems to be met from `found` to `end`: that is the last place of the order, or else the
+    middle, as a clause turns at `end`.
+    """
+    safest = end if end == len(order) - 1 else (found + end) // 2
+    search.settle([order[safest]])
+    return safest if search.met(order[safest]) else found
 
 
 def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
@@ -295,13 +340,14 @@ def doubtful(search: Search, order: Sequence[int], index: int) -> list[int]:
     They are those after the last that surely misses it, in the order.
     """
     answer = order.index(index)
+    found = answer if search.at(index).sure else _meeting(search, order)[0]
 
     def in_doubt(index: int) -> bool:
         search.settle([index])
         evidence = search.at(index)
         return evidence.met or not evidence.sure
 
-    first, step = answer, 1
+    first, step = found, 1
     while first > 0:
         place = max(0, first - step)
         if not in_doubt(order[place]):

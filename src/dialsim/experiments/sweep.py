@@ -172,15 +172,15 @@ def sweep(
     """Run every variant of a scenario `replications` times, all with the same chance.
 
     `vary` has the values to try for each path, such as
-    `{"organizations.Acme.maxConcurrentCalls": range(10, 60, 5)}`, and several paths are crossed;
-    or it is a list of variants, or a text such as `organizations.Acme.maxConcurrentCalls=10..60:5`.
-    `figures` are expressions to be shown as well, such as `"cost / people_reached"`.
+    `{"lines": range(10, 60, 5)}`, and several paths are crossed; or it is a list of variants, or a
+    text such as `lines=10..60:5`. `figures` are expressions to be shown as well, such as
+    `"cost / people_reached"`.
     The rest is as in `replicate`. Raises ExperimentError, and
     ScenarioError for a value that the scenario can't have.
     """
     if replications < 2:
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
-    variants = variants_of(vary)
+    variants = variants_of(vary, scenario.first_day)
     if not variants:
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)

@@ -17,6 +17,7 @@ from dialsim.scenario.units import (
     parse_duration,
     parse_offset_instant,
 )
+from dialsim.scenario.week import instant_in_words
 
 
 class AmountKind(StrEnum):
@@ -52,12 +53,17 @@ class Amount:
         return int(self.value) if self.kind is AmountKind.WHOLE else float(self.value)
 
 
-def read_amount(text: str) -> Amount:
-    """Read `40`, `0.5`, `1h30m` or `2026-01-05T02:00:00Z`.
+def read_amount(text: str, first_day: int | None = None) -> Amount:
+    """Read `40`, `0.5`, `50%`, `1h30m` or `2026-01-05T02:00:00Z`.
 
+    With `first_day`, from which days of the week count, also `Fri 18:00` and the like, Thai time.
     Raises ExperimentError for what is none of these.
     """
     text = text.strip().strip("\"'")
+    if text.endswith("%"):
+        share = read_amount(text.removesuffix("%"))
+        if share.kind in (AmountKind.WHOLE, AmountKind.DECIMAL):
+            return Amount(AmountKind.DECIMAL, share.value / 100)
     try:
         number = Decimal(text)
         if number.is_finite():
@@ -65,6 +71,13 @@ def read_amount(text: str) -> Amount:
             return Amount(AmountKind.WHOLE if whole else AmountKind.DECIMAL, number)
     except InvalidOperation:
         pass
+    if first_day is not None:
+        try:
+            instant = instant_in_words(text, first_day)
+        except ValueError as error:
+            raise ExperimentError(f"{text} {error}") from None
+        if instant is not None:
+            return Amount(AmountKind.INSTANT, Decimal(instant))
     for kind, parse in (
         (AmountKind.DURATION, parse_duration),
         (AmountKind.INSTANT, parse_offset_instant),
@@ -74,9 +87,10 @@ def read_amount(text: str) -> Amount:
         except ValueError as error:
             if kind is AmountKind.INSTANT and looks_like_date(text):
                 raise ExperimentError(f"{text} {error}") from None
+    words = "" if first_day is None else "Fri 18:00, 2026-01-05 09:00 or "
     raise ExperimentError(
         f"{text or '(nothing)'} is not a number, a duration such as 30m or an instant such as "
-        "2026-01-05T02:00:00Z"
+        f"{words}2026-01-05T02:00:00Z"
     )
 
 
@@ -120,13 +134,15 @@ _LONGEST = 10**9
 _STEPS = {AmountKind.WHOLE: 1, AmountKind.DURATION: 60_000, AmountKind.INSTANT: 3_600_000}
 
 
-def make_axis(low: str, high: str, step: str | None = None) -> ValueRange:
-    """The axis between two amounts.
+def make_axis(
+    low: str, high: str, step: str | None = None, first_day: int | None = None
+) -> ValueRange:
+    """The axis between two amounts; `first_day` is as in `read_amount`.
 
     Without a step it is 1, `1m` between durations, `1h` between instants, and a hundredth of the
     way between decimal numbers. Raises ExperimentError if the amounts don't go together.
     """
-    ends = [read_amount(low), read_amount(high)]
+    ends = [read_amount(low, first_day), read_amount(high, first_day)]
     kind = _kind(ends, f"{low}..{high}")
     first, last = (end.value for end in ends)
     if last < first:
@@ -168,17 +184,20 @@ def _step(kind: AmountKind, text: str | None, width: Decimal) -> Decimal:
     return step.value
 
 
-def read_range(text: str) -> ValueRange | None:
-    """Read `10..60`, `10..60:5` or `10m..1h:10m`; None if the text is no range."""
+def read_range(text: str, first_day: int | None = None) -> ValueRange | None:
+    """Read `10..60`, `10..60:5` or `10m..1h:10m`; None if the text is no range.
+
+    `first_day` is as in `read_amount`.
+    """
     low, dots, rest = text.partition("..")
     if not dots:
         return None
     high, colon, step = rest.rpartition(":")
     if colon:
         try:
-            read_amount(high)
+            read_amount(high, first_day)
             read_amount(step)
         except ExperimentError:
-            return make_axis(low.strip(), rest.strip())
-        return make_axis(low.strip(), high.strip(), step.strip())
-    return make_axis(low.strip(), rest.strip())
+            return make_axis(low.strip(), rest.strip(), None, first_day)
+        return make_axis(low.strip(), high.strip(), step.strip(), first_day)
+    return make_axis(low.strip(), rest.strip(), None, first_day)

@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,15 +69,19 @@ def check_variable(scenario: Scenario, paths: Iterable[str], seed: int | None) -
         )
 
 
-def variants_of(vary: str | Mapping[str, Iterable[object]] | Iterable[Variant]) -> list[Variant]:
+def variants_of(
+    vary: str | Mapping[str, Iterable[object]] | Iterable[Variant], first_day: int
+) -> list[Variant]:
     """The variants that a caller in Python asks for; a text is what `--vary` takes.
+
+    Days of the week count from `first_day`, the scenario's.
 
     Raises ExperimentError for what is none of these.
     """
     if isinstance(vary, str):
-        return crossed(dict([read_vary(vary)]))
+        return crossed(dict([read_vary(vary, first_day)]))
     if isinstance(vary, Mapping):
-        return crossed(vary)
+        return crossed(vary, first_day)
     variants = list(vary)
     for variant in variants:
         if not isinstance(variant, Variant):
@@ -88,40 +92,40 @@ def variants_of(vary: str | Mapping[str, Iterable[object]] | Iterable[Variant]) 
     return distinct(variants)
 
 
-def crossed(values: Mapping[str, Iterable[object]]) -> list[Variant]:
+def crossed(values: Mapping[str, Iterable[object]], first_day: int | None = None) -> list[Variant]:
     """Every combination of values of several paths, the last path changing fastest.
 
-    Values may be a text, `10,20,30` or `10..60:5`.
+    Values may be a text, `10,20,30` or `10..60:5`. A path of which one adds to a list, or takes
+    away from it (`Debt.windows+`), is first left as it is.
     """
-    choices = [
-        [SettingChange(path, value_text(value)) for value in _values(path, listed)]
-        for path, listed in values.items()
-    ]
-    for path, listed in zip(values, choices, strict=True):
-        if not listed:
+    choices: list[list[tuple[SettingChange, ...]]] = []
+    for path, listed in values.items():
+        texts = [value_text(value) for value in _values(path, listed, first_day)]
+        changes: list[tuple[SettingChange, ...]] = [(SettingChange(path, text),) for text in texts]
+        if not changes:
             raise ExperimentError(f"{path}: there are no values to try")
-    return distinct(_labelled(product(*choices)))
+        choices.append([(), *changes] if path.endswith(("+", "-")) else changes)
+    return distinct(_labelled([*chain(*parts)] for parts in product(*choices)))
 
 
-def read_vary(text: str) -> tuple[str, list[str]]:
+def read_vary(text: str, first_day: int | None = None) -> tuple[str, list[str]]:
     """Read `PATH=VALUES`, the values as `10,20,30`, `10..60:5` or both."""
     path, equals, listed = text.partition("=")
     if not equals or not path.strip() or not listed.strip():
         raise ExperimentError(
-            f"--vary {text}: write PATH=VALUES, such as "
-            "organizations.Acme.maxConcurrentCalls=10,20,30 or =10..60:5"
+            f"--vary {text}: write PATH=VALUES, such as lines=10,20,30 or lines=10..60:5"
         )
     try:
-        return path.strip(), _read_values(listed)
+        return path.strip(), _read_values(listed, first_day)
     except ExperimentError as error:
         raise ExperimentError(f"--vary {text}: {error}") from None
 
 
-def _values(path: str, listed: object) -> Iterable[object]:
+def _values(path: str, listed: object, first_day: int | None) -> Iterable[object]:
     """The values that are to be tried at a path."""
     if isinstance(listed, str):
         try:
-            return _read_values(listed)
+            return _read_values(listed, first_day)
         except ExperimentError as error:
             raise ExperimentError(f"{path}: {error}") from None
     if not isinstance(listed, Iterable):
@@ -129,11 +133,12 @@ def _values(path: str, listed: object) -> Iterable[object]:
     return listed
 
 
-def _read_values(listed: str) -> list[str]:
+def _read_values(listed: str, first_day: int | None) -> list[str]:
     """Read values such as `10,20,30`, `10..60:5` or both."""
     values: list[str] = []
     for part in _split(listed):
-        axis = read_range(part) if ".." in part and not part.startswith(_OPENING) else None
+        is_range = ".." in part and not part.startswith(_OPENING)
+        axis = read_range(part, first_day) if is_range else None
         if axis is not None and len(axis) > _MOST:
             raise ExperimentError(f"{len(axis):,} values are too many; give a step")
         values += [part] if axis is None else [axis[index].text for index in range(len(axis))]
@@ -142,24 +147,29 @@ def _read_values(listed: str) -> list[str]:
     return values
 
 
-def read_span(text: str) -> tuple[str, str]:
-    """Read `PATH=LOW..HIGH` or `PATH=LOW..HIGH:STEP`: the path, and the range as text."""
+def read_span(text: str, first_day: int) -> tuple[str, str]:
+    """Read `PATH=LOW..HIGH` or `PATH=LOW..HIGH:STEP`: the path, and the range as text.
+
+    Days of the week count from `first_day`.
+    """
     path, equals, span = text.partition("=")
-    if not equals or not path.strip() or ".." not in span:
+    if equals and path.strip().endswith(("+", "-")):
         raise ExperimentError(
-            f"--vary {text}: write PATH=LOW..HIGH, such as "
-            "organizations.Acme.maxConcurrentCalls=1..200"
+            f"--vary {text}: a plan varies a value from LOW to HIGH; to add to a list, or take "
+            "away from it, use dialsim sweep"
         )
+    if not equals or not path.strip() or ".." not in span:
+        raise ExperimentError(f"--vary {text}: write PATH=LOW..HIGH, such as lines=1..200")
     try:
-        read_range(span)
+        read_range(span, first_day)
     except ExperimentError as error:
         raise ExperimentError(f"--vary {text}: {error}") from None
     return path.strip(), span.strip()
 
 
-def ends(path: str, span: str) -> list[Variant]:
+def ends(path: str, span: str, first_day: int) -> list[Variant]:
     """The variants at both ends of a range that `read_span` has read."""
-    axis = read_range(span)
+    axis = read_range(span, first_day)
     assert axis is not None
     texts = dict.fromkeys((axis[0].text, axis[len(axis) - 1].text))
     return crossed({path: [*texts]})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.experiments import experiment_text
+from dialsim.experiments import plan_text
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.goal import Clause, Evidence, Goal, judge
 from dialsim.experiments.intervals import CONFIDENCE, Difference, paired_difference
@@ -25,7 +25,7 @@ from dialsim.report.what_if import (
 )
 from dialsim.results.bottleneck import Bottleneck
 from dialsim.results.figures import Unit
-from dialsim.results.summary_text import FigureTable
+from dialsim.results.summary_text import FigureTable, ValueText
 from dialsim.results.thai_time import duration_text, minute_text
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ def finish_effect(lever: Lever, what_if: WhatIf) -> str:
     return f"done in {done} of {what_if.pairs} runs instead of {before}"
 
 
-def time_effect(effect: Difference) -> str:
+def time_effect(effect: Difference) -> ValueText:
     """`2 h 26 min earlier (± 3 min)`."""
+    return ValueText(_time_text(effect), effect.estimate)
+
+
+def _time_text(effect: Difference) -> str:
     if _no_change(effect):
         return "no change"
     if isfinite(effect.estimate):
@@ -67,24 +71,26 @@ def time_effect(effect: Difference) -> str:
     return f"{'earlier' if effect.fell > effect.rose else 'later'} {_sureness(effect, _duration)}"
 
 
-def number_effect(effect: Difference) -> str:
+def number_effect(effect: Difference) -> ValueText:
     """`+143 (± 12)`."""
     if _no_change(effect):
-        return "no change"
+        return ValueText("no change", 0)
     sign = "+" if effect.estimate >= 0 else "–"
-    return f"{sign}{_number(effect.estimate)} {_sureness(effect, _number)}"
+    said = f"{sign}{_number(effect.estimate)} {_sureness(effect, _number)}"
+    return ValueText(said, effect.estimate)
 
 
-def points_effect(effect: Difference) -> str:
+def points_effect(effect: Difference) -> ValueText:
     """`+3.1 points (± 0.4)`, of a share."""
     if _no_change(effect):
-        return "no change"
+        return ValueText("no change", 0)
     sign = "+" if effect.estimate >= 0 else "–"
 
     def points(value: float) -> str:
         return f"{100 * abs(value):.1f}"
 
-    return f"{sign}{points(effect.estimate)} points {_sureness(effect, points)}"
+    said = f"{sign}{points(effect.estimate)} points {_sureness(effect, points)}"
+    return ValueText(said, effect.estimate)
 
 
 def _no_change(effect: Difference) -> bool:
@@ -244,14 +250,16 @@ def goal_fact(question: str, measured: GoalWhatIf | NotMeasured) -> Fact:
         detail = f"Closest comes {_said(found[0], measured)}.{note}"
         return Fact(question, "No small change alone", detail)
     names = " or ".join(lever.name for lever in named)
-    return Fact(question, _capital(names), f"With {_said(named[0], measured)}.{note}")
+    sure = all(lever.evidence.sure for lever in named)
+    doubt = "" if sure else " Not sure: so few runs may meet it by chance."
+    return Fact(question, _capital(names), f"With {_said(named[0], measured)}.{doubt}{note}")
 
 
 def _said(lever: LeverAgainstGoal, measured: GoalWhatIf) -> str:
     """`2 lines more (6): p95(finish) is Mon 5 Jan 10:15 instead of Mon 5 Jan 10:24 in 25 runs`."""
     figures = ", ".join(
-        f"{with_it.clause.asked} is {experiment_text.finding_text(with_it, with_it.estimate)} "
-        f"instead of {experiment_text.finding_text(without, without.estimate)}"
+        f"{with_it.clause.asked} is {plan_text.finding_text(with_it, with_it.estimate)} "
+        f"instead of {plan_text.finding_text(without, without.estimate)}"
         for with_it, without in zip(lever.evidence.findings, measured.base.findings, strict=True)
     )
     return f"{lever.name}, {figures}, in {measured.what_if.pairs} runs each"
@@ -264,18 +272,16 @@ def _capital(text: str) -> str:
 def goal_table(measured: GoalWhatIf, setting: str) -> FigureTable:
     """The goal's figures with each lever, and whether they meet it."""
     clauses = [finding.clause for finding in measured.base.findings]
-    bounds = (experiment_text.bound_text(finding) for finding in measured.base.findings)
+    bounds = (plan_text.bound_text(finding) for finding in measured.base.findings)
     rows = [("the goal", *bounds, "")]
     for name, part in [
         (f"{setting}, as it is", measured.base),
         *((lever.name, lever.evidence) for lever in measured.levers),
     ]:
-        cells = (
-            experiment_text.finding_text(finding, finding.estimate) for finding in part.findings
-        )
-        rows.append((name, *cells, experiment_text.verdict_text(part)))
+        cells = (plan_text.finding_text(finding, finding.estimate) for finding in part.findings)
+        rows.append((name, *cells, plan_text.verdict_text(part)))
     heads = [*(clause.asked for clause in clauses), "meets it"]
-    return FigureTable("With", tuple(heads), tuple(rows))
+    return FigureTable("With", tuple(heads), tuple(rows), fixed=frozenset({0}))
 
 
 def goal_effects(measured: GoalWhatIf) -> FigureTable | None:

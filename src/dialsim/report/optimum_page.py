@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from dialsim.experiments import experiment_text
+from dialsim.experiments import plan_text
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
-from dialsim.report.run_page import made_from, run_pictures
+from dialsim.report.replications_page import campaign_table
+from dialsim.report.run_page import made_from
+from dialsim.report.run_pictures import run_pictures
 from dialsim.results.result import Result
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def optimum_page(answer: Optimum, example: Result) -> ReportPage:
 def _facts(answer: Optimum, example: Result) -> Iterator[Fact]:
     best = answer.best
     question = "What does best?" if answer.met else "What comes closest?"
-    yield Fact(question, best.name, experiment_text.optimum_headline(answer))
+    yield Fact(question, best.name, plan_text.optimum_headline(answer))
     sure = "Sure" if answer.sure else "Not sure"
     tried = f"{len(answer.tried):,} of {answer.count:,} combinations were tried."
     if answer.open:
@@ -56,14 +58,19 @@ def _facts(answer: Optimum, example: Result) -> Iterator[Fact]:
 
 
 def _sections(answer: Optimum, example: Result) -> Iterator[Section]:
-    if said := experiment_text.optimum_sentences(answer):
-        yield Section("Remarks", [Notes([text.removeprefix("Warning: ") for text in said])])
+    best = answer.best
+    if remarks := plan_text.optimum_sentences(answer):
+        yield Section("Remarks", [Notes([text.removeprefix("Warning: ") for text in remarks])])
     caption = (
         "Every combination tried: mean cost, or people reached, against when half of its runs are "
         "done. A ring marks those that no other is better than in finish, cost and reach at once."
     )
     shown = picture("frontier", answer.plot.frontier, caption)
-    yield Section("Evidence", [Grid([shown]), *experiment_text.optimum_tables(answer)])
+    yield Section("Evidence", [Grid([shown]), *plan_text.optimum_tables(answer)])
+    if len(example.summary.campaigns) > 1:
+        said = f"Of the {best.evidence.replications} runs with {best.name}."
+        table = campaign_table(best.evidence.runs, example.summary.currency)
+        yield Section("Campaign by campaign", [said, table])
     drawn: list[Part] = list(run_pictures(example))
     if drawn:
-        yield Section(f"One run with {answer.best.name}", drawn)
+        yield Section(f"One run with {best.name}", drawn)

@@ -1,24 +1,30 @@
-"""A page and its parts: HTML without scripts, links to elsewhere, or anything to load.
+"""A page and its parts: HTML without links to elsewhere or anything to load; all is in one file.
 
-The HTML itself is in `templates/`; pictures stand in it as SVG.
+The HTML itself is in `templates/`; pictures stand in it as SVG. Its only script is `page.js`, which
+sorts and copies tables and shows values; without it everything is there as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from math import isnan
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from dialsim.results.plots.drawing import BLACK, ON_DARK_PAPER, svg
-from dialsim.results.summary_text import FigureTable
+from dialsim.results.summary_text import FigureTable, ValueText
+from dialsim.templates import templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jinja2 import Environment
     from matplotlib.axes import Axes
 
 
@@ -39,6 +45,18 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """Pictures of which the reader sees one, and chooses which by its label; first the first.
+
+    `name` is a word that no other choice of the page has, `asked` tells what is chosen.
+    """
+
+    name: str
+    asked: str
+    options: Sequence[tuple[str, Picture]]
+
+
+@dataclass(frozen=True, slots=True)
 class Notes:
     """A list of remarks."""
 
@@ -49,7 +67,7 @@ class Notes:
 class Grid:
     """Small tables, or pictures, side by side where there is room."""
 
-    parts: Sequence[FigureTable | Picture]
+    parts: Sequence[FigureTable | Picture | Choice]
 
 
 Part = str | Notes | FigureTable | Grid
@@ -86,23 +104,37 @@ class ReportPage:
 
     def html(self) -> str:
         """The document. Same page, same text."""
-        inks = [(_ink_name(ink), dark) for ink, dark in ON_DARK_PAPER.items()]
-        template = _environment().get_template("page.html")
-        return template.render(page=self, inks=inks, ink=_INK.sub(_variable, BLACK))
+        made = _environment()
+        script = _script(made)
+        digest = b64encode(sha256(script.encode()).digest()).decode()
+        policy = f"{_POLICY}; script-src 'sha256-{digest}'"
+        return made.get_template("page.html").render(
+            page=self,
+            inks=[(_ink_name(ink), dark) for ink, dark in ON_DARK_PAPER.items()],
+            ink=_INK.sub(_variable, BLACK),
+            most_options=max((len(choice.options) for choice in self._choices()), default=0),
+            script=script,
+            policy=policy,
+        )
+
+    def _choices(self) -> Iterator[Choice]:
+        grids = (p for section in self.sections for p in section.parts if isinstance(p, Grid))
+        yield from (inner for grid in grids for inner in grid.parts if isinstance(inner, Choice))
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""Browsers hold a page to loading nothing, and to running no script but its own."""
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("dialsim.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"nbsp": _unbroken, "table_class": _table_class}
-    return environment
+    made = templates("dialsim.report")
+    made.filters |= {"nbsp": _unbroken, "table_class": _table_class, "data_value": _data_value}
+    return made
+
+
+def _script(made: Environment) -> str:
+    return made.get_template("page.js").render()
 
 
 def _unbroken(text: str) -> str:
@@ -121,7 +153,23 @@ def _table_class(table: FigureTable) -> str:
     columns = zip((table.title, *table.columns), *table.rows, strict=True)
     widths = [max(map(len, column)) for column in columns]
     stacks = " stacks" if sum(widths) > _PHONE else ""
-    return f"table{stacks}{' words' if max(widths[1:], default=0) > _SENTENCE else ''}"
+    sorts = " sorts" if len(table.rows) - len(table.fixed) > 1 else ""
+    return f"table{stacks}{sorts}{' words' if max(widths[1:], default=0) > _SENTENCE else ''}"
+
+
+def _data_value(cell: str) -> Markup:
+    """The attribute by which a cell is sorted: the value that it says, if it says one."""
+    if not isinstance(cell, ValueText):
+        plain = cell.replace(",", "")
+        return Markup(f' data-value="{plain}"' if _NUMBER.fullmatch(plain) else "")
+    if isnan(cell.value):
+        return Markup("")
+    return Markup(
+        f' data-value="{cell.value}"'.replace('"inf', '"Infinity').replace("-inf", "-Infinity")
+    )
+
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 _OUTSIDE = re.compile(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", re.DOTALL)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dialsim.experiments import experiment_text
+from dialsim.experiments import plan_text
+from dialsim.experiments.experiment_text import amount_text
 from dialsim.report.effects import (
     GoalWhatIf,
     asked_of,
@@ -18,7 +19,9 @@ from dialsim.report.effects import (
     holding_fact,
 )
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
-from dialsim.report.run_page import how_measured, made_from, retry_notes, run_pictures
+from dialsim.report.replications_page import campaign_table
+from dialsim.report.run_page import how_measured, made_from, retry_notes
+from dialsim.report.run_pictures import run_pictures
 from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
 from dialsim.results.result import Result
 from dialsim.results.summary_text import reach_text
@@ -41,7 +44,7 @@ def plan_page(
     return ReportPage(
         title=scenario.name,
         lead=f"Which {name} meets the goal {answer.goal}?",
-        answer=setting_text(answer) if answer.met else "No value meets the goal",
+        answer=plan_text.plan_headline(answer).removesuffix("."),
         facts=[*_facts(answer, example, measured)],
         sections=_sections(answer, example, measured),
         made_from=made_from(scenario.name, which),
@@ -60,7 +63,7 @@ def _runs(answer: Plan) -> int:
 def _facts(
     answer: Plan, example: Result, measured: GoalWhatIf | NotMeasured | None
 ) -> Iterator[Fact]:
-    headline = experiment_text.plan_headline(answer)
+    headline = plan_text.plan_question(answer)
     if answer.path.endswith(".retryInterval"):
         headline += f" {SHORTER_RETRIES}"
     yield Fact("What meets the goal?", str(answer.value) if answer.met else "Nothing", headline)
@@ -78,7 +81,7 @@ def _facts(
         yield goal_fact(question, measured)
     if answer.evidence.cost is not None:
         currency = example.summary.currency
-        cost = experiment_text.amount_text("cost", answer.evidence.cost)
+        cost = amount_text("cost", answer.evidence.cost)
         yield Fact("What does it cost?", f"{cost} {currency} on average")
     yield Fact("Whom does it reach?", reach_text(example.summary), "In one run with it.")
 
@@ -86,8 +89,8 @@ def _facts(
 def _said(part: Evidence) -> str:
     """What the runs of a value say of each clause."""
     found = (
-        f"{finding.clause.asked} is {experiment_text.finding_text(finding, finding.estimate)}, "
-        f"wanted: {experiment_text.bound_text(finding)}"
+        f"{finding.clause.asked} is {plan_text.finding_text(finding, finding.estimate)}, "
+        f"wanted: {plan_text.bound_text(finding)}"
         for finding in part.findings
     )
     return f"{'; '.join(found)} ({part.replications} runs)."
@@ -99,8 +102,12 @@ def _sections(
     sections = []
     if answer.warnings:
         sections.append(Section("Remarks", [Notes([f"{text}." for text in answer.warnings])]))
-    *clauses, tried = experiment_text.plan_tables(answer)
+    *clauses, tried = plan_text.plan_tables(answer)
     sections.append(Section("Evidence", [Grid([*_pictures(answer)]), *clauses]))
+    if len(example.summary.campaigns) > 1:
+        said = f"Of the {answer.evidence.replications} runs with {setting_text(answer)}."
+        table = campaign_table(answer.evidence.runs, example.summary.currency)
+        sections.append(Section("Campaign by campaign", [said, table]))
     if measured is not None:
         parts = _help_parts(measured, answer, example.summary.currency)
         heading = "What else would help" if answer.met else "What would help to meet the goal"

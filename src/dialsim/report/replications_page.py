@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments import experiment_text
+from dialsim.experiments.intervals import rank
+from dialsim.experiments.run_figures import RunFigures
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, ReportPage, Section, picture
-from dialsim.report.run_page import help_fact, help_parts, made_from, run_pictures
+from dialsim.report.run_page import help_fact, help_parts, made_from
+from dialsim.report.run_pictures import run_pictures
 from dialsim.report.what_if import Help
 from dialsim.results.bottleneck import percent
 from dialsim.results.result import Result
+from dialsim.results.summary_text import FigureTable, ValueText
+from dialsim.results.thai_time import short_text
 
 if TYPE_CHECKING:
     from dialsim.experiments.replications import Replications
@@ -27,7 +33,7 @@ def replications_page(runs: Replications, first: Result, measured: Help) -> Repo
         _sure(finish, runs),
         _reach(rows, first),
         holding_fact("What holds it back?", holding(runs.figures), len(first.summary.campaigns)),
-        *([help_fact("What would help most?", measured)] if measured else []),
+        *([help_fact(measured)] if measured else []),
         *_cost(rows, first),
     ]
     return ReportPage(
@@ -113,6 +119,9 @@ def _sections(runs: Replications, first: Result, measured: Help) -> list[Section
     remarks = [*first.summary.warnings, *experiment_text.precision_sentences(runs)]
     if remarks:
         sections.append(Section("Remarks", [Notes(remarks)]))
+    if len(first.summary.campaigns) > 1:
+        table = campaign_table(runs.figures, first.summary.currency)
+        sections.append(Section("Campaign by campaign", [table]))
     if measured is not None:
         sections.append(Section("What would help", help_parts(measured, first.summary.currency)))
     sections.append(Section("All runs", [Grid(_pictures(runs))]))
@@ -123,6 +132,50 @@ def _sections(runs: Replications, first: Result, measured: Help) -> list[Section
     if shown:
         sections.append(Section("One of the runs, replication 0", shown))
     return sections
+
+
+def campaign_table(runs: Sequence[RunFigures], currency: str | None) -> FigureTable:
+    """A row for each campaign, with its organization where there are several, and one for all."""
+    places = [(part.scope, part.organization, part.campaign) for part in runs[0].scopes]
+    listed = [
+        (place, [run.scopes[number].values for run in runs])
+        for number, place in enumerate(places)
+        if place[0] != "organization"
+    ]
+    listed.sort(key=lambda part: part[0][0] == "run")  # all together comes last
+    finishes = [_sorted("finish", values) for _, values in listed]
+    columns: dict[str, list[str]] = {
+        "organization": [organization or "" for (_, organization, _), _ in listed],
+        "half done": [_done_by(known, 0.5) for known in finishes],
+        "95 % done": [_done_by(known, 0.95) for known in finishes],
+        "people": [_mean("people", values) for _, values in listed],
+        "reached": [_mean("people_reached", values) for _, values in listed],
+        "lost": [_mean("people_lost", values) for _, values in listed],
+        f"cost, {currency}": [_mean("cost", values) for _, values in listed],
+    }
+    if len({organization for _, organization, _ in places if organization}) == 1:
+        del columns["organization"]
+    if not any(run.scopes[0].values["people_lost"] for run in runs):
+        del columns["lost"]
+    if currency is None:
+        del columns[f"cost, {currency}"]
+    names = [campaign or "all" for (_, _, campaign), _ in listed]
+    rows = tuple(zip(names, *columns.values(), strict=True))
+    return FigureTable("Campaign", tuple(columns), rows, fixed=frozenset({len(rows) - 1}))
+
+
+def _sorted(figure: str, values: Sequence[Mapping[str, float]]) -> list[float]:
+    return sorted(inf if isnan(run[figure]) else run[figure] for run in values)
+
+
+def _done_by(finishes: Sequence[float], share: float) -> ValueText:
+    """By when that share of the runs are done."""
+    instant = finishes[rank(len(finishes), share) - 1]
+    return ValueText(short_text(round(instant)) if isfinite(instant) else "never", instant)
+
+
+def _mean(figure: str, values: Sequence[Mapping[str, float]]) -> str:
+    return experiment_text.amount_text(figure, sum(run[figure] for run in values) / len(values))
 
 
 def _pictures(runs: Replications) -> list[Any]:

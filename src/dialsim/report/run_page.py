@@ -1,18 +1,22 @@
-"""The page of one run: will it finish, when, how sure, what holds it back, what would help.
-
-Its pictures have captions that say in numbers what they show.
-"""
+"""The page of one run: will it finish, when, how sure, what holds it back, what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING
 
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
-from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
+from dialsim.report.page import (
+    Fact,
+    Grid,
+    Notes,
+    Part,
+    ReportPage,
+    Section,
+)
+from dialsim.report.run_pictures import run_pictures
 from dialsim.report.what_if import (
     MOST_PAIRS,
     SHORTER_RETRIES,
@@ -20,174 +24,26 @@ from dialsim.report.what_if import (
     Lever,
     NotMeasured,
     WhatIf,
+    as_good,
     best,
     dear,
 )
 from dialsim.results.bottleneck import percent
-from dialsim.results.plots.drawing import Scope
-from dialsim.results.plots.outcomes import AnswerCounts, draw_funnel, funnels
 from dialsim.results.result import Result
-from dialsim.results.summary import CampaignSummary, OrganizationSummary, Summary
+from dialsim.results.summary import CampaignSummary, Summary
 from dialsim.results.summary_text import (
     FigureTable,
+    ValueText,
     answers,
     lost_text,
     reach_text,
-    short_names,
     tables,
 )
 from dialsim.results.thai_time import minute_text
 from dialsim.version import __version__
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-_MOST_CAMPAIGNS, _MOST_OWNERS = 12, 6
-"""So many have pictures of their own; there may be hundreds."""
-
-_Drawing = tuple[str, Callable[..., "Axes"], str]
-
-
-def run_pictures(result: Result) -> list[Part]:
-    """All pictures that have something to show, then which are left out, and how to get them."""
-    summary = result.summary
-    if summary.calls == 0:
-        return []
-    called = [owner for owner in summary.organizations if owner.calls]
-    started = [
-        (name, part)
-        for name, part in short_names(summary)
-        if part.start is not None and len(summary.campaigns) > 1
-    ]
-    drawings = [
-        *_progress(result, summary, started[:_MOST_CAMPAIGNS]),
-        *_slots(result, called[:_MOST_OWNERS]),
-        *_calls(result, summary, called[:_MOST_OWNERS]),
-        *_results(result, summary),
-    ]
-    shown: list[Part] = [
-        Grid(
-            [
-                picture(f"p{number}-{name}", draw, caption)
-                for number, (name, draw, caption) in enumerate(drawings)
-            ]
-        )
-    ]
-    owners = [owner.name for owner in called]
-    agents = [f"{funnel.agent} of {funnel.organization}" for funnel in funnels(summary.campaigns)]
-    left_out = [
-        _left_out(
-            "campaigns", [name for name, _ in started], _MOST_CAMPAIGNS, "progress(CAMPAIGN)"
-        ),
-        _left_out("organizations", owners, _MOST_OWNERS, "occupancy(ORGANIZATION)"),
-        _left_out("agents with a funnel", agents, _MOST_OWNERS, "funnel(CAMPAIGN)"),
-    ]
-    return [*shown, *(said for said in left_out if said)]
-
-
-def _left_out(kind: str, names: Sequence[str], most: int, drawing: str) -> str:
-    """Which have no picture of their own, and how to get one; empty if all have."""
-    if len(names) <= most:
-        return ""
-    return (
-        f"The first {most} of {len(names)} {kind} have pictures of their own here. Not shown: "
-        f"{', '.join(names[most:])}. In Python, dialsim.run(dialsim.load(FILE)).plot.{drawing} "
-        "draws any of them."
-    )
-
-
-def _progress(
-    result: Result, summary: Summary, campaigns: Sequence[tuple[str, CampaignSummary]]
-) -> Iterator[_Drawing]:
-    plot = result.plot
-    yield (
-        "progress",
-        plot.progress,
-        f"People reached and done with over time: {reach_text(summary)}.",
-    )
-    for name, part in campaigns:
-        draw = partial(plot.progress, f"{part.organization}/{part.name}")
-        yield "progress", draw, f"Progress of {name}: {reach_text(part)}."
-
-
-def _slots(result: Result, owners: Sequence[OrganizationSummary]) -> Iterator[_Drawing]:
-    for owner in owners:
-        draw = partial(result.plot.occupancy, owner.name if len(owners) > 1 else None)
-        yield "slots", draw, _slots_caption(owner, len(owners) > 1)
-    for owner in owners:
-        if owner.queue_wait_mean_seconds:
-            draw = partial(result.plot.queue, owner.name if len(owners) > 1 else None)
-            yield "queue", draw, _queue_caption(owner, len(owners) > 1)
-
-
-def _slots_caption(owner: OrganizationSummary, named: bool) -> str:
-    whose = f" of {owner.name}" if named else ""
-    share = percent(owner.slots_capacity_share or 0)
-    return (
-        f"Slots{whose} in use against the limit: {owner.slots_in_use_mean or 0:.1f} on average "
-        f"while windows were open, {share} of what was allowed; at most {owner.slots_in_use_peak}."
-    )
-
-
-def _queue_caption(owner: OrganizationSummary, named: bool) -> str:
-    whose = f" of {owner.name}" if named else ""
-    timeouts = f"; {owner.queue_timeouts:,} timed out" if owner.queue_timeouts else ""
-    return (
-        f"Calls in the queue{whose} and their wait: {owner.queue_wait_mean_seconds:,.0f} s on "
-        f"average, 95 % within {owner.queue_wait_p95_seconds:,.0f} s{timeouts}."
-    )
-
-
-def _calls(
-    result: Result, summary: Summary, owners: Sequence[OrganizationSummary]
-) -> Iterator[_Drawing]:
-    plot = result.plot
-    ends = ", ".join(
-        f"{percent(count / summary.attempts)} {name}"
-        for name, count in (
-            ("answered", summary.calls_completed),
-            ("not answered", summary.calls_no_answer),
-            ("busy", summary.calls_busy),
-            ("failed", summary.calls_failed),
-        )
-        if count
-    )
-    if summary.attempts:
-        yield "outcomes", plot.outcomes, f"Calls over time and how they ended: {ends}."
-    for owner in owners:
-        found = AnswerCounts.of(Scope.of_organization(result.reading, owner.name), 1)
-        if dialled := int(found.attempts.sum()):
-            share = percent(int(found.answered.sum()) / dialled)
-            caption = (
-                f"Share of the first attempts of {owner.name} that were answered, by weekday and "
-                f"hour, Thai time: {share} of {dialled:,}."
-            )
-            yield "answers", partial(plot.answers, organization=owner.name), caption
-    if summary.reach_by_attempt:
-        shares = ", ".join(percent(share) for share in summary.reach_by_attempt[:8])
-        yield "reach", plot.reach, f"Share of people reached by attempt 1, 2, …: {shares}."
-
-
-def _results(result: Result, summary: Summary) -> Iterator[_Drawing]:
-    webhooks = summary.webhooks
-    if webhooks.results:
-        caption = (
-            f"Results sent to the webhook and what became of them: {webhooks.at_first_try:,} "
-            f"delivered at first try, {webhooks.after_retries:,} after retries, "
-            f"{webhooks.lost:,} lost."
-        )
-        yield "webhooks", result.plot.webhooks, caption
-    found = funnels(summary.campaigns)
-    for funnel in found[:_MOST_OWNERS]:
-        (_, people), *_, (last, count) = funnel.steps
-        whose = f"{funnel.agent} of {funnel.organization}"
-        caption = (
-            f"From the people whom {whose} calls to the steps of the conversation: {count:,} of "
-            f"{people:,} came to {last}."
-        )
-        name = f"{funnel.organization}, {funnel.agent}" if len(found) > 1 else ""
-        yield "funnel", partial(draw_funnel, [funnel], name), caption
+    pass
 
 
 def run_page(result: Result, measured: Help) -> ReportPage:
@@ -198,7 +54,7 @@ def run_page(result: Result, measured: Help) -> ReportPage:
         _sure(summary, measured),
         _reach(summary),
         _held_back(summary),
-        *([help_fact("What would help most?", measured)] if measured else []),
+        *([help_fact(measured)] if measured else []),
         *_cost(summary),
     ]
     return ReportPage(
@@ -299,8 +155,10 @@ def _held_back(summary: Summary) -> Fact:
     return Fact("What holds it back?", f"{head}{which}", rest)
 
 
-def help_fact(question: str, measured: WhatIf | NotMeasured) -> Fact:
-    """The lever that helps most."""
+def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
+    """The lever that helps most, of a run or of a variant; of few pairs none is said to be that."""
+    whose = f": {which}?" if which else "?"
+    question = f"What would help{whose}"
     if isinstance(measured, NotMeasured):
         return Fact(question, "Not measured", measured.said)
     lever = best(measured)
@@ -311,10 +169,17 @@ def help_fact(question: str, measured: WhatIf | NotMeasured) -> Fact:
         tried = f"None of {len(measured.levers)} small changes {what}."
         few = [too_few(measured.pairs)] if measured.pairs < MOST_PAIRS else []
         return Fact(question, "Nothing that was tried", " ".join([tried, *prices, *few]))
-    detail = _effects(lever, measured)
+    rivals = [other.name for other in as_good(measured, lever)]
+    if not rivals and measured.pairs >= MOST_PAIRS:
+        question = f"What would help most{whose}"
+    said = [_effects(lever, measured)]
+    if measured.pairs < MOST_PAIRS:
+        said.append(f"That is the best of {measured.pairs} pairs of runs, which are few.")
+    elif rivals:
+        said.append(f"Not surely worse: {', '.join(rivals)}.")
     if lever.shortens_retries:
-        detail += f" {SHORTER_RETRIES}"
-    return Fact(question, lever.name[0].upper() + lever.name[1:], detail)
+        said.append(SHORTER_RETRIES)
+    return Fact(question, lever.name[0].upper() + lever.name[1:], " ".join(said))
 
 
 def _effects(lever: Lever, what_if: WhatIf) -> str:
@@ -388,11 +253,35 @@ def too_few(pairs: int) -> str:
 
 
 def _by_campaign(summary: Summary) -> FigureTable:
-    rows = tuple(
-        (part.name, part.organization, answer.finish, answer.reach, answer.held_back)
-        for part, answer in zip(summary.campaigns, answers(summary), strict=True)
+    """A row for each campaign, with its organization where there are several."""
+    parts = [*zip(summary.campaigns, answers(summary), strict=True)]
+    columns = {
+        "organization": [part.organization for part, _ in parts],
+        "finish": [ValueText(answer.finish, _finish_value(part)) for part, answer in parts],
+        "reach": [ValueText(answer.reach, part.people_reached) for part, answer in parts],
+        "cost": [_cost_text(part) for part, _ in parts],
+        "held back by": [answer.held_back for _, answer in parts],
+    }
+    if len(summary.organizations) == 1:
+        del columns["organization"]
+    if summary.currency is None:
+        del columns["cost"]
+    names = [part.name for part, _ in parts]
+    return FigureTable(
+        "Campaign", tuple(columns), tuple(zip(names, *columns.values(), strict=True))
     )
-    return FigureTable("Campaign", ("organization", "finish", "reach", "held back by"), rows)
+
+
+def _finish_value(part: CampaignSummary) -> float:
+    if part.start is None:
+        return nan
+    return inf if part.finish is None else part.finish.timestamp()
+
+
+def _cost_text(part: CampaignSummary) -> str:
+    if part.cost is None:
+        return ""
+    return ValueText(f"{part.cost:,.2f}\N{NO-BREAK SPACE}{part.currency}", part.cost)
 
 
 def _upright(table: FigureTable) -> FigureTable:
@@ -402,7 +291,7 @@ def _upright(table: FigureTable) -> FigureTable:
     names, *columns = zip(*table.rows, strict=True)
     heads = names if len(names) > 1 else ("",)
     rows = tuple((label, *cells) for label, cells in zip(table.columns, columns, strict=True))
-    return FigureTable(table.title, heads, rows)
+    return FigureTable(table.title, heads, rows, fixed=frozenset(range(len(rows))))
 
 
 def _made_from(result: Result) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -12,6 +12,7 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.comparison import Comparison
 from dialsim.experiments.plots import names_of
 from dialsim.report.effects import effect_table, holding, holding_fact
+from dialsim.report.frontier import Frontier
 from dialsim.report.page import SIZE, Fact, Grid, Part, Picture, ReportPage, Section, picture
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
@@ -31,7 +32,7 @@ def sweep_page(
 
     `further` has the variants that are looked at more closely, with their levers, if measured.
     """
-    best = best_variants(found, compared)
+    choice = frontier(found, compared, baseline)
     count = len(found.variants)
     which = f"seed {seed}, {count} variants with {found.replications} replications each"
     title, lead, answer = found.scenario.name, found.scenario.description, ""
@@ -41,9 +42,13 @@ def sweep_page(
     return ReportPage(
         title=title,
         lead=lead or "",
-        answer=answer or _answer(found, compared, best),
-        facts=[*_facts(found, compared, baseline, best), *_closer(found, baseline, further)],
-        sections=[*_sections(found, compared, baseline, further)],
+        answer=answer or _answer(choice),
+        facts=[
+            *_recommended(choice),
+            *_facts(found, compared, baseline),
+            *_closer(found, baseline, further),
+        ],
+        sections=[*_sections(choice, compared, further)],
         made_from=made_from(found.scenario.name, which),
     )
 
@@ -59,22 +64,19 @@ class Question:
     estimate: str
     sign: int
     text: str
-    verdict: str
     without_loss: bool
 
 
 _QUESTIONS = (
-    Question("finish_seconds", "p50", 1, "What finishes first?", "Done first", True),
-    Question(
-        "people_reached", "mean", -1, "What reaches most people?", "Most people reached", False
-    ),
-    Question("cost", "mean", 1, "What costs least?", "Lowest cost", True),
+    Question("finish_seconds", "p50", 1, "What finishes first?", True),
+    Question("people_reached", "mean", -1, "What reaches most people?", False),
+    Question("cost", "mean", 1, "What costs least?", True),
 )
 _SMALL = 0.01
 """Losing so few of the people reached is no reason to put a variant aside."""
 
 
-def best_variants(found: Sweep, compared: pd.DataFrame) -> dict[Question, str]:
+def _best_variants(found: Sweep, compared: pd.DataFrame) -> dict[Question, str]:
     """The best variant by each figure in which they differ, most important figure first.
 
     The first to finish, and the cheapest, are not among those that really reach fewer people than
@@ -115,22 +117,67 @@ def _lost(compared: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _answer(found: Sweep, compared: pd.DataFrame, best: Mapping[Question, str]) -> str:
-    """The first to finish, or what else tells the variants apart; and whether that is chance."""
-    if not best:
-        return experiment_text.sweep_headline(found)
-    question, name = next(iter(best.items()))
-    said = f"{question.verdict}: {name}"
-    if name in _lost(compared):
-        return f"{said}, which reaches fewer people"
-    row = _rows(compared).get((name, question.figure))
-    return f"{said}, which may be chance" if row is not None and not row["real"] else said
+def frontier(found: Sweep, compared: pd.DataFrame, baseline: str) -> Frontier:
+    """The variants to choose from; those that really reach fewer people are not recommended."""
+    return Frontier(found, baseline, frozenset(_lost(compared)))
 
 
-def _facts(
-    found: Sweep, compared: pd.DataFrame, baseline: str, best: Mapping[Question, str]
-) -> Iterator[Fact]:
+def _answer(choice: Frontier) -> str:
+    """The variant that is recommended, and whether that is more than chance."""
+    if not choice.aims:
+        return experiment_text.sweep_headline(choice.found)
+    said = f"Recommended: {choice.recommended}"
+    unsure = choice.baseline in choice.alike
+    return f"{said}, not surely better than {choice.baseline}" if unsure else said
+
+
+def _recommended(choice: Frontier) -> Iterator[Fact]:
+    """What speaks for the variant that is recommended, and what it gives up."""
+    if not choice.aims:
+        return
+    name, names = choice.recommended, _listed([aim.name for aim in choice.aims])
+    if len(choice.best) == 1:
+        said = [f"Each other variant is beaten by one that is as good in {names}, or better."]
+    else:
+        count, every = len(choice.best), len(choice.found.variants)
+        which = f"{count} of {every} variants are" if count < every else "No variant is"
+        by = "none" if count < every else "another"
+        said = [f"{which} beaten by {by} in {names}. This one is closest to the best overall."]
+    lost = "; ".join(loss.said for loss in choice.gives_up(name))
+    said.append(f"It gives up: {lost}." if lost else "It gives up nothing that the runs can tell.")
+    if choice.alike:
+        said.append(f"The runs don't tell it from {_listed(choice.alike)}.")
+    yield Fact("What is recommended?", name, " ".join(said))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _choice_parts(choice: Frontier) -> Iterator[Part]:
+    """The variants that none beats, with what each gives up, and the others."""
+    names = _listed([aim.name for aim in choice.aims])
+    yield (
+        f"A variant is beaten by another that is at least as good in {names} on average, and "
+        "better in one of them with 95 % confidence. Recommended is, of those that none beats and "
+        f"that don't surely reach over 1 % fewer people than {choice.baseline}, the one that is "
+        "least short of the best: shares of the time until done, of the people reached and of the "
+        "cost of each person reached are added up."
+    )
+    rows = []
+    for name in choice.best:
+        what = "; ".join(loss.said for loss in choice.gives_up(name))
+        marked = f"{name} (recommended)" if name == choice.recommended else name
+        rows.append((marked, what or "nothing that the runs can tell"))
+    yield FigureTable("Beaten by none", ("gives up",), tuple(rows))
+    beaten = [(name, loss.than, loss.said) for name, loss in choice.beaten.items()]
+    if beaten:
+        yield FigureTable("Beaten", ("by", "because of"), tuple(beaten))
+
+
+def _facts(found: Sweep, compared: pd.DataFrame, baseline: str) -> Iterator[Fact]:
     """The best variant by each figure, and how it differs from the baseline."""
+    best = _best_variants(found, compared)
     sooner, lost = _with_shorter_retries(found, baseline), _lost(compared)
     known = _values(found)
     if _QUESTIONS[0] not in known:
@@ -204,7 +251,7 @@ def _closer(found: Sweep, baseline: str, further: Mapping[str, Help]) -> Iterato
         question = f"What holds it back: {which}?"
         yield holding_fact(question, holding(figures[name]), campaigns)
         if measured is not None:
-            yield help_fact(f"What would help most: {which}?", measured)
+            yield help_fact(measured, which)
 
 
 def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
@@ -245,8 +292,9 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
 
 
 def _sections(
-    found: Sweep, compared: pd.DataFrame, baseline: str, further: Mapping[str, Help]
+    choice: Frontier, compared: pd.DataFrame, further: Mapping[str, Help]
 ) -> Iterator[Section]:
+    found, baseline = choice.found, choice.baseline
     (variants, *minus), campaigns = experiment_text.sweep_tables(found, compared, baseline)
     said = (
         "After ± stands half the width of the 95 % interval of the mean difference. Where the runs "
@@ -256,6 +304,8 @@ def _sections(
         said_differently = [*experiment_text.comparison_sentences(found)]
         changed = experiment_text.changed_tables(found)
         yield Section("What the files say differently", [*said_differently, *changed])
+    if choice.aims:
+        yield Section("What to choose", [*_choice_parts(choice)])
     yield Section("Variants", [variants])
     if minus:
         yield Section("Differences", [said, *minus])
@@ -313,6 +363,6 @@ def _pictures(found: Sweep) -> Iterator[Picture]:
         yield picture("cost", partial(plot.curve, "cost"), said, size)
         said = (
             "Mean cost against the instant at which half of the runs are done; a ring marks the "
-            "variants that no other beats in both."
+            "variants than which no other is both cheaper and earlier, whomever they reach."
         )
         yield picture("trade", plot.cost, said, size)

@@ -349,8 +349,11 @@ class NotMeasured:
         return f"{self.why}. {self.command} measures it, DIR being the folder of this page."
 
 
+_COMMAND = f"dialsim report DIR --what-if {MOST_PAIRS}"
+_NOT_ASKED = NotMeasured("It was left out, as asked", _COMMAND)
+
 Help = WhatIf | NotMeasured | None
-"""None where nothing could help, or nobody wants to know."""
+"""None where nothing could help."""
 
 
 def what_would_help(
@@ -367,7 +370,7 @@ def what_would_help(
     CSV of the scenario was changed since it was loaded.
     """
     if further.pairs == 0:
-        return [None for _ in studied]
+        return [_NOT_ASKED if _could_help(scenario, place) else None for place in studied]
     possible = [_possible(scenario, place) for place in studied]
     variants = [
         variant
@@ -386,7 +389,7 @@ def what_would_help(
         reason = NotMeasured(
             f"It takes {FEWEST} runs or more of each of {len(variants)} variants, which call "
             f"{FEWEST * people:,} people; without being asked a page calls {_budget(called):,}",
-            f"dialsim report DIR --what-if {MOST_PAIRS}",
+            _COMMAND,
         )
         return [reason if listed else None for listed in possible]
     jobs = further.jobs
@@ -405,6 +408,12 @@ def what_would_help(
     )
     runs = zip(found.figures, found.priors, strict=True)
     return [_measured(listed, runs, scenario) if listed else None for listed in possible]
+
+
+def _could_help(scenario: Scenario, place: StudiedVariant) -> bool:
+    """Whether anything was scheduled, in a scenario of which variants can be made."""
+    finishes = (part.values["finish"] for part in place.runs[0].scopes)
+    return scenario.origin is not None and not all(map(isnan, finishes))
 
 
 def people_called(runs: Iterable[RunFigures]) -> int:
@@ -489,12 +498,35 @@ def best(what_if: WhatIf) -> Lever | None:
     Only real effects count, and none that the other pays for: who is done first because fewer
     people are reached is not measured. None if no lever helps so.
     """
-    complete = all(isfinite(run.scopes[0].values["finish"]) for run in what_if.base)
-    sooner = [lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever)]
-    more = [lever for lever in what_if.levers if lever.reaches_more and not _delays(what_if, lever)]
+    sooner, more = _without_price(what_if)
     earliest = min(sooner, key=lambda lever: lever.finish.estimate, default=None)
     most = max(more, key=lambda lever: lever.reached.estimate, default=None)
-    return (earliest or most) if complete else (most or earliest)
+    return (earliest or most) if _all_finish(what_if) else (most or earliest)
+
+
+def as_good(what_if: WhatIf, lever: Lever) -> list[Lever]:
+    """The levers than which the best one is not really better, pair by pair."""
+    sooner, more = _without_price(what_if)
+    by_finish = bool(sooner) if _all_finish(what_if) else not more
+    figure, sign = ("finish", 1) if by_finish else ("people_reached", -1)
+    mine, found = _values(figure, lever.runs), []
+    for other in sooner if by_finish else more:
+        effect = paired_difference(_values(figure, other.runs), mine, CONFIDENCE)
+        if other is not lever and not (effect.real and (effect.rose > effect.fell) is (sign > 0)):
+            found.append(other)
+    return found
+
+
+def _all_finish(what_if: WhatIf) -> bool:
+    return all(isfinite(run.scopes[0].values["finish"]) for run in what_if.base)
+
+
+def _without_price(what_if: WhatIf) -> tuple[list[Lever], list[Lever]]:
+    """The levers that make it sooner, and those that reach more, without loss in the other."""
+    return (
+        [lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever)],
+        [lever for lever in what_if.levers if lever.reaches_more and not _delays(what_if, lever)],
+    )
 
 
 def dear(what_if: WhatIf) -> list[Lever]:

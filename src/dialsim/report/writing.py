@@ -13,6 +13,7 @@ import orjson
 from dialsim.engine.engines import Choice
 from dialsim.experiments.comparison import compare
 from dialsim.experiments.folder import FILE
+from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures
 from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Precision, Replications, replicate
@@ -22,15 +23,17 @@ from dialsim.experiments.value_range import value_text
 from dialsim.experiments.variants import SettingChange, Variant, read_span
 from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import against_goal, asked_of
+from dialsim.report.forecast_page import forecast_page
 from dialsim.report.optimum_page import optimum_page
 from dialsim.report.page import NAME
 from dialsim.report.plan_page import plan_page, setting_text
 from dialsim.report.replications_page import replications_page
 from dialsim.report.run_page import run_page
-from dialsim.report.sweep_page import best_variants, sweep_page
+from dialsim.report.sweep_page import frontier, sweep_page
 from dialsim.report.what_if import (
     AS_IT_IS,
     FurtherRuns,
+    Help,
     NotMeasured,
     StudiedVariant,
     WhatIf,
@@ -67,7 +70,7 @@ def run_report(
     world = result.trace.world
     further = FurtherRuns(pairs, progress=progress, engine=engine)
     if not _went_as_written(result):
-        return run_page(result, _NOT_COMPARABLE if pairs != 0 else None).html()
+        return run_page(result, _NOT_COMPARABLE).html()
     studied = [StudiedVariant(AS_IT_IS, [figures_of(result)])]
     (what_if,) = what_would_help(world.scenario, world.seed, studied, further)
     return run_page(result, what_if).html()
@@ -124,11 +127,19 @@ _NONE_OF_ITS_OWN = FurtherRuns()
 
 def replications_report(runs: Replications, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
     """The page of replications; replication 0 is run again for its pictures."""
+    return replications_page(runs, *_first_and_help(runs, further)).html()
+
+
+def forecast_report(found: Forecast, further: FurtherRuns = _NONE_OF_ITS_OWN) -> str:
+    """The page of a forecast, as that of its replications."""
+    return forecast_page(found, *_first_and_help(found.runs, further)).html()
+
+
+def _first_and_help(runs: Replications, further: FurtherRuns) -> tuple[Result, Help]:
     studied = [StudiedVariant(AS_IT_IS, runs.figures)]
     called = people_called(runs.figures)
     (what_if,) = what_would_help(runs.scenario, runs.seed, studied, further, called)
-    first = run(runs.scenario, seed=runs.seed, replication=0)
-    return replications_page(runs, first, what_if).html()
+    return run(runs.scenario, seed=runs.seed, replication=0), what_if
 
 
 def sweep_report(
@@ -141,9 +152,9 @@ def sweep_report(
     """The page of a sweep; `compared` are its differences to the variant `baseline`.
 
     `seed` is what the sweep was given, None for that of each variant. What would help is measured
-    for the baseline, and for the variant that the page names first.
+    for the baseline, and for the variant that the page recommends.
     """
-    named = dict.fromkeys([baseline, *[*best_variants(found, compared).values()][:1]])
+    named = dict.fromkeys([baseline, frontier(found, compared, baseline).recommended])
     runs = {variant.name: (variant, figures)
             for variant, figures in zip(found.variants, found.figures, strict=True)}  # fmt: skip
     studied = [StudiedVariant(*runs[name]) for name in named]
@@ -195,6 +206,8 @@ def rebuild(folder: Path, pairs: int | None = None, progress: Progress | None = 
     further = FurtherRuns(kept if pairs is None else pairs, store=folder, progress=progress)
     if said["experiment"] == "replications":
         page = _replications(folder, said, found, further)
+    elif said["experiment"] == KIND:
+        page = _forecast(folder, said, found, further)
     elif said["experiment"] == "sweep":
         page = _sweep(folder, said, found, further)
     elif said["experiment"] == "comparison":
@@ -231,6 +244,14 @@ def _replications(
     )
 
 
+def _forecast(
+    folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
+) -> str:
+    runs = replicate(read_source(folder), found["replications"], seed=said["seed"], store=folder)
+    earlier = map(ForecastFigures.from_dict, said["arguments"]["earlier"])
+    return forecast_report(Forecast(runs, [*earlier]), further)
+
+
 def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns) -> str:
     variants = [
         Variant(
@@ -261,7 +282,7 @@ def _comparison(
 
 def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:
     scenario, arguments = read_source(folder), dict(said["arguments"])
-    path, span = read_span(arguments.pop("vary"))
+    path, span = read_span(arguments.pop("vary"), scenario.first_day)
     goal = arguments.pop("goal")
     seed = _given_seed(scenario, said)
     answer = plan(scenario, path, span, goal, seed=seed, store=folder, **arguments)

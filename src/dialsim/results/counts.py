@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls
-from dialsim.engine.trace import CHANGES, DIALLED
+from dialsim.engine.calls import DIALS, NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls, rows_of
+from dialsim.engine.trace import CHANGES
 from dialsim.engine.windows import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
@@ -123,7 +123,7 @@ def count_campaign(
 ) -> Counts:
     """Count one campaign; `states` are those of its recipients."""
     kinds = calls.rows.kind
-    dialled = kinds == DIALLED
+    dialled = rows_of(kinds, DIALS)
     by_end = Counter[tuple[str, str]]()
     for change, count in zip(
         CHANGES, np.bincount(calls.last_kind, minlength=len(CHANGES)).tolist(), strict=True
@@ -139,11 +139,11 @@ def count_campaign(
     return Counts(
         people=PeopleCount.of(states),
         by_end=by_end,
-        dials=int(np.count_nonzero(dialled)),
-        withdrawn=int(np.count_nonzero(WITHDRAWS[kinds])),
+        dials=len(dialled),
+        withdrawn=len(rows_of(kinds, WITHDRAWS)),
         reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
         waits_ms=queue_waits(calls)[1],
-        days=distinct((calls.rows.at[np.flatnonzero(dialled)] + THAI_OFFSET) // DAY),
+        days=distinct((calls.rows.at[dialled] + THAI_OFFSET) // DAY),
         talk_ms=int(calls.talk_ms.sum()),
         charged_dials=int(np.count_nonzero(calls.attempt)),
         charged_increments=int(billed_increments(costs, calls.talk_ms).sum()) if costs else 0,
@@ -176,18 +176,20 @@ def attempts_of_exhausted(calls: Calls, states: NDArray[np.int8]) -> dict[CallSt
     return {CHANGES[kind].to_status: int(count[kind]) for kind in np.flatnonzero(count)}
 
 
+_LEAVES = DIALS | TIMES_OUT
+
+
 def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
     """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
     kinds, at, call = calls.rows.kind, calls.rows.at, calls.row_call
-    released = RELEASES[kinds]
-    leaves = (kinds == DIALLED) | TIMES_OUT[kinds]
-    left = np.flatnonzero(leaves)
+    released, left = rows_of(kinds, RELEASES), rows_of(kinds, _LEAVES)
     since = calls.queued_at[call[left]]  # of a call that was released more than once, the last time
-    again = np.bincount(call[np.flatnonzero(released)], minlength=len(calls)) > 1
+    again = np.bincount(call[released], minlength=len(calls)) > 1
     if again.any():
-        rows = np.flatnonzero((released | leaves) & again[call])
+        rows = np.sort(np.concatenate([released, left]))
+        rows = rows[again[call[rows]]]
         rows = rows[np.argsort(call[rows], kind="stable")]
-        ended = np.flatnonzero(leaves[rows])  # the row before, of the same call, is its release
+        ended = np.flatnonzero(_LEAVES[kinds[rows]])  # the row before is the same call's release
         since[np.searchsorted(left, rows[ended])] = at[rows[ended - 1]]
     return at[left], at[left] - since
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from dialsim.results.bottleneck import percent
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
 from dialsim.results.thai_time import minute_text
+from dialsim.templates import templates
 
 if TYPE_CHECKING:
     from dialsim.results.summary import CampaignSummary, RefusedAction, Summary
@@ -31,13 +32,32 @@ class CampaignAnswer:
     held_back: str
 
 
+class ValueText(str):
+    """A text that says a number, and the `value` of that, by which a table can be sorted.
+
+    It is NaN where the text says that there is none. Instants count from 1970, in any unit.
+    """
+
+    value: float
+
+    def __new__(cls, text: str, value: float) -> ValueText:
+        """The text, with its value."""
+        made = super().__new__(cls, text)
+        made.value = value
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """A titled table of texts; the first cell of a row is the name of what it is about."""
+    """A titled table of texts; the first cell of a row is the name of what it is about.
+
+    `fixed` are the rows that stay where they are when a reader sorts the others: a sum, a goal.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    fixed: frozenset[int] = frozenset()
 
 
 def headline(summary: Summary) -> str:
@@ -132,10 +152,16 @@ def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:
     if title in _REST:
         head, other = _REST[title]
         sums = (sum(figure.of(part) for figure in _FIGURES[other]) for _, part in scopes)
-        cells[head] = [f"{count:,}" if count else "" for count in sums]
+        cells[head] = [ValueText(f"{count:,}", count) if count else "" for count in sums]
     kept = {head: column for head, column in cells.items() if any(column)}
     names = [name for name, _ in scopes]
-    return FigureTable(title, tuple(kept), tuple(zip(names, *kept.values(), strict=True)))
+    rows = tuple(zip(names, *kept.values(), strict=True))
+    return FigureTable(title, tuple(kept), rows, _last_of_all(scopes))
+
+
+def _last_of_all(scopes: Sequence[tuple[str, Figures]]) -> frozenset[int]:
+    """Where the row of all campaigns stands, if there is one."""
+    return frozenset({len(scopes) - 1}) if len(scopes) > 1 else frozenset()
 
 
 _FIGURES = {
@@ -156,9 +182,11 @@ def _cell(figure: Figure, part: Figures) -> str:
     if figure.block == "webhooks" and not webhooks.results:
         return ""
     assert figure.column is not None
-    text = figure.column.cell(figure.of(part))
+    value = figure.of(part)
+    text = figure.column.cell(value)
     priced = figure.unit.is_money and part.currency and text[-1:].isdigit()
-    return f"{text} {part.currency}" if priced else text
+    said = f"{text} {part.currency}" if priced else text
+    return ValueText(said, value) if text and isinstance(value, int | float) else said
 
 
 def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
@@ -167,7 +195,7 @@ def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
     if attempts < 2:
         return []
     rows = [
-        (name, *(percent(share) for share in figures.reach_by_attempt[:attempts]))
+        (name, *(ValueText(percent(share), share) for share in figures.reach_by_attempt[:attempts]))
         for name, figures in scopes
     ]
     return [
@@ -175,6 +203,7 @@ def _reach_table(scopes: Sequence[tuple[str, Figures]]) -> list[FigureTable]:
             "Reached by attempt",
             tuple(str(number) for number in range(1, attempts + 1)),
             tuple((*row, *[""] * (attempts + 1 - len(row))) for row in rows),
+            _last_of_all(scopes),
         )
     ]
 
@@ -307,11 +336,8 @@ def fragment(
     notes: Sequence[str] = (),
 ) -> str:
     """HTML without scripts or links."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("dialsim.results"), autoescape=True, undefined=StrictUndefined
-    )
-    return environment.get_template("fragment.html").render(
-        title=title, sentences=sentences, tables=figures, answers=said, notes=notes
+    return (
+        templates("dialsim.results")
+        .get_template("fragment.html")
+        .render(title=title, sentences=sentences, tables=figures, answers=said, notes=notes)
     )

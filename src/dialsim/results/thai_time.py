@@ -43,6 +43,11 @@ def minute_text(instant: int) -> str:
     return f"{date_text(instant)} {thai(instant):%H:%M}"
 
 
+def short_text(instant: int) -> str:
+    """`Mon 5 Jan 09:00`: as `minute_text`, without the year."""
+    return minute_text(instant).replace(f" {thai(instant).year} ", " ")
+
+
 def duration_text(ms: float) -> str:
     """A length of time in its two largest units: `2 d 3 h`, `1 min 30 s`, `1.25 s`, `0 s`."""
     if ms < 60_000:

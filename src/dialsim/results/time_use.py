@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, NO_CALL, TIMES_OUT, WAITING, Calls
+from dialsim.engine.calls import NEVER, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
@@ -123,7 +123,7 @@ def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
     """
     parts = []
     for calls in campaigns:
-        chosen = np.flatnonzero(gain.astype(bool)[calls.rows.kind])
+        chosen = rows_of(calls.rows.kind, gain != 0)
         change = gain[calls.rows.kind[chosen]]
         parts.append(StepFunction.of_changes(calls.rows.at[chosen], change))
     return StepFunction.total(parts)

@@ -36,6 +36,7 @@ from dialsim.scenario.fields import (
     CURLY_QUOTES,
     PLAUSIBLE_TEXT,
     is_curly_quoted,
+    is_made_up,
     is_plausible,
     lacks_zero,
     national,
@@ -484,6 +485,18 @@ def _on_organization(scenario: Scenario, organization: Organization) -> Iterator
         yield from _on_agent(organization, agent)
     for campaign in organization.campaigns:
         yield from remarks_on_campaign(scenario, organization, campaign)
+        used = campaign.schedule.caller_ids if campaign.schedule is not None else None
+        made_up = [number for number in used or () if is_made_up(number)]
+        if made_up:
+            yield (
+                f"Campaign {campaign.name} of {organization.name} calls from "
+                f"{few(made_up[:_SHOWN], len(made_up))}, which {_are(len(made_up))}: so many more "
+                "than the file lists are to be rented."
+            )
+
+
+def _are(count: int) -> str:
+    return "is a made-up caller ID" if count == 1 else "are made-up caller IDs"
 
 
 def _on_agent(organization: Organization, agent: Agent) -> Iterator[str]:

@@ -114,6 +114,19 @@ def phone_normalized(text: str) -> str | None:
     return number if is_plausible(number) else None
 
 
+_MADE_UP = "0000"
+
+
+def made_up_phone(number: int) -> str:
+    """A number that nobody can have, for a caller ID that is still to be rented."""
+    return f"{_MADE_UP}{number:05}"
+
+
+def is_made_up(tel: str) -> bool:
+    """Whether a number is one of those."""
+    return tel.startswith(_MADE_UP)
+
+
 PHONE_PATTERN = r"^\+?[0-9]{1,20}$"
 """A phone number, also for JSON Schema."""
 PHONE_TEXT = "must be a phone number of at most 20 digits, with or without a + in front"

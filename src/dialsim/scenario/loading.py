@@ -1,13 +1,9 @@
-"""Loading: a scenario file, or its text, becomes a Scenario that an engine can take.
-
-Overrides (`PATH=VALUE`) are put into the tree of the file before it is checked.
-"""
+"""Loading: a scenario file, or its text, becomes a Scenario that an engine can take."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Sequence as Items
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +18,7 @@ from dialsim.scenario.compiled_plan import remarks_on_plans, with_plans
 from dialsim.scenario.distribution import read_measurements
 from dialsim.scenario.document import (
     Cursor,
-    MappingEntry,
     MappingNode,
-    Node,
-    Place,
-    ScalarNode,
-    SequenceNode,
     SourceFolder,
     decoded,
     parse_yaml,
@@ -36,127 +27,12 @@ from dialsim.scenario.document import (
     read_bytes,
 )
 from dialsim.scenario.error_text import problems_of
-from dialsim.scenario.problems import Problem, Problems, ScenarioError, told
+from dialsim.scenario.overrides import Understood, apply
+from dialsim.scenario.problems import Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
 from dialsim.scenario.scenario import Campaign, Origin, Scenario, override_texts
 from dialsim.scenario.service import Beginning, check_order, start_of
-
-
-def apply(overrides: Items[str], root: Node, problems: Problems) -> None:
-    """Change the tree by overrides such as `organizations.Acme.maxConcurrentCalls=40`, in order.
-
-    A path's parts are keys, and for items of lists their index from 0 or their `name`, which may
-    itself contain dots. Keys that are missing are created, items are not. The value is YAML.
-    Overrides that can't be applied are noted in `problems`, under their own text.
-    """
-    for override in overrides:
-        try:
-            _apply(override, root)
-        except ScenarioError as error:
-            for problem in error.problems:
-                problems.note(problem)
-
-
-def _apply(override: str, root: Node) -> None:
-    path, equals, text = override.partition("=")
-    origin = Place(f"--set {override}")
-    if not equals or not path.strip():
-        raise _refused(origin, "", "an override is PATH=VALUE, such as seed=7")
-    value = _value(text, origin)
-    parts = path.strip().split(".")
-    node, done = root, 0
-    while done < len(parts):
-        node, done = _step(node, parts, done, value, origin)
-
-
-def _value(text: str, origin: Place) -> Node:
-    if not text.strip():
-        return ScalarNode(origin, "", None)
-    try:
-        found = Problems(origin.file)
-        value = parse_yaml(text, origin.file, found)
-        found.raise_if_any()
-    except ScenarioError as error:
-        raise _refused(origin, "", error.problems[0].message) from None
-    _move(value, origin)
-    return value
-
-
-def _move(node: Node, origin: Place) -> None:
-    """Give a value and its parts the override as their place."""
-    node.place = origin
-    if isinstance(node, SequenceNode):
-        for item in node.items:
-            _move(item, origin)
-    elif isinstance(node, MappingNode):
-        for entry in node.entries.values():
-            entry.place = origin
-            _move(entry.node, origin)
-
-
-def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -> tuple[Node, int]:
-    """Go down by one key or item, and put the value there if the path ends with it."""
-    here = ".".join(parts[:done])
-    if isinstance(node, SequenceNode):
-        index, taken = _item(node, parts, done, origin)
-        last = done + taken == len(parts)
-        node.items[index] = value if last else _own(node.items[index])
-        return node.items[index], done + taken
-    if not isinstance(node, MappingNode):
-        says = f"{here} is a single value: nothing is below it"
-        raise _refused(origin, here, says)
-    keys = {end: ".".join(parts[done:end]) for end in range(len(parts), done, -1)}
-    upto = next((end for end, key in keys.items() if key in node.entries), done + 1)
-    key, last = keys[upto], upto == len(parts)  # a key such as funnel.Promised may have dots
-    entry = node.entries.get(key)
-    missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
-    if last or entry is None or missing:
-        entry = MappingEntry(origin, value if last else MappingNode(origin))
-    node.entries[key] = MappingEntry(entry.place, entry.node if last else _own(entry.node))
-    return node.entries[key].node, upto
-
-
-def _own(node: Node) -> Node:
-    """A copy of a node that no alias shares, but for what is below."""
-    if isinstance(node, SequenceNode):
-        return SequenceNode(node.place, list(node.items))
-    if isinstance(node, MappingNode):
-        return MappingNode(node.place, dict(node.entries))
-    return node
-
-
-def _item(node: SequenceNode, parts: list[str], done: int, origin: Place) -> tuple[int, int]:
-    """The index of the item that the path names next, and how many parts its name takes."""
-    part, here = parts[done], ".".join(parts[:done])
-    if part.isascii() and part.isdigit() and len(part) < 10:
-        if int(part) < len(node.items):
-            return int(part), 1
-        says = f"{here}.{part} is not there: {here} has {_count(len(node.items))}"
-        raise _refused(origin, f"{here}.{part}", says)
-    names = [_name(item) for item in node.items]
-    for end in range(len(parts), done, -1):
-        name = ".".join(parts[done:end])
-        if names.count(name) > 1:
-            says = f"{here}.{name} is ambiguous: several items have this name; use the index"
-            raise _refused(origin, f"{here}.{name}", says)
-        if name in names:
-            return names.index(name), end - done
-    known = ", ".join(name for name in names[:10] if name is not None)
-    says = f"{here} has no item named {part}" + (f"; there are {known}" if known else "")
-    raise _refused(origin, f"{here}.{part}", says)
-
-
-def _count(items: int) -> str:
-    return "no items" if not items else f"items 0 to {items - 1}"
-
-
-def _name(item: Node) -> str | None:
-    entry = item.entries.get("name") if isinstance(item, MappingNode) else None
-    return entry.node.text if entry is not None and isinstance(entry.node, ScalarNode) else None
-
-
-def _refused(origin: Place, path: str, says: str) -> ScenarioError:
-    return ScenarioError([Problem(origin.file, None, None, path, says)])
+from dialsim.scenario.short_paths import full_path
 
 
 def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> Scenario:
@@ -193,19 +69,44 @@ def document_of(scenario: Scenario) -> Any:
 
     One that was made by hand has no text, and says everything.
     """
-    origin = scenario.origin
-    if origin is None:
+    if scenario.origin is None:
         return scenario.model_dump(mode="json", by_alias=True)
-    problems = Problems(origin.name)
-    document = parse_yaml(origin.text, origin.name, problems)
-    apply(origin.overrides, document, problems)
-    problems.raise_if_any()
-    return plain(document)
+    return plain(_document(scenario)[0])
 
 
 def is_text(source: str) -> bool:
     """Whether a string is a scenario's text; otherwise it is the name of a file."""
     return "\n" in source or source.lstrip().startswith("{")
+
+
+def long_path(scenario: Scenario, path: str) -> str:
+    """The full path that a short one means in a scenario; a full one as it is.
+
+    Raises DialsimError if it could be several, or none, or if `load` or `loads` didn't make the
+    scenario.
+    """
+    try:
+        return full_path(path, Cursor.root(_document(scenario)[0]))
+    except ValueError as error:
+        raise DialsimError(str(error)) from None
+
+
+def understood(scenario: Scenario) -> list[Understood]:
+    """How the overrides of a scenario were understood, where that is worth saying."""
+    return (
+        [] if scenario.origin is None or not scenario.origin.overrides else _document(scenario)[1]
+    )
+
+
+def _document(scenario: Scenario) -> tuple[MappingNode, list[Understood]]:
+    """The tree that a scenario was read from, its overrides applied, and what these meant."""
+    origin = scenario.origin
+    if origin is None:
+        raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
+    problems = Problems(origin.name)
+    document = parse_yaml(origin.text, origin.name, problems)
+    assert isinstance(document, MappingNode), "it was read before"
+    return document, apply(origin.overrides, document, problems)
 
 
 def files_of(scenario: Scenario) -> dict[str, bytes]:

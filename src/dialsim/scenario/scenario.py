@@ -30,6 +30,8 @@ from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
 from dialsim.scenario.timeline import TimelineAction
+from dialsim.scenario.week import midnight
+from dialsim.templates import templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,25 @@ class Scenario(Model):
             raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
         return origin.read(replace(origin, overrides=(*origin.overrides, *texts)))
 
+    @property
+    def calling_begins(self) -> int:
+        """The earliest startDateTime of a schedule request, in ms; without one, clock.start."""
+        requests = [
+            request
+            for organization in self.organizations
+            for request in (
+                *(campaign.schedule for campaign in organization.campaigns),
+                *(action.body for action in organization.timeline),
+            )
+        ]
+        starts = [request.start_date_time for request in requests if request is not None]
+        return min(starts, default=self.clock.start)
+
+    @property
+    def first_day(self) -> int:
+        """The midnight (ms) from which a day of the week counts: that on which calling begins."""
+        return midnight(self.calling_begins)
+
     def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
         """The same scenario, with where it came from and what is to be said about it."""
         loaded = self.model_copy()
@@ -226,12 +247,7 @@ class Scenario(Model):
         )
 
     def _repr_html_(self) -> str:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
-        environment = Environment(
-            loader=PackageLoader("dialsim.scenario"), autoescape=True, undefined=StrictUndefined
-        )
-        return environment.get_template("scenario.html").render(scenario=self)
+        return templates("dialsim.scenario").get_template("scenario.html").render(scenario=self)
 
     def __dir__(self) -> Iterable[str]:
         # Completion in a notebook is for what a scenario has, not for pydantic's methods

@@ -53,6 +53,13 @@ def start_of(root: Cursor, problems: Problems) -> int:
     return min((instant for instant in read if instant is not None), default=0)
 
 
+def calling_begins(root: Cursor) -> int | None:
+    """The earliest startDateTime of a document, or its clock.start; None without either."""
+    read = [_read(instant, _parse_start) for instant in _start_date_times(root)]
+    known = [instant for instant in read if instant is not None]
+    return min(known) if known else _read(root.at("clock", "start"), parse_offset_instant)
+
+
 def check_order(root: Cursor, start: Beginning, problems: Problems) -> None:
     """Note the instants of the document that lie on the wrong side of its beginning."""
     for cursor in _instants(root):

@@ -88,6 +88,9 @@ class Posts:
     @classmethod
     def joined(cls, parts: Sequence[Posts]) -> Posts:
         """Several lists of POSTs, one below the other; at least one."""
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             *(
                 np.concatenate([getattr(part, field.name) for part in parts])
@@ -243,10 +246,9 @@ def _urls(
 
 def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which POSTs fall into an outage; of two at once, the first in the file decides."""
-    modes = np.full(len(at), "", dtype="U6")
+    inside = np.zeros(len(at), dtype=bool)
     for outage in reversed(receiver.outages):
-        modes[(at >= outage.from_) & (at < outage.to)] = outage.mode
-    inside: NDArray[np.bool_] = modes == mode
+        inside[(at >= outage.from_) & (at < outage.to)] = outage.mode == mode
     return inside
 
 

@@ -107,6 +107,8 @@ class Messages:
         return len(self.call)
 
     def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Messages:
+        if rows.dtype == bool and rows.all():
+            return self
         return Messages(
             self.call[rows],
             self.result[rows],
@@ -120,6 +122,8 @@ class Messages:
     @classmethod
     def joined(cls, parts: Sequence[Messages]) -> Messages:
         """Several lists of messages, one below the other; at least one."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             *(
                 np.concatenate([getattr(part, field.name) for part in parts])

@@ -35,7 +35,6 @@ BLACK = "#000000"
 ORANGE = "#E69F00"
 SKY = "#56B4E9"
 GREEN = "#009E73"
-YELLOW = "#F0E442"
 BLUE = "#0072B2"
 VERMILION = "#D55E00"
 PURPLE = "#CC79A7"
@@ -150,8 +149,8 @@ class ThaiDates(AutoDateLocator):
     matplotlib looks beyond both ends of an axis, and Python's dates end with the year 9999.
     """
 
-    def __init__(self) -> None:
-        super().__init__(tz=THAI, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+    def __init__(self, least: int = 3, most: int = 7) -> None:
+        super().__init__(tz=THAI, minticks=least, maxticks=most)  # type: ignore[no-untyped-call]
 
     def __call__(self) -> Sequence[float]:
         """The ticks of the axis as it is shown."""
@@ -196,14 +195,23 @@ class ThaiInstants(Formatter):
 
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
         """The text of one instant."""
-        ms = round(x * DAY_MS / 60_000) * 60_000
+        return self._text(round(x * DAY_MS / _SECOND) * _SECOND, "%H:%M")
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The texts of all ticks, with seconds where they are closer than minutes."""
+        instants = [round(value * DAY_MS / _SECOND) * _SECOND for value in values]
+        time = "%H:%M:%S" if any(ms % _MINUTE for ms in instants) else "%H:%M"
+        return [self._text(ms, time) for ms in instants]
+
+    @staticmethod
+    def _text(ms: int, time: str) -> str:
         weekday, day, month, _ = date_text(ms).split()
-        return f"{weekday} {day} {month}\n{thai(ms):%H:%M}"
+        return f"{weekday} {day} {month}\n{thai(ms):{time}}"
 
 
 def instant_axis(axis: Axis) -> None:
     """Make an axis that is not the one of time, such as y, show instants of Thai time."""
-    axis.set_major_locator(ThaiDates())
+    axis.set_major_locator(ThaiDates(2, 5))  # each has its date
     axis.set_major_formatter(ThaiInstants())
 
 

@@ -45,6 +45,7 @@ from dialsim.results.plots.drawing import (
     share_axis,
     time_axis,
 )
+from dialsim.results.plots.values import Extent, counts_text, tell, tell_times
 from dialsim.results.summary import CampaignSummary
 from dialsim.results.thai_time import duration_text
 
@@ -89,6 +90,7 @@ def draw_funnel(shown: Sequence[FunnelCounts], name: str, ax: Axes | None = None
     ax = canvas(ax)
     most = max((count for funnel in shown for _, count in funnel.steps), default=1) or 1
     place, ticks = 0.0, {}
+    said: list[tuple[Extent, Extent, str]] = []
     for funnel in shown:
         if len(shown) > 1:
             _write(ax, 0, place, f"{funnel.organization}, {funnel.agent}", weight="bold")
@@ -99,6 +101,7 @@ def draw_funnel(shown: Sequence[FunnelCounts], name: str, ax: Axes | None = None
             share = f" ({percent(count / people)})" if people else ""
             _write(ax, count + most * 0.01, place, f"{count:,}{share}")
             ticks[place] = step
+            said.append((None, (place - 0.5, place + 0.5), f"{step}: {count:,} of {people:,}"))
             place += 1
         place += _GAP
     ax.set_yticks([*ticks], [*ticks.values()])
@@ -106,6 +109,7 @@ def draw_funnel(shown: Sequence[FunnelCounts], name: str, ax: Axes | None = None
     ax.grid(visible=False)
     ax.set_xlim(0, most * 1.25)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    tell(ax, said)
     if not shown:
         note(ax, "No agent has a funnel.")
     title = f"Funnel: {name}" if name else "Funnel"
@@ -145,6 +149,12 @@ def draw_reach(scope: Scope, ax: Axes | None) -> Axes:
     if len(shares) <= _MOST_LABELS:
         for attempt, share in zip(attempts, shares, strict=True):
             ax.text(float(attempt), float(share) + 0.02, percent(share), ha="center", **letters(9))
+    tell(ax, [
+        ((attempt - 0.5, attempt + 0.5), None,
+         f"attempt {attempt}: {100 * share:.1f} % reached by it or before, "
+         f"{100 * (share - earlier):.1f} % by it")
+        for attempt, share, earlier in zip(attempts.tolist(), shares, before, strict=True)
+    ])  # fmt: skip
     if not len(shares):
         note(ax, "Nobody was called.")
     ax.set_ylim(0, min(1.0, float(shares.max(initial=0.5)) * 1.2 + 0.05))
@@ -230,6 +240,12 @@ def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
         bottom = bottom + count
     time = time_axis(ax, int(outcomes.at[0]), int(outcomes.at[-1]) + outcomes.width)
     count_axis(ax)
+    width = outcomes.width
+    said = (dict(zip(ENDS, counts.tolist(), strict=True)) for counts in outcomes.count.T)
+    tell_times(ax, [
+        (since, since + width, counts_text(since, since + width, counts))
+        for since, counts in zip(outcomes.at.tolist(), said, strict=True)
+    ])  # fmt: skip
     unit = {HOUR: "hour", DAY: "day"}.get(outcomes.width, duration_text(outcomes.width))
     return dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
 
@@ -307,6 +323,12 @@ def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
     ax.set_facecolor(EMPTY)
     for spine in ax.spines.values():
         spine.set_visible(False)
+    tell(ax, [
+        ((hour, hour + 1), (day, day + 1),
+         f"{WEEKDAYS[day]} {hour:02}:00 to {hour + 1:02}:00: {answers.answered[day, hour]:,} of "
+         f"{answers.attempts[day, hour]:,} answered ({percent(answers.share[day, hour])})")
+        for day, hour in np.argwhere(answers.attempts).tolist()
+    ])  # fmt: skip
     if last - first <= 12:
         _write_shares(ax, shown, first, norm)
     _draw_scale(ax, mesh)

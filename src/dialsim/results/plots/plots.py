@@ -204,9 +204,17 @@ class Plots:
         """The queue's length, and the wait of those who leave it."""
         return draw_queue(Scope.of_organization(self._result.reading, organization), ax)
 
-    def reach(self, campaign: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """The share of people reached by each attempt."""
-        return draw_reach(self._scope(campaign), ax)
+    def reach(
+        self,
+        campaign: str | None = None,
+        organization: str | None = None,
+        *,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """The share of people reached by each attempt, of a campaign, an organization, or all."""
+        if campaign is not None:
+            return draw_reach(self._scope(campaign), ax)
+        return draw_reach(Scope.of_organization(self._result.reading, organization), ax)
 
     def answers(
         self,

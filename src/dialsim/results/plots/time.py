@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +35,10 @@ from dialsim.results.plots.drawing import (
     thinned,
     time_axis,
 )
+from dialsim.results.plots.values import counts_text, piece_text, tell_times, told
 from dialsim.results.run_view import ProgressCurve
-from dialsim.results.thai_time import duration_text, minute_text
+from dialsim.results.thai_time import duration_text, minute_text, short_text
+from dialsim.results.time_use import StepFunction
 from dialsim.results.timeline import Spans
 
 
@@ -55,7 +58,22 @@ def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:
     time = time_axis(ax, scope.start, scope.end)
     count_axis(ax)
     ax.set_ylim(0, max(float(allowed.max()), float(busy.max()), 1) * 1.08)
+    pieces = told(scope.start, scope.end)
+    limits = slots.allowed(np.array([since for since, _ in pieces]))
+    tell_times(ax, [
+        (since, until, f"{piece_text(since, until)}: {busy_mean:.1f} slots "
+         f"in use on average, limit {limit:,.0f}")
+        for (since, until), busy_mean, limit
+        in zip(pieces, _means(slots.busy, pieces), limits, strict=True)
+    ])  # fmt: skip
     return dress(ax, scope.title("Slots in use"), time, "slots")
+
+
+def _means(function: StepFunction, pieces: Sequence[tuple[int, int]]) -> list[float]:
+    """The mean of a step function in each of some pieces of time that follow one another."""
+    cut = np.array([*(since for since, _ in pieces), pieces[-1][1]])
+    means: list[float] = function.means(cut).tolist()
+    return means
 
 
 def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
@@ -70,7 +88,16 @@ def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
     label = time_axis(ax, scope.start, scope.end)
     count_axis(ax)
     ax.set_ylim(0, max(progress.people, 1) * 1.12)
+    tell_times(ax, [
+        (since, until, f"{short_text(until)}: {_until(progress.reached, until)} reached, "
+         f"{_until(progress.done, until)} done with, of {progress.people:,} people")
+        for since, until in told(scope.start, scope.end)
+    ])  # fmt: skip
     return dress(ax, scope.title("Progress"), label, "people")
+
+
+def _until(at: NDArray[np.int64], instant: int) -> str:
+    return f"{np.searchsorted(at, instant, side='right'):,}"
 
 
 def _curve(ax: Axes, at: NDArray[np.int64], scope: Scope, color: str, label: str) -> None:
@@ -137,12 +164,31 @@ def draw_queue(scope: Scope, ax: Axes | None) -> Axes:
     ax.fill_between(
         days(at), length, step="post", color=ORANGE, alpha=0.55, linewidth=0, label="queue length"
     )
-    right = _draw_waits(ax, QueueWaits.of(scope))
+    waits = QueueWaits.of(scope)
+    right = _draw_waits(ax, waits)
+    pieces = told(scope.start, scope.end)
+    means = _means(scope.slots().queued, pieces)
+    # the axes of the waits lie above those of the queue
+    tell_times(right, [
+        (since, until, f"{piece_text(since, until)}: {mean:.1f} calls in the "
+         f"queue on average{_waits_text(waits, since, until)}")
+        for (since, until), mean in zip(pieces, means, strict=True)
+    ])  # fmt: skip
     time = time_axis(ax, scope.start, scope.end)
     count_axis(ax)
     ax.set_ylim(0, max(float(length.max()), 1) * 1.15)
     right.tick_params(labelfontfamily=list(families()), labelsize=8.5, labelcolor=BLUE)
     return dress(ax, scope.title("The queue"), time, "calls in the queue")
+
+
+def _waits_text(waits: QueueWaits, since: int, until: int) -> str:
+    """The waits that ended in a piece of time, which is one of those of `QueueWaits`."""
+    found = np.flatnonzero((waits.at >= since) & (waits.at < until))
+    if not len(found):
+        return ""
+    median, late = (duration_text(1000 * round(float(values[found[0]])))
+                    for values in (waits.median_s, waits.p95_s))  # fmt: skip
+    return f"; half waited up to {median}, 95 % up to {late}"
 
 
 def _draw_waits(ax: Axes, waits: QueueWaits) -> Axes:
@@ -223,6 +269,13 @@ def draw_deliveries(scope: Scope, ax: Axes | None) -> Axes:
             bottom = bottom + count
     time = time_axis(ax, scope.start, int(cut[-1]))
     count_axis(ax)
+    labels = {fate: label for fate, (label, _) in _LOOKS.items()}
+    said = ({label: int(deliveries.count[fate, k]) for fate, label in labels.items()}
+            for k in range(len(cut) - 1))  # fmt: skip
+    tell_times(ax, [
+        (since, since + width, counts_text(since, since + width, counts))
+        for since, counts in zip(cut[:-1].tolist(), said, strict=True)
+    ])  # fmt: skip
     if not deliveries.count.any():
         note(ax, "There was no result to tell of.")
     per_piece = f"results per {duration_text(width)}"

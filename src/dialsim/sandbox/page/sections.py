@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from functools import cache
 from itertools import islice
 from time import monotonic
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.interface.status import CampaignStatus
@@ -30,6 +29,10 @@ from dialsim.sandbox.page.lists import (
 )
 from dialsim.sandbox.page.view import SPANS, PagePlace, View, fitting_span
 from dialsim.scenario.units import format_duration
+from dialsim.templates import templates
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 OWN = f"{PREFIX}/page"
 """Where everything lives that the page asks for."""
@@ -42,13 +45,7 @@ def render(template: str, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("dialsim.sandbox.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates("dialsim.sandbox.page")
     environment.filters |= {
         "instant": parse_instant,
         "utc": format_instant,

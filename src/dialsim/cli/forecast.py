@@ -1,0 +1,273 @@
+"""`dialsim pull` and `dialsim forecast`: where a running campaign stands, and how it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dialsim.cli.program import (
+    INTERRUPTED,
+    Options,
+    experiment_options,
+    force_option,
+    progress_bar,
+    scenario_argument,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    from dialsim.evidence.log import Log
+    from dialsim.experiments.forecast import ForecastFigures
+    from dialsim.report.what_if import FurtherRuns
+    from dialsim.scenario.scenario import Scenario
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(
+    short_help="Read a running campaign from the service, as a scenario to forecast from.",
+    epilog="""\b
+Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
+    --campaign 7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10 \\
+    --schedule request.json --lines 20 --out today
+    dialsim forecast today
+""",
+)
+@click.argument("url")
+@click.option(
+    "--api-key-file",
+    type=_FILE,
+    metavar="FILE",
+    help="A file that holds the API key and nothing else; default: the environment variable "
+    "DIALSIM_API_KEY. The key is never printed or written.",
+)
+@click.option(
+    "--campaign",
+    "campaigns",
+    multiple=True,
+    required=True,
+    metavar="ID",
+    help="The id of a campaign; may be given several times, for campaigns that share the lines.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="The folder that is written: scenario.yaml and people.csv.",
+)
+@click.option(
+    "--schedule",
+    "schedules",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="The body of the request that started the campaign, as JSON: the service doesn't show it. "
+    "Once for all campaigns, or once for each, in their order.",
+)
+@click.option(
+    "--log",
+    "log_file",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="LOG",
+    help="A log of the campaign's webhooks, as for dialsim log: it tells name, schedule, lines and "
+    "agent where they are not given, and when the last calls ended.",
+)
+@click.option(
+    "--lines",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many calls may be under way at once (maxConcurrentCalls), which the service doesn't "
+    "show either; default: 10.",
+)
+@click.option(
+    "--agent",
+    metavar="NAME",
+    help="The agent that calls, by name or id; default: the only one that fits the recipients.",
+)
+@click.option(
+    "--now",
+    metavar="INSTANT",
+    help="The instant of the data, such as 2026-01-07T09:00+07:00; default: by the service's "
+    "clock.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True, max=100),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="The most requests a second.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(min=0, max=20),
+    default=6,
+    show_default=True,
+    metavar="N",
+    help="How often a request is tried again that fails for the moment; waits grow from 1 s to "
+    "60 s, or are what Retry-After says.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long an answer may take.",
+)
+@click.option(
+    "--allow-http", is_flag=True, help="Send the key unencrypted to a host other than this one."
+)
+@force_option
+def pull(
+    url: str,
+    api_key_file: Path | None,
+    campaigns: tuple[str, ...],
+    out: Path,
+    schedules: tuple[Path, ...],
+    log_file: Path | None,
+    lines: int | None,
+    agent: str | None,
+    now: str | None,
+    rate: float,
+    retries: int,
+    timeout: float,
+    allow_http: bool,
+    force: bool,
+) -> None:
+    """Read where a running campaign stands from the service at URL.
+
+    Its recipients are read page by page and written with their histories, as a scenario whose
+    clock starts now: `dialsim forecast` goes on from there. What the service doesn't tell is said
+    in comments of the scenario, and printed. A command that is stopped goes on where it was, if it
+    is given again within a quarter of an hour.
+    """
+    from dialsim.evidence import pull as pulling
+    from dialsim.evidence.service import ServiceClient, read_api_key
+
+    requests = [pulling.read_schedule_file(file) for file in schedules]
+    client = ServiceClient(
+        url, read_api_key(api_key_file), rate=rate, retries=retries, timeout=timeout,
+        allow_http=allow_http,
+    )  # fmt: skip
+    at = _instant(now)
+    log = None if log_file is None else _read_log(log_file)
+    with _kept(), client, progress_bar("Reading recipients", "pages") as progress:
+        pulled = pulling.pull(
+            client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
+            log=log, force=force, progress=progress,
+        )  # fmt: skip
+    for line in pulled.sentences():
+        click.echo(line)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Say after Ctrl-C what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(
+            "Interrupted: pages that were read are kept for a quarter of an hour; the same command "
+            "goes on from there.",
+            err=True,
+        )
+        raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def _read_log(file: Path) -> Log:
+    from dialsim.evidence.log import read_log
+
+    with progress_bar("Reading the log", "bytes") as progress:
+        return read_log(file, progress=progress)
+
+
+def _instant(text: str | None) -> int | None:
+    from dialsim.scenario.units import parse_offset_instant
+
+    try:
+        return None if text is None else parse_offset_instant(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--now'") from None
+
+
+@click.command(
+    short_help="Forecast a running campaign from today: when is it done, whom will it reach?",
+    epilog="""\b
+Example: dialsim forecast today --out forecast
+    and tomorrow, when the campaign was pulled again, the same: it says what has changed
+""",
+)
+@scenario_argument
+@click.option(
+    "--replications",
+    type=click.IntRange(min=19),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many runs the forecast rests on.",
+)
+@click.option(
+    "--since",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="The folder of an earlier forecast, to say what has changed; default: the one in the "
+    "folder of --out.",
+)
+@experiment_options
+@with_options
+def forecast(scenario: Path, replications: int, since: Path | None, options: Options) -> None:
+    """Say when a running campaign is done and whom it will reach, from its people's histories.
+
+    SCENARIO is a scenario whose people have histories, or the folder that `dialsim pull` wrote. An
+    earlier forecast in the folder of --out is replaced by one from a later scenario, and its
+    figures are kept there with their instant.
+    """
+    from dialsim.cli.experiment import Experiment
+    from dialsim.experiments.forecast import KIND
+    from dialsim.experiments.forecast import forecast as make
+    from dialsim.results.folder import SOURCE
+    from dialsim.scenario.loading import load
+
+    loaded = load(scenario / SOURCE if scenario.is_dir() else scenario, options.overrides)
+    earlier, options = _earlier(loaded, since, options)
+    arguments = {"earlier": [part.to_dict() for part in earlier]}
+    experiment = Experiment(KIND, [loaded], options, arguments)
+    found = experiment.simulate(make, loaded, replications, earlier=earlier)
+
+    def report(further: FurtherRuns) -> str:
+        from dialsim.report.writing import forecast_report
+
+        return forecast_report(found, further)
+
+    experiment.deliver(
+        found.to_dict(),
+        report,
+        lambda: {"runs": found.runs.runs, "campaigns": found.runs.frame},
+        lambda: (found.sentences(), found.tables()),
+    )
+
+
+def _earlier(
+    scenario: Scenario, since: Path | None, options: Options
+) -> tuple[list[ForecastFigures], Options]:
+    """The forecasts before this one; a forecast of another scenario in the folder gives way."""
+    from dialsim.experiments.forecast import KIND, kept_forecasts
+    from dialsim.results.folder import MANIFEST, read_manifest
+
+    known = [] if since is None else kept_forecasts(since)
+    out = options.out
+    if out is not None and (out / MANIFEST).is_file():
+        said = read_manifest(out)
+        if said.get("experiment") == KIND:
+            known += kept_forecasts(out)
+            other = said["scenario_sha256"] != scenario.digest
+            options = replace(options, force=options.force or other)
+    before = {part.at: part for part in known if part.at < scenario.clock.start}
+    return [before[at] for at in sorted(before)], options

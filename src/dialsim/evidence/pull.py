@@ -1,0 +1,288 @@
+"""A running campaign, read from the service and written down as a scenario to forecast from.
+
+What the interface tells goes into `people.csv`: who was called how often, and how that ended. What
+it doesn't tell is said in comments of `scenario.yaml`, and stands there as an option or a guess.
+
+Pages are kept beside the folder, in `.DIR.pull`, as they come: a command that was stopped goes on
+from there. They hold personal data, so only the user may read them; they are removed at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from dialsim.evidence.log import Log
+from dialsim.evidence.pulled_campaign import (
+    Answered,
+    LoggedCampaign,
+    Pulled,
+    PulledAgent,
+    PulledCampaign,
+    PulledRecipient,
+    numbers_of_several,
+)
+from dialsim.evidence.pulled_folder import write_pulled
+from dialsim.evidence.service import Answer, ServiceClient, ServiceError
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import ValidationFailed, is_uuid
+from dialsim.interface.schedule import ScheduleRequest, read_schedule
+from dialsim.results.folder import check_place
+from dialsim.results.progress import Progress
+from dialsim.results.thai_time import minute_text
+
+FRESH_SECONDS = 900
+"""Pages that a stopped command left are used for so long; then people have moved on."""
+_LONGEST_SILENCE = 7 * 86_400_000
+"""A clock that is so far (ms) beyond the newest change is not that of the service's data."""
+
+
+class _Page(Answered):
+    total_recipients: int
+    total_pages: int
+    recipients: list[PulledRecipient]
+
+
+_AGENTS = TypeAdapter(list[PulledAgent])
+
+
+def read_schedule_file(file: Path) -> ScheduleRequest:
+    """The body of a schedule request, as it was sent, in a JSON file. Raises ServiceError."""
+    try:
+        return read_schedule(json.loads(file.read_bytes()))
+    except OSError as error:
+        raise ServiceError(f"{file} can't be read: {error.strerror}") from None
+    except ValidationFailed as error:
+        raise ServiceError(f"{file} is no body of a schedule request: {error}") from None
+    except ValueError as error:
+        raise ServiceError(
+            f"{file} must hold the body of the schedule request as JSON, but {error}"
+        ) from None
+
+
+def pull(
+    client: ServiceClient,
+    campaigns: Sequence[str],
+    out: Path,
+    *,
+    schedules: Sequence[ScheduleRequest] = (),
+    lines: int | None = None,
+    agent: str | None = None,
+    now: int | None = None,
+    log: Log | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Pulled:
+    """Read campaigns, by their ids, and write them as a scenario to the folder `out`.
+
+    `schedules` are the requests that started them: none, one for all, or one each. `lines` is
+    maxConcurrentCalls, `agent` the name or id of the agent that calls, `now` the instant of the
+    data (ms), by default that of the service's clock. A `log` of the campaigns' webhooks tells
+    their names, schedules, lines and agents where nothing else does, and when calls ended.
+
+    Without an error the folder is there as a whole; with one it isn't touched. Raises ServiceError,
+    OutputError, ScenarioError.
+    """
+    identifiers = _checked_ids(campaigns)
+    if len(schedules) not in (0, 1, len(identifiers)):
+        raise ServiceError(
+            f"{len(schedules)} schedules for {len(identifiers)} campaigns: give none, one for all, "
+            "or one for each, in their order"
+        )
+    check_place(out, force)
+    pages = _Pages(client, out)
+    agents = _agents(client)
+    found = []
+    for number, identifier in enumerate(identifiers, 1):
+        name = "people.csv" if len(identifiers) == 1 else f"people-{number}.csv"
+        found.append(PulledCampaign(identifier, pages.read(identifier, progress), name))
+    for number, campaign in enumerate(found):
+        logged = campaign.logged = None if log is None else _logged(log, campaign)
+        if schedules:
+            campaign.schedule = schedules[number % len(schedules)]
+        else:
+            campaign.schedule = logged.schedule if logged else None
+        known = [part for part in agents if logged and logged.agent in (part.id, part.name)]
+        campaign.agent = _choose_agent(agents if agent else known or agents, agent, campaign)
+    at, notes = _instant(pages.at, found, now)
+    pulled = Pulled(out, at, found, notes)
+    write_pulled(pulled, client.url, lines, force)
+    pages.remove()
+    return pulled
+
+
+def _checked_ids(campaigns: Sequence[str]) -> list[str]:
+    for identifier in campaigns:
+        if not is_uuid(identifier):
+            raise ServiceError(
+                f'campaign "{identifier}": must be the campaign\'s id, a UUID such as '
+                "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
+            )
+    identifiers = [identifier.lower() for identifier in campaigns]
+    twice = [name for name, count in Counter(identifiers).items() if count > 1]
+    if twice:
+        raise ServiceError(f"campaign {twice[0]} is given twice")
+    return identifiers
+
+
+def _logged(log: Log, campaign: PulledCampaign) -> LoggedCampaign:
+    """What the log says of a campaign, which must be in it."""
+    shared = numbers_of_several(campaign.recipients)
+    found = LoggedCampaign.of(log, campaign.id, shared)
+    if found is None:
+        known = ", ".join(f"{part.name} ({part.id})" for part in log.campaigns if part.id)
+        raise ServiceError(
+            f"{log.source} has no call of campaign {campaign.id}; it has: {known or 'none'}"
+        )
+    return found
+
+
+class _Pages:
+    """Pages of recipients, kept as files from one command to the next.
+
+    `at` is the newest instant (ms) that an answer gives as its own.
+    """
+
+    def __init__(self, client: ServiceClient, out: Path) -> None:
+        self.at: int | None = None
+        self._client = client
+        self._folder = Path(os.path.abspath(out)).with_name(f".{out.name}.pull")
+        self._mark = hashlib.sha256(client.url.encode()).hexdigest()[:12]
+
+    def read(self, campaign: str, progress: Progress | None) -> list[PulledRecipient]:
+        """All recipients of a campaign, in the order of their upload (the list is newest first)."""
+        people: dict[str, PulledRecipient] = {}
+        number = pages = 1
+        total = 0
+        while number <= pages:
+            page = self._page(campaign, number)
+            if number > 1 and page.total_recipients != total:
+                break
+            total, pages = page.total_recipients, page.total_pages
+            people |= {person.id: person for person in page.recipients}
+            if progress is not None:
+                progress(number, max(pages, 1))
+            number += 1
+        if len(people) != total:
+            self._forget(campaign)
+            raise ServiceError(
+                f"campaign {campaign}: the service says {total:,} recipients, but its pages "
+                f"have {len(people):,}; the list changed while it was read: run the command again"
+            )
+        return [*people.values()][::-1]
+
+    def remove(self) -> None:
+        """Remove what was kept: all of it is in the folder now."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _page(self, campaign: str, number: int) -> _Page:
+        path = f"/api/campaign/{campaign}/recipients?page={number}"
+        file = self._folder / f"{self._mark}-{campaign}-{number}.json"
+        answer = _kept(file)
+        if answer is None:
+            answer = self._client.get(path)
+            page = _checked_page(answer.data, f"{self._client.url}{path}")
+            self._keep(file, answer)
+        else:
+            page = _checked_page(answer.data, str(file))
+        self.at = max(filter(None, (self.at, answer.at)), default=None)
+        return page
+
+    def _keep(self, file: Path, answer: Answer) -> None:
+        draft = file.with_suffix(".part")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft.write_text(json.dumps([answer.at, answer.data]), encoding="utf-8")
+            draft.replace(file)
+        except OSError as error:
+            raise ServiceError(f"{self._folder} can't be written: {error.strerror}") from None
+
+    def _forget(self, campaign: str) -> None:
+        for file in self._folder.glob(f"*-{campaign}-*"):
+            file.unlink(missing_ok=True)
+
+
+def _kept(file: Path) -> Answer | None:
+    """A page that a stopped command left, if it still says how things are."""
+    with suppress(OSError, ValueError):
+        if time.time() - file.stat().st_mtime < FRESH_SECONDS:
+            at, data = json.loads(file.read_text(encoding="utf-8"))
+            return Answer(data, at)
+    return None
+
+
+def _checked_page(data: object, place: str) -> _Page:
+    try:
+        return _Page.model_validate(data)
+    except ValidationError as error:
+        raise _not_as_specified(place, error) from None
+
+
+def _not_as_specified(place: str, error: ValidationError) -> ServiceError:
+    """The first fault by its place, without the value, which may be personal."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    path = ".".join(map(str, first["loc"]))
+    return ServiceError(
+        f"{place}: data.{path} is not as the interface has it: {first['msg']}; is this the service?"
+    )
+
+
+def _agents(client: ServiceClient) -> list[PulledAgent]:
+    path = "/api/agent/list"
+    try:
+        return _AGENTS.validate_python(client.get(path).data)
+    except ValidationError as error:
+        raise _not_as_specified(client.url + path, error) from None
+
+
+def _choose_agent(
+    agents: Sequence[PulledAgent], named: str | None, campaign: PulledCampaign
+) -> PulledAgent | None:
+    """The agent that calls: the one named, or the only one that fits what recipients carry."""
+    if named is not None:
+        for agent in agents:
+            if named in (agent.id, agent.name):
+                return agent
+        known = ", ".join(agent.name for agent in agents) or "none"
+        raise ServiceError(f'no agent "{named}"; the organization has: {known}')
+    carried = {name for person in campaign.recipients for name in person.agent_params}
+    fitting = [agent for agent in agents if carried == set(agent.params_schema or {})]
+    if len(agents) == 1:
+        return agents[0]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _instant(
+    clock: int | None, found: Sequence[PulledCampaign], now: int | None
+) -> tuple[int, list[str]]:
+    """The instant of the data, and what is to be said about it.
+
+    It is the service's clock as its answers tell it, but not before the newest change. A clock that
+    is long beyond every change is another one than that of the data: a sandbox's is virtual.
+    """
+    newest = max((p.updated_at for part in found for p in part.recipients), default=None)
+    if now is not None:
+        if newest is not None and newest > now:
+            raise ServiceError(
+                f"--now {format_instant(now)} is before the newest change of a recipient, "
+                f"{format_instant(newest)}"
+            )
+        return now, []
+    if newest is None or (clock is not None and clock - newest <= _LONGEST_SILENCE):
+        known = [instant for instant in (clock, newest) if instant is not None]
+        return max(known, default=round(time.time() * 1000)), []
+    note = (
+        f"The data are taken to be of {minute_text(newest)} Thai time, the newest change of a "
+        "recipient"
+    )
+    said = "" if clock is None else f": the service's clock says {minute_text(clock)}"
+    return newest, [f"{note}{said}; if that is wrong, give --now."]

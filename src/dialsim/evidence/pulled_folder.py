@@ -1,0 +1,211 @@
+"""The folder of `dialsim pull`: a scenario, a list of people, and what is not known in comments."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from dialsim.evidence.pulled_campaign import LoggedDial, Pulled, PulledCampaign, PulledRecipient
+from dialsim.interface.agent import ParamSchema, check_agent_params
+from dialsim.interface.instants import format_instant
+from dialsim.interface.schedule import DEFAULT_RETRY_INTERVAL, ScheduleRequest
+from dialsim.results.folder import MANIFEST, SOURCE, replacing
+from dialsim.results.thai_time import minute_text
+from dialsim.scenario.fields import PHONE_PATTERN
+from dialsim.scenario.loading import load
+from dialsim.scenario.people_file import HISTORY_COLUMNS, PARAM
+from dialsim.version import __version__
+
+DEFAULT_LINES = 10
+"""maxConcurrentCalls where nobody says it."""
+_NUMBER = re.compile(PHONE_PATTERN[1:-1])
+_CARRIED_OVER = (
+    "startDateTime", "endDateTime", "timeWindows", "maxAttempts", "retryInterval", "callerIds"
+)  # fmt: skip
+
+
+def write_pulled(pulled: Pulled, url: str, lines: int | None, force: bool) -> None:
+    """Write what was pulled from `url`; `pulled.notes` then say what is a guess.
+
+    `lines` is maxConcurrentCalls, None where the log shall say it. Raises OutputError,
+    ScenarioError.
+    """
+    with replacing(pulled.folder, force) as draft:
+        blocks = []
+        for campaign in pulled.campaigns:
+            schedule = campaign.schedule or _guessed(campaign, pulled)
+            _write_people(draft / campaign.file, campaign, schedule, pulled)
+            blocks.append(_campaign_text(campaign, schedule))
+        text = _scenario_text(pulled, url, lines, blocks)
+        (draft / SOURCE).write_text(text, encoding="utf-8")
+        said = {
+            "dialsim": __version__,
+            "pulled": {
+                "url": url,
+                "campaigns": [campaign.id for campaign in pulled.campaigns],
+                "at": format_instant(pulled.at),
+            },
+        }
+        (draft / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        load(draft / SOURCE)  # what can't be loaded is not worth its place
+
+
+def _guessed(campaign: PulledCampaign, pulled: Pulled) -> ScheduleRequest:
+    """A schedule for a campaign of which none is known, with a note of what is a guess."""
+    ends = [p.updated_at for p in campaign.recipients if p.call_attempt]
+    attempts = max(1, campaign.most_attempts)
+    pulled.notes.append(
+        f"{campaign.name}: the service does not tell the schedule. Written: time windows of the "
+        f"default, maxAttempts {attempts} (the most that anybody has had), no end. Give the body "
+        "of the request that started it (--schedule FILE), or change scenario.yaml."
+    )
+    return ScheduleRequest(
+        start_date_time=min(ends, default=pulled.at),
+        max_attempts=attempts,
+        retry_interval=DEFAULT_RETRY_INTERVAL if attempts > 1 else 0,
+    )
+
+
+def _write_people(
+    file: Path, campaign: PulledCampaign, schedule: ScheduleRequest, pulled: Pulled
+) -> None:
+    """The list of people; numbers that are masked or none are replaced by made-up ones."""
+    params = list(dict.fromkeys(name for p in campaign.recipients for name in p.agent_params))
+    replaced = 0
+    with file.open("w", encoding="utf-8", newline="") as sheet:
+        rows = csv.writer(sheet, lineterminator="\n")
+        rows.writerow(
+            ["tel", "customerName", "id", *(PARAM + name for name in params), *HISTORY_COLUMNS]
+        )
+        for number, person in enumerate(campaign.recipients, 1):
+            tel = person.tel
+            if not _NUMBER.fullmatch(tel):
+                replaced += 1
+                tel = f"{number:020}"
+            values = (_cell(person.agent_params.get(name)) for name in params)
+            history = _history(person, campaign.last_dial(person), schedule, pulled.at)
+            rows.writerow([tel, person.customer_name or "", person.id, *values, *history])
+    if replaced:
+        pulled.notes.append(
+            f"{campaign.name}: {replaced:,} phone numbers are masked, so numbers that begin with "
+            "00 stand in their place; a forecast does not depend on them."
+        )
+
+
+def _history(
+    person: PulledRecipient, dial: LoggedDial | None, schedule: ScheduleRequest, now: int
+) -> list[str]:
+    ended_at = person.last_ended_at(schedule, now, dial)
+    if ended_at is None or person.latest_call_status is None:
+        return [""] * len(HISTORY_COLUMNS)
+    status = person.latest_call_status.value
+    return [
+        str(person.call_attempt),
+        status,
+        format_instant(ended_at),
+        (dial and dial.caller_id) or "",
+    ]
+
+
+def _cell(value: JsonValue) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _scenario_text(pulled: Pulled, url: str, lines: int | None, campaigns: Sequence[str]) -> str:
+    logged = [part.logged.lines for part in pulled.campaigns if part.logged and part.logged.lines]
+    if lines is None and logged:
+        lines, guess = logged[-1], "from the log"
+    elif lines is not None:
+        guess = "given by --lines"
+    else:
+        lines, guess = DEFAULT_LINES, "a guess, the service does not tell it"
+        pulled.notes.append(
+            f"The service does not tell how many calls may be under way at once: {DEFAULT_LINES} "
+            "is a guess, which moves the finish more than anything else. Give --lines N, or change "
+            "maxConcurrentCalls in scenario.yaml."
+        )
+    numbers = list(
+        dict.fromkeys(
+            n for c in pulled.campaigns for n in (c.schedule and c.schedule.caller_ids) or ()
+        )
+    )
+    agents = "\n".join(
+        f"      - {_agent_text(name, [c for c in pulled.campaigns if _agent_name(c) == name])}"
+        for name in dict.fromkeys(map(_agent_name, pulled.campaigns))
+    )
+    caller_ids = f"    callerIds: {_json(numbers)}\n" if numbers else ""
+    return f"""\
+# Read from {url} by dialsim pull; the data are of {minute_text(pulled.at)} Thai time.
+# The interface does not tell: how many calls may be under way at once, the caller IDs of calls
+# made, how people behave (the built-in default behaviour is taken), and when calls ended whose
+# retries wait already (the latest possible instant is in the list of people). Calls under way are
+# made again.
+version: 1
+name: {_json(" and ".join(part.name for part in pulled.campaigns))}
+clock:
+  start: {format_instant(pulled.at)} # the instant of the data: a forecast begins here
+engine:
+  # In the campaign that runs, people never called are due since its start, before all retries (Q3).
+  # A forecast has them due together, so it needs this to keep to that order.
+  order: freshFirst
+organizations:
+  - name: Pulled
+    maxConcurrentCalls: {lines} # {guess}
+{caller_ids}    agents:
+{agents}
+    campaigns:
+{"".join(campaigns)}"""
+
+
+def _agent_name(campaign: PulledCampaign) -> str:
+    return campaign.agent.name if campaign.agent else "Agent"
+
+
+def _agent_text(name: str, campaigns: Sequence[PulledCampaign]) -> str:
+    agent = campaigns[0].agent
+    if agent is None:
+        return f"{{name: {_json(name)}}} # which agent calls is not told (--agent NAME)"
+    people = [person for campaign in campaigns for person in campaign.recipients]
+    schema = _fitting(agent.params_schema or {}, people)
+    shown = {"name": name, "id": agent.id} | ({"paramsSchema": schema} if schema else {})
+    return _json(shown)
+
+
+def _fitting(
+    schema: Mapping[str, ParamSchema], people: Sequence[PulledRecipient]
+) -> dict[str, Any]:
+    """The entries that everybody fits; of people whose data are masked nothing is asked."""
+    faulty = {fault.path[0] for p in people for fault in check_agent_params(schema, p.agent_params)}
+    return {
+        name: entry.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name, entry in schema.items()
+        if name not in faulty
+    }
+
+
+def _campaign_text(campaign: PulledCampaign, schedule: ScheduleRequest) -> str:
+    body = schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
+    shown = [f"          {name}: {_json(body[name])}\n" for name in _CARRIED_OVER if name in body]
+    told = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
+    if campaign.logged and campaign.schedule is campaign.logged.schedule:
+        told = "as the log shows it" if campaign.schedule else told
+    return f"""\
+      - name: {_json(campaign.name)}
+        id: {campaign.id}
+        agent: {_json(_agent_name(campaign))}
+        recipients: {{file: {campaign.file}}}
+        schedule: # {told}
+{"".join(shown)}"""
+
+
+def _json(value: object) -> str:
+    """A value as JSON, which is YAML too."""
+    return json.dumps(value, ensure_ascii=False)

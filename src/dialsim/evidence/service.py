@@ -1,0 +1,304 @@
+"""A polite client of the service: reads by its interface, slowly, and tries again."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dialsim.interface.errors import DialsimError
+from dialsim.version import __version__
+
+if TYPE_CHECKING:
+    import httpx
+
+KEY_VARIABLE = "DIALSIM_API_KEY"
+"""The environment variable that an API key is read from where no file is named."""
+LONGEST_WAIT = 600.0
+"""The most (s) that a `Retry-After` is waited for; who asks for more is asked again later."""
+_LONGEST_BACKOFF = 60.0
+_BUSY = (429, 500, 502, 503, 504)
+_PRINTABLE = re.compile(r"[\x21-\x7e]+")
+_MOST_SHOWN = 200
+
+
+class ServiceError(DialsimError):
+    """The service can't be read: where, what was wrong, and what would be right."""
+
+
+def read_api_key(file: Path | None) -> str:
+    """The API key in a file, or in the environment variable where there is no file.
+
+    Raises ServiceError if it is missing or can't be one; no error shows any part of it.
+    """
+    if file is None:
+        text, place = os.environ.get(KEY_VARIABLE, ""), f"environment variable {KEY_VARIABLE}"
+        if not text.strip():
+            raise ServiceError(
+                f"no API key: name a file that holds it (--api-key-file), or set {KEY_VARIABLE}; "
+                "it is shown in the dashboard under System, Developers, API Key"
+            )
+    else:
+        place = f"API key file {file}"
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            raise ServiceError(f"{place} can't be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ServiceError(
+                f"{place} is no text: it must hold the key and nothing else"
+            ) from None
+    key = text.strip()
+    if not _PRINTABLE.fullmatch(key):
+        what = "is empty" if not key else "must hold one key on one line and nothing else"
+        raise ServiceError(f"{place} {what}")
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`data` of a success envelope, and when the service says that it was (ms; None: unsaid)."""
+
+    data: Any
+    at: int | None
+
+
+class ServiceClient:
+    """Reads the service of `url` with an API key; to be used in a `with` block.
+
+    At most `rate` requests a second are made. What fails for the moment (429, 5xx, a timeout, a
+    broken connection) is tried again up to `retries` times, after as long as `Retry-After` says, or
+    1 s, 2 s, 4 s and so on, up to a minute. `wait(seconds)` waits. The key goes into the header and
+    nowhere else; redirects are not followed, so that nobody else gets it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        *,
+        rate: float = 5,
+        retries: int = 6,
+        timeout: float = 30,
+        allow_http: bool = False,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Raise ServiceError if httpx is missing or `url` can't be a service's."""
+        if find_spec("httpx") is None:
+            raise ServiceError(
+                "pull needs httpx: pip install '.[sandbox]' in the folder of dialsim"
+            )
+        import httpx
+
+        self.url = _checked(url, allow_http)
+        self._key = api_key
+        self._gap, self._retries, self._wait = 1 / rate, retries, wait
+        self._next_at = 0.0
+        self._answered = False
+        self._client = httpx.Client(
+            timeout=timeout,
+            headers={"X-API-Key": api_key, "User-Agent": f"dialsim/{__version__}"},
+            follow_redirects=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def get(self, path: str) -> Answer:
+        """What the service answers; raises ServiceError where it is no success."""
+        import httpx
+
+        for tried in range(self._retries + 1):
+            self._keep_pace()
+            last = tried == self._retries
+            try:
+                response = self._client.get(self.url + path)
+            except httpx.TransportError as error:
+                if last or not self._may_pass(error):
+                    raise self._unreachable(error, tried + 1) from None
+                self._wait(_backoff(tried))
+                continue
+            self._answered = True
+            if response.status_code not in _BUSY:
+                return self._read(response, path)
+            asked = _retry_after(response)
+            if last or (asked is not None and asked > LONGEST_WAIT):
+                raise self._busy(response, asked, tried + 1)
+            self._wait(_backoff(tried) if asked is None else asked)
+        raise AssertionError
+
+    def _keep_pace(self) -> None:
+        left = self._next_at - time.monotonic()
+        if left > 0:
+            self._wait(left)
+        self._next_at = time.monotonic() + self._gap
+
+    def _may_pass(self, error: httpx.TransportError) -> bool:
+        """Whether to try again: not where nobody ever answered at the address at all."""
+        import httpx
+
+        connecting = isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol)
+        return not _is_tls(error) and (self._answered or not connecting)
+
+    def _unreachable(self, error: httpx.TransportError, tries: int) -> ServiceError:
+        import httpx
+
+        says = self._hidden(str(error)) or type(error).__name__
+        if _is_tls(error):
+            return ServiceError(
+                f"{self.url}: no secure connection: {says}; is the address right, and this "
+                "machine's clock? The key was not sent"
+            )
+        if isinstance(error, httpx.TimeoutException):
+            return ServiceError(
+                f"{self.url} gave no answer in time, {_times(tries)}; try again later, "
+                "or with a longer --timeout"
+            )
+        return ServiceError(f"{self.url} can't be reached: {says}; is the address right?")
+
+    def _busy(self, response: httpx.Response, asked: float | None, tries: int) -> ServiceError:
+        says = f"{self.url} answers {response.status_code}"
+        if asked is not None and asked > LONGEST_WAIT:
+            return ServiceError(f"{says} and asks to come back in {round(asked):,} s: do so")
+        if response.status_code == 429:
+            return ServiceError(f"{says}, too many requests, {_times(tries)}; try a lower --rate")
+        return ServiceError(f"{says}, a fault of its own, {_times(tries)}; try again later")
+
+    def _read(self, response: httpx.Response, path: str) -> Answer:
+        status, kind = response.status_code, response.headers.get("content-type", "").split(";")[0]
+        if response.is_redirect:
+            target = self._hidden(response.headers.get("location", "elsewhere"))
+            raise ServiceError(
+                f"{self.url}{path} sends us to {target}, which is not followed so that the key "
+                "stays here: give the address that it leads to"
+            )
+        try:
+            content = response.json()
+        except ValueError:
+            what = (
+                "an HTML page" if kind == "text/html" else f"{kind or 'something'} that is no JSON"
+            )
+            raise ServiceError(
+                f"{self.url}{path} answers with {what} (status {status}): is this the address of "
+                "the service's interface, and not that of the dashboard or of a proxy?"
+            ) from None
+        envelope = content if isinstance(content, dict) else {}
+        if status == 200 and envelope.get("success") is True and "data" in envelope:
+            return Answer(envelope["data"], _date(response))
+        raise self._refused(path, status, envelope)
+
+    def _refused(self, path: str, status: int, envelope: dict[str, Any]) -> ServiceError:
+        code, message = envelope.get("code"), self._hidden(str(envelope.get("message", "")))
+        if status in (401, 403):
+            return ServiceError(
+                f"{self.url} refuses the API key ({status} {code or ''}".rstrip()
+                + f"): {message or 'no reason given'}; the key in force is in the dashboard under "
+                "System, Developers, API Key, and a new one ends the old one at once"
+            )
+        if code == "CAMPAIGN_NOT_FOUND":
+            return ServiceError(
+                f"{self.url} has no such campaign ({path}): is the id right, and the key that of "
+                "the organization whose campaign it is?"
+            )
+        if code is None:
+            return ServiceError(
+                f"{self.url}{path} answers {status}, and not as the service does: is this the "
+                "address of its interface, without /api?"
+            )
+        return ServiceError(
+            f"{self.url}{path} answers {status} {self._hidden(str(code))}: {message}"
+        )
+
+    def _hidden(self, text: str) -> str:
+        """A text from elsewhere, short, on one line, and without the key."""
+        return " ".join(text.replace(self._key, "(the key)").split())[:_MOST_SHOWN]
+
+
+def _checked(url: str, allow_http: bool) -> str:
+    """The base address without a slash at its end."""
+    import httpx
+
+    try:
+        parts = httpx.URL(url.strip())
+    except httpx.InvalidURL:
+        parts = httpx.URL("")
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise ServiceError(
+            "the URL must be the service's address, such as https://voice.example.com"
+        )
+    if parts.userinfo or parts.query or parts.fragment:
+        raise ServiceError(
+            "the URL must be the service's address alone: no name, password or query"
+        )
+    if parts.scheme == "http" and not allow_http and not _is_here(parts.host):
+        raise ServiceError(
+            f"{url}: by http the key would travel unencrypted; use https, or say --allow-http"
+        )
+    return str(parts).rstrip("/").removesuffix("/api")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_tls(error: BaseException) -> bool:
+    """Whether no secure connection came about, which no further try changes."""
+    import ssl
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _times(tries: int) -> str:
+    return "once" if tries == 1 else f"{tries} times in a row"
+
+
+def _backoff(tried: int) -> float:
+    """1 s, 2 s, 4 s and so on, give or take a quarter, so that clients don't come all at once."""
+    return min(_LONGEST_BACKOFF, 2.0**tried) * random.uniform(0.75, 1.25)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """The header's seconds, or those up to its date (RFC 9110, section 10.2.3)."""
+    text = response.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    at = _http_date(text)
+    return None if at is None else max(0.0, at.timestamp() - time.time())
+
+
+def _date(response: httpx.Response) -> int | None:
+    at = _http_date(response.headers.get("date", ""))
+    return None if at is None else round(at.timestamp() * 1000)
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None

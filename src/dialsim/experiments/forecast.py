@@ -1,0 +1,379 @@
+"""A forecast from today: when a running campaign is done, whom it reaches, and what has changed.
+
+It is many runs of a scenario whose people have histories (P8); the intervals are for the one
+campaign that really runs, not for a mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, floor, inf, isfinite, isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialsim.experiments import experiment_text
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.folder import SUMMARY, replications_document
+from dialsim.experiments.replications import Replications, replicate
+from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.results.folder import MANIFEST
+from dialsim.results.progress import Shown
+from dialsim.results.summary_text import FigureTable
+from dialsim.results.thai_time import duration_text, short_text
+from dialsim.scenario.campaign import RecipientsFile
+from dialsim.scenario.people import tabled
+
+if TYPE_CHECKING:
+    from dialsim.engine.engines import Choice
+    from dialsim.experiments.run_figures import ScopeFigures
+    from dialsim.scenario.scenario import Scenario
+
+
+KIND = "forecast"
+FEWEST_RUNS = 19
+"""Fewer runs give no interval that holds nine of ten campaigns."""
+_OUTSIDE = 0.05
+_SURE = 0.95
+_MINUTE = 60_000
+_EARLIER = "earlier"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The middle of all runs, and the ends of an interval that holds the truth nine times of ten.
+
+    One more value of the same distribution lies between the r-th smallest and the r-th greatest of
+    n with probability (n + 1 − 2r) ÷ (n + 1), whatever the distribution (David & Nagaraja 2003,
+    "Order Statistics", section 7.3).
+    """
+
+    low: float
+    half: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Span:
+        """That of the values of all runs, infinite ones too."""
+        ordered, count = sorted(values), len(values)
+        outside = floor(_OUTSIDE * (count + 1))
+        return cls(ordered[outside - 1], ordered[ceil(count / 2) - 1], ordered[count - outside])
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastFigures:
+    """What is kept of a forecast for those that follow; instants in ms, infinite where never.
+
+    `at` is where it begins. `done_by` is when 95 % of the `runs` are done, `finish` and `reach`
+    have the spans, and `reached` is how many of the `people` were reached before.
+    """
+
+    at: int
+    runs: int
+    people: int
+    reached: int
+    done_by: float
+    finish: Span
+    reach: Span
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON has it: instants as texts, null where it is never done."""
+        return {
+            "at": format_instant(self.at),
+            "runs": self.runs,
+            "people": self.people,
+            "reached": self.reached,
+            "done_by": _instant_or_none(self.done_by),
+            "finish": {name: _instant_or_none(getattr(self.finish, name)) for name in _ENDS},
+            "reach": {name: getattr(self.reach, name) for name in _ENDS},
+        }
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> ForecastFigures:
+        """Read what `to_dict` made. Raises KeyError, TypeError or ValueError for anything else."""
+        return cls(
+            at=parse_instant(kept["at"]),
+            runs=int(kept["runs"]),
+            people=int(kept["people"]),
+            reached=int(kept["reached"]),
+            done_by=_instant_of(kept["done_by"]),
+            finish=Span(*(_instant_of(kept["finish"][name]) for name in _ENDS)),
+            reach=Span(*(float(kept["reach"][name]) for name in _ENDS)),
+        )
+
+
+_ENDS = ("low", "half", "high")
+
+
+def _instant_or_none(at: float) -> str | None:
+    return format_instant(round(at)) if isfinite(at) else None
+
+
+def _instant_of(text: str | None) -> float:
+    return inf if text is None else parse_instant(text)
+
+
+class Forecast:
+    """What came of many runs from today on.
+
+    `runs` are the replications, `figures` what is said of them, `earlier` the figures of forecasts
+    made before, the oldest first.
+    """
+
+    def __init__(self, runs: Replications, earlier: Sequence[ForecastFigures] = ()) -> None:
+        self.runs = runs
+        start = runs.scenario.clock.start
+        self.earlier = tuple(sorted((e for e in earlier if e.at < start), key=lambda e: e.at))
+
+    @cached_property
+    def figures(self) -> ForecastFigures | None:
+        """The figures of all campaigns together; None where nothing is scheduled."""
+        return self._figures([run.scopes[0] for run in self.runs.figures])
+
+    def _figures(self, scopes: Sequence[ScopeFigures]) -> ForecastFigures | None:
+        finishes = [float(scope.values["finish"]) for scope in scopes]
+        if any(map(isnan, finishes)):
+            return None
+        return ForecastFigures(
+            at=self.runs.scenario.clock.start,
+            runs=len(finishes),
+            people=round(max(scope.values["people"] for scope in scopes)),
+            reached=_reached_before(self.runs.scenario, scopes[0]),
+            done_by=sorted(finishes)[ceil(_SURE * len(finishes)) - 1],
+            finish=Span.of(finishes),
+            reach=Span.of([float(scope.values["people_reached"]) for scope in scopes]),
+        )
+
+    # -- in words ---------------------------------------------------------------------------------
+
+    def answer(self) -> str:
+        """By when it is done, in how many runs, without a full stop."""
+        found, count = self.figures, len(self.runs)
+        if found is None:
+            return "Nothing is scheduled"
+        if isfinite(found.done_by):
+            sure = ceil(_SURE * count)
+            return f"Done by {_by(found.done_by)} Thai time in {sure} of {count} runs"
+        never = sum(run.scopes[0].values["finish"] == inf for run in self.runs.figures)
+        if not isfinite(found.finish.half):
+            return f"Not done in {never} of {count} runs"
+        return (
+            f"Not sure to be done: {never} of {count} runs are not; half of the runs are done by "
+            f"{_by(found.finish.half)} Thai time"
+        )
+
+    def reach_text(self) -> str:
+        """`it will reach 7,590 (7,480–7,700) of 10,000 people, 3,120 of them are … already`."""
+        found = self.figures
+        assert found is not None
+        reach = f"{found.reach.half:,.0f} ({found.reach.low:,.0f}–{found.reach.high:,.0f})"
+        are = "is" if found.reached == 1 else "are"
+        return (
+            f"it will reach {reach} of {found.people:,} people, {found.reached:,} of them {are} "
+            "reached already"
+        )
+
+    def sentences(self) -> list[str]:
+        """The answer, how sure it is, what was lost, and what has changed."""
+        if self.figures is None:
+            return [f"{self.answer()}."]
+        said = [f"{self.answer()}; {self.reach_text()}.", self.span_sentence()]
+        return [*said, *experiment_text.lost_sentences(self.runs), *self.change_sentences()]
+
+    def half_text(self) -> str:
+        """By when half of the runs are done."""
+        found = self.figures
+        assert found is not None
+        half = found.finish.half
+        return f"Half of the runs by {_by(half)}" if isfinite(half) else "Not in half of the runs"
+
+    def span_sentence(self) -> str:
+        """The interval of the finish."""
+        found = self.figures
+        assert found is not None
+        low, high = found.finish.low, found.finish.high
+        if not isfinite(low):
+            return "It is not done in nine of ten runs."
+        if not isfinite(high):
+            return f"In nine of ten runs it is done at {_at(low)} or later, or not at all."
+        return f"In nine of ten runs it is done between {_at(low)} and {_by(high)}."
+
+    def change_sentences(self) -> list[str]:
+        """What is other than in the last forecast; nothing without one."""
+        now = self.figures
+        if now is None or not self.earlier:
+            return []
+        last = self.earlier[-1]
+        when = short_text(last.at)
+        parts = [
+            _more_reached(now.reached - last.reached),
+            _finish_change(last.done_by, now.done_by),
+            _reach_change(round(now.reach.half - last.reach.half)),
+        ]
+        expected = last.reach.low <= now.reach.half <= last.reach.high
+        verdict = "as the last forecast expected" if expected else "outside its interval"
+        return [f"Since the forecast of {when}: {', '.join(parts)} ({verdict})."]
+
+    def tables(self) -> list[FigureTable]:
+        """The spans of each campaign and of all together, and the forecasts made so far."""
+        found = self.figures
+        if found is None:
+            return []
+        tables = [FigureTable(name, _SPAN_COLUMNS, rows) for name, rows in self._spans()]
+        return [*tables, *([self.history_table()] if self.earlier else [])]
+
+    def history_table(self) -> FigureTable:
+        """A row per forecast, the newest last."""
+        now = self.figures
+        assert now is not None
+        rows = tuple(
+            (
+                short_text(part.at),
+                _by(part.done_by),
+                f"{part.reach.half:,.0f}",
+                f"{part.reach.low:,.0f} – {part.reach.high:,.0f}",
+                f"{part.reached:,}",
+            )
+            for part in (*self.earlier, now)
+        )
+        return FigureTable(
+            "Forecast of", ("done by (95 %)", "will reach", "nine of ten", "reached then"), rows
+        )
+
+    def _spans(self) -> list[tuple[str, tuple[tuple[str, ...], ...]]]:
+        listed = [run.scopes for run in self.runs.figures]
+        places = [place for place, part in enumerate(listed[0]) if part.scope == "campaign"]
+        shown = [*places, *([0] if len(places) > 1 else [])]
+        spans = []
+        for place in shown:
+            scopes = [scopes[place] for scopes in listed]
+            if found := self._figures(scopes):
+                name = scopes[0].campaign or "all"
+                spans.append((name, _span_rows(found)))
+        return spans
+
+    # -- as data ----------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, object]:
+        """The estimates of all figures, the forecast's own, and those of earlier ones."""
+        return {
+            **replications_document(self.runs),
+            KIND: None if self.figures is None else self.figures.to_dict(),
+            _EARLIER: [part.to_dict() for part in self.earlier],
+        }
+
+    def __repr__(self) -> str:
+        return f"<dialsim.Forecast {self.runs.scenario.name!r} {self.answer()}>"
+
+
+_SPAN_COLUMNS = ("nine of ten: from", "half of the runs", "to")
+
+
+def _span_rows(found: ForecastFigures) -> tuple[tuple[str, ...], ...]:
+    finish, reach = found.finish, found.reach
+    return (
+        ("done", _at(finish.low), _at(finish.half), _by(finish.high)),
+        ("people reached", *(f"{getattr(reach, name):,.0f}" for name in _ENDS)),
+        ("reached already", "", f"{found.reached:,}", ""),
+    )
+
+
+def _at(instant: float) -> str:
+    return short_text(round(instant)) if isfinite(instant) else "never"
+
+
+def _by(instant: float) -> str:
+    """To the minute, rounded up: by then it is over."""
+    return _at(-(-instant // _MINUTE) * _MINUTE) if isfinite(instant) else "never"
+
+
+def _more_reached(more: int) -> str:
+    if more < 0:
+        return "the list of people is another"
+    if not more:
+        return "nobody more is reached"
+    return "1 more person is reached" if more == 1 else f"{more:,} more people are reached"
+
+
+def _finish_change(last: float, now: float) -> str:
+    if not isfinite(last) or not isfinite(now):
+        if last == now:
+            return "it is still not sure to be done"
+        return "it is not sure to be done any more" if now == inf else "it is sure to be done now"
+    change = round((now - last) / _MINUTE) * _MINUTE
+    if not change:
+        return "it is done at the same time"
+    return f"it is done {duration_text(abs(change))} {'later' if change > 0 else 'sooner'}"
+
+
+def _reach_change(change: int) -> str:
+    if not change:
+        return "it will reach as many"
+    return f"it will reach {abs(change):,} {'more' if change > 0 else 'fewer'} in the end"
+
+
+def _reached_before(scenario: Scenario, scope: ScopeFigures) -> int:
+    """How many people of a run, or of one of its campaigns, were reached before it begins (R3)."""
+    reached = 0
+    for organization in scenario.organizations:
+        for campaign in organization.campaigns:
+            if scope.scope == "campaign" and (organization.name, campaign.name) != (
+                scope.organization,
+                scope.campaign,
+            ):
+                continue
+            listed = campaign.recipients
+            if isinstance(listed, RecipientsFile):
+                reached += sum(past.reached for past in listed.table.history.values())
+            elif isinstance(listed, tuple):
+                reached += sum(past.reached for past in tabled(listed).history.values())
+    return reached
+
+
+def forecast(
+    scenario: Scenario,
+    n: int = 100,
+    *,
+    earlier: Sequence[ForecastFigures] = (),
+    seed: int | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Shown = None,
+    engine: Choice = "auto",
+) -> Forecast:
+    """Forecast how campaigns go on from `clock.start`, by `n` runs, at least 19.
+
+    `earlier` are the figures of forecasts made before; those that begin no earlier than this one
+    don't count. The rest is as in `replicate`. Raises ExperimentError, ReplicationFailed,
+    WorkersLost.
+    """
+    if n < FEWEST_RUNS:
+        raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {n}")
+    runs = replicate(
+        scenario, n, seed=seed, jobs=jobs, dask=dask, store=store, progress=progress, engine=engine
+    )
+    return Forecast(runs, earlier)
+
+
+def kept_forecasts(folder: Path) -> list[ForecastFigures]:
+    """The forecasts that a folder of `dialsim forecast` knows of, its own among them.
+
+    Raises ExperimentError if it is none, or can't be read.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        if manifest.get("experiment") != KIND:
+            raise ExperimentError(f"{folder} is no folder of dialsim forecast --out")
+        kept = list(manifest["arguments"][_EARLIER])
+        if manifest["finished"]:
+            own = json.loads((folder / SUMMARY).read_bytes())[KIND]
+            kept += [] if own is None else [own]
+        return [ForecastFigures.from_dict(part) for part in kept]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ExperimentError(
+            f"{folder} is no folder of dialsim forecast --out that can be read: {error}"
+        ) from None

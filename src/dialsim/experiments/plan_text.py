@@ -1,0 +1,436 @@
+"""Plans in sentences and small tables of text: what is enough or best, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite, isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dialsim.experiments.experiment_text import (
+    LOST_TO,
+    SAY_THEIRS,
+    amount_text,
+    expression_text,
+)
+from dialsim.experiments.goal import Statistic
+from dialsim.experiments.value_range import AmountKind, read_amount
+from dialsim.results.figures import is_instant
+from dialsim.results.summary_text import FigureTable, ValueText, fragment
+from dialsim.results.thai_time import date_text, duration_text, minute_text, short_text, thai
+
+if TYPE_CHECKING:
+    from dialsim.experiments.goal import Clause, Evidence, Finding
+    from dialsim.experiments.optimum import Combination, Optimum
+    from dialsim.experiments.plan import Plan, Value
+    from dialsim.experiments.run_figures import RunFigures
+
+_COUNTED = {
+    "maxConcurrentCalls": ("line", "lines"),
+    "maxAttempts": ("attempt", "attempts"),
+    "callerIds": ("caller ID", "caller IDs"),
+    "callsPerSecond": ("dial a second", "dials a second"),
+    "count": ("person", "people"),
+}
+"""Settings of which one has so many, by the last part of their path."""
+
+_NAMED = {
+    "retryInterval": "A retry interval of",
+    "startDateTime": "A start at",
+    "endDateTime": "An end at",
+    "queueTimeout": "A queue timeout of",
+}
+
+
+def plan_headline(answer: Plan) -> str:
+    """The answer in a sentence: `8 lines are enough to be done by … in 95 of 100 runs; …`."""
+    wish = " and ".join(_wish(finding.clause) for finding in answer.evidence.findings)
+    key = answer.path.rpartition(".")[2]
+    if answer.value is None:
+        return f"{_nothing(answer, key, wish)}."
+    subject, sure = _subject(key, answer.value), answer.evidence.sure
+    verb = _verb(key, answer.value)
+    if not sure:
+        verb = "seems to be" if verb == "is" else "seem to be"
+    said = f"{subject} {verb} {_found(answer, key)} {wish}"
+    if answer.tied:
+        return f"{said}: the cost can't be told from that of {_values(key, answer.tied)}."
+    if not sure:
+        said += f", as far as {answer.evidence.replications:,} runs can tell"
+    if answer.in_doubt:
+        doing = "be enough" if _is_enough(answer, key) else "do"
+        return f"{said}; {_values(key, answer.in_doubt)} may {doing}, too."
+    return f"{said}{_beyond(answer, key) if sure else ''}."
+
+
+def _is_enough(answer: Plan, key: str) -> bool:
+    return answer.objective == "smallest" and key in _COUNTED
+
+
+def _found(answer: Plan, key: str) -> str:
+    """What the value is among those of the range: `enough to`, `the latest if you are to`."""
+    if _is_enough(answer, key):
+        return "enough to"
+    if answer.objective == "cheapest":
+        return f"{'among ' if answer.tied else ''}the cheapest if you are to"
+    smallest = answer.objective == "smallest"
+    if key in _COUNTED:
+        return "the most if you are to"
+    kind = read_amount(str(answer.value)).kind
+    if kind is AmountKind.INSTANT:
+        return f"the {'earliest' if smallest else 'latest'} if you are to"
+    if kind is AmountKind.DURATION or key == "retryInterval":
+        return f"the {'shortest' if smallest else 'longest'} if you are to"
+    return f"the {answer.objective} if you are to"
+
+
+def _nothing(answer: Plan, key: str, wish: str) -> str:
+    low, high = (_value(key, end) for end in answer.between)
+    closest = answer.evidence.value
+    what = f"number of {_COUNTED[key][1]}" if key in _COUNTED else key
+    enough = "enough to" if key in _COUNTED else "such that you"
+    found = f"is {enough}" if answer.ruled_out else f"was found to be {enough}"
+    comes = "comes" if _verb(key, closest) == "is" else "come"
+    return f"No {what} from {low} to {high} {found} {wish}; {_value(key, closest)} {comes} closest"
+
+
+def _subject(key: str, value: Value) -> str:
+    """A value as what a sentence is about: `8 lines`, `A start at Wed 7 Jan 2026 09:00`."""
+    if key in _COUNTED:
+        return f"{_value(key, value)} {_COUNTED[key][value != 1]}"
+    return f"{_NAMED.get(key, f'{key} =')} {_value(key, value)}"
+
+
+def _verb(key: str, value: Value) -> str:
+    return "are" if key in _COUNTED and value != 1 else "is"
+
+
+def _value(key: str, value: Value) -> str:
+    """A value as people read it."""
+    amount = read_amount(str(value))
+    if amount.kind is AmountKind.INSTANT:
+        return minute_text(int(amount.value))
+    if amount.kind is AmountKind.DURATION or key == "retryInterval":
+        return duration_text(int(amount.value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _values(key: str, values: Sequence[Value]) -> str:
+    return _listed([_value(key, value) for value in values])
+
+
+def _wish(clause: Clause) -> str:
+    """What a clause asks for, to stand behind `to`: `be done by Fri 9 Jan 18:00 on average`."""
+    often, figure = _often(clause), clause.figure.name
+    if often is not None and figure == "finish" and clause.bound.upper:
+        place = clause.figure.place[1] or clause.figure.place[0]
+        done = "be done" if place is None else f"have {place} done"
+        return f"{done} {_by(clause)} {often}"
+    if often is not None and figure in ("people_reached", "reach_share") and not clause.bound.upper:
+        amount = amount_text(figure, clause.bound.value)
+        share = figure == "reach_share"
+        whom = f"{amount} of the people" if share else f"{amount} people"
+        place = clause.figure.place[1] or clause.figure.place[0]
+        more = "more than " if clause.bound.sign == ">" else ""
+        return f"reach {more}{whom}{f' of {place}' if place else ''} {often}"
+    if often is not None and figure == "cost" and clause.bound.upper:
+        less = "below" if clause.bound.sign == "<" else "at most"
+        return f"spend {less} {amount_text(figure, clause.bound.value)} {often}"
+    return f"have {clause.text}"
+
+
+def _often(clause: Clause) -> str | None:
+    """In how many of the runs a clause wants its bound to hold; None where it wants another thing.
+
+    A quantile that is bounded on its thin side asks for few runs, and is better left as it is.
+    """
+    if clause.statistic is Statistic.MEAN:
+        return "on average"
+    if clause.trap is not None or not clause.sign.strip("="):
+        return None
+    if clause.statistic is Statistic.PROBABILITY and not clause.wanted.startswith(">"):
+        return None
+    percent = round(100 * clause.least_share, 6)
+    more = "more than " if clause.sign == ">" and clause.statistic is Statistic.PROBABILITY else ""
+    if percent == 50:
+        return f"in {more}half of the runs"
+    if percent == int(percent):
+        return f"in {more}{percent:.0f} of 100 runs"
+    return f"in {more}{percent:g} % of the runs"
+
+
+def _by(clause: Clause) -> str:
+    bound = clause.bound
+    if bound.after_start:
+        return f"{'in less than' if bound.sign == '<' else 'within'} {duration_text(bound.value)}"
+    return f"{'before' if bound.sign == '<' else 'by'} {short_text(round(bound.value))}"
+
+
+def _beyond(answer: Plan, key: str) -> str:
+    """What the neighbour does, the value that just doesn't do: `; 7 are done on Wednesday`."""
+    part = answer.neighbour
+    if answer.objective == "cheapest":
+        return ""
+    if part is None:
+        way = ("fewer" if key in _COUNTED else "less") if answer.objective == "smallest" else "more"
+        last = key in _COUNTED and answer.objective == "smallest" and answer.value == 1
+        return "" if last else f"; {way} {'were' if key in _COUNTED else 'was'} not tried"
+    if part.met or not part.sure:
+        return ""
+    missed = next(finding for finding in part.findings if not finding.met)
+    value, clause = _value(key, part.value), missed.clause
+    if clause.statistic is Statistic.PROBABILITY:
+        return f"; with {value} it is so in {100 * missed.estimate:.3g} % of the runs"
+    if clause.figure.name != "finish":
+        return f"; with {value}, {clause.asked} is {finding_text(missed, missed.estimate)}"
+    who = f"{value} {_verb(key, part.value)}" if key in _COUNTED else f"with {value} you are"
+    return f"; {who} {_late(missed)}"
+
+
+def _late(finding: Finding) -> str:
+    """When a goal's finish is instead, beside its bound."""
+    estimate, bound = finding.estimate, finding.clause.bound
+    if not isfinite(estimate):
+        return "never done"
+    if bound.after_start:
+        return f"done {_after(estimate - bound.value)}"
+    late, wanted = round(estimate), round(bound.value)
+    days = (thai(late).date() - thai(wanted).date()).days
+    if days == 0:
+        return f"done {_after(late - wanted)}"
+    return f"done on {_DAYS[thai(late).weekday()] if 0 < days < 7 else date_text(late)}"
+
+
+def _after(late: float) -> str:
+    """How much later than a bound; at a bound that is to be undercut, not at all."""
+    return f"{duration_text(late)} later" if late > 0 else "only then"
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def plan_question(answer: Plan) -> str:
+    """What was asked, with paths and instants in full."""
+    low, high = answer.between
+    asked = f"{answer.path} from {low} to {high} with {answer.goal}"
+    said = [f"{text} is {full}, Thai time" for text, full in dict(_words(answer)).items()]
+    return f"Asked for: the {'; '.join([f'{answer.objective} {asked}', *said])}."
+
+
+def _words(answer: Plan) -> Iterator[tuple[str, str]]:
+    for finding in answer.evidence.findings:
+        bound = finding.clause.bound
+        if bound.words:
+            yield bound.words, minute_text(round(bound.value))
+
+
+def _listed(values: Sequence[object]) -> str:
+    """`3, 4 and 5`; of many the first, and how many more there are."""
+    named = [str(value) for value in values]
+    if len(named) > _MOST_NAMED:
+        named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
+    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+
+
+_MOST_NAMED = 5
+
+
+def plan_sentences(answer: Plan) -> list[str]:
+    """Whom the value reaches, unless the goal asks for that, and whom it loses."""
+    part, said = answer.evidence, []
+    asked = {figure.name for finding in part.findings for figure in finding.clause.figure.figures}
+    reach = any("reach" in name for name in asked)
+    if part.reach_share is not None and not reach:
+        share = amount_text("reach_share", part.reach_share)
+        said.append(f"With {part.value}, {share} of the people are reached on average; the goal "
+                    "does not ask for that.")  # fmt: skip
+    said += [sentence for finding in part.findings if (sentence := _undefined(finding, part.runs))]
+    if part.people_lost:
+        lost = amount_text("people_lost", part.people_lost)
+        said.append(f"Warning: with {part.value}, {lost} people are lost on average: {LOST_TO}.")
+    return said
+
+
+def _undefined(finding: Finding, runs: Sequence[RunFigures]) -> str | None:
+    """In how many runs an expression is divided by nothing."""
+    figure = finding.clause.figure
+    if not runs or figure.is_instant:
+        return None
+    values = figure.of(runs)
+    endless, none = int(np.isinf(values).sum()), int(np.isnan(values).sum())
+    if not endless and not none:
+        return None
+    said = [f"infinite in {endless}"] if endless else []
+    said += [f"without a value in {none}"] if none else []
+    more = ", which a mean leaves out" if none else ""
+    return (
+        f"Warning: {figure.text} is {' and '.join(said)} of {len(runs)} runs, where it is divided "
+        f"by nothing or is of what never ended{more}."
+    )
+
+
+def plan_tables(answer: Plan) -> list[FigureTable]:
+    """The evidence on the answer and on its neighbour, then on all values tried."""
+    first = [("answer" if answer.met else "closest", answer.evidence)]
+    if answer.neighbour is not None:
+        first.append(("neighbour", answer.neighbour))
+    tables = [
+        FigureTable(
+            _clause_title(finding),
+            ("value", "meets it", "estimate", "at least", "at most", "runs"),
+            tuple(
+                (
+                    label,
+                    _value_text(part),
+                    verdict_text(part.findings[number]),
+                    *_finding_cells(part.findings[number]),
+                    str(part.replications),
+                )
+                for label, part in first
+            ),
+        )
+        for number, finding in enumerate(answer.evidence.findings)
+    ]
+    return [*tables, _tried_table(answer)]
+
+
+def _clause_title(finding: Finding) -> str:
+    """The clause, with what it is measured in where its figures don't tell."""
+    clause = finding.clause
+    label = "" if clause.figure.is_figure else clause.figure.measure.label
+    plain = clause.statistic is Statistic.PROBABILITY or clause.figure.unit in SAY_THEIRS
+    return clause.text if plain or not label else f"{clause.text} ({label})"
+
+
+def _tried_table(answer: Plan) -> FigureTable:
+    """Every value tried: its verdict, its runs, and what it reaches, loses and costs on average."""
+    columns = {
+        "meets the goal": [verdict_text(part) for part in answer.tried],
+        "runs": [str(part.replications) for part in answer.tried],
+        "reached": _means("reach_share", [part.reach_share for part in answer.tried]),
+        "lost": _means("people_lost", [part.people_lost or None for part in answer.tried]),
+        "cost": _means("cost", [part.cost for part in answer.tried]),
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    values = [_value_text(part) for part in answer.tried]
+    return FigureTable("Value tried", tuple(kept), tuple(zip(values, *kept.values(), strict=True)))
+
+
+def _value_text(part: Evidence) -> ValueText:
+    return ValueText(str(part.value), float(read_amount(str(part.value)).value))
+
+
+def _means(figure: str, values: Sequence[float | None]) -> list[str]:
+    return ["" if value is None else amount_text(figure, value) for value in values]
+
+
+def verdict_text(part: Evidence | Finding) -> str:
+    """Whether a goal or a clause is met, and if that is in doubt."""
+    return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
+
+
+def optimum_headline(answer: Optimum) -> str:
+    """The best combination and what it is the best at, or what comes closest."""
+    name, of = answer.best.name, f"{answer.count:,} combinations"
+    if not answer.met:
+        return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
+    among = f" of {of}" + ("" if answer.goal is None else f" that meet the goal {answer.goal}")
+    doubt = "." if answer.sure else ", as far as the runs can tell."
+    if answer.objective is None or answer.best.objective is None:
+        return f"{name} has the smallest values{among}{doubt}"
+    which, _, asked = answer.objective.partition(" ")
+    figure, value = asked.removeprefix("mean(").removesuffix(")"), answer.best.objective
+    said = short_text(round(value)) if is_instant(figure) else amount_text(figure, value)
+    most = "greatest" if which == "maximize" else "smallest"
+    return f"{name} has the {most} {asked}, {said},{among}{doubt}"
+
+
+def optimum_sentences(answer: Optimum) -> list[str]:
+    """What does as well, and what could not be told apart."""
+    said = []
+    if answer.alike:
+        share = f"{100 * answer.indifference:.3g} %"
+        names = _named(answer.alike)
+        said.append(f"Within {share} of it, and meeting the goal as well: {names}.")
+    if answer.in_doubt:
+        said.append(f"May meet the goal, too, and would be better: {_named(answer.in_doubt)}.")
+    return [*said, *(f"Warning: {text}." for text in answer.warnings)]
+
+
+def _named(parts: Sequence[Combination]) -> str:
+    names = [part.name for part in parts[:_MOST_NAMED]]
+    rest = len(parts) - len(names)
+    return "; ".join([*names, *([f"and {rest} more"] if rest else [])])
+
+
+def optimum_tables(answer: Optimum) -> list[FigureTable]:
+    """The evidence on the answer, and the frontier of finish, cost and reach."""
+    evidence = [
+        (finding.clause.text, verdict_text(finding), *_finding_cells(finding),
+         str(answer.best.evidence.replications))
+        for finding in answer.best.evidence.findings
+    ]  # fmt: skip
+    columns = ("meets it", "estimate", "at least", "at most", "runs")
+    first = [FigureTable(answer.best.name, columns, tuple(evidence))] if evidence else []
+    return [*first, _frontier_table(answer)]
+
+
+def _frontier_table(answer: Optimum) -> FigureTable:
+    priced = any(not isnan(part.cost) for part in answer.frontier)
+    shown = [part for part in answer.tried if part in answer.frontier or part == answer.best]
+    rows = [
+        (
+            f"{'→ ' if part == answer.best else ''}{part.name}",
+            short_text(round(part.finish)) if isfinite(part.finish) else "never",
+            amount_text("people_reached", part.people_reached),
+            *([amount_text("cost", part.cost)] if priced else []),
+            verdict_text(part.evidence) if answer.goal else "–",
+        )
+        for part in sorted(shown, key=lambda part: (part.finish, part.cost))
+    ]
+    columns = ("half done", "people reached", *(["cost"] if priced else []), "meets the goal")
+    return FigureTable("Beaten by none", columns, tuple(rows))
+
+
+def _finding_cells(finding: Finding) -> list[str]:
+    """Estimate and interval, as people read them."""
+    return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
+
+
+def finding_text(finding: Finding, value: float) -> ValueText:
+    """The estimate of a clause, or an end of its interval."""
+    return ValueText(_finding_text(finding, value), value)
+
+
+def _finding_text(finding: Finding, value: float) -> str:
+    clause = finding.clause
+    if clause.statistic is Statistic.PROBABILITY:
+        return f"{100 * value:.3g} %"
+    if not clause.is_instant:
+        endless = value == finding.estimate and value > 0 and not isfinite(value)
+        return "infinite" if endless else expression_text(clause.figure, value)
+    if not isfinite(value):
+        return "never" if value == finding.estimate and value > 0 else "–"
+    return duration_text(value) if clause.bound.after_start else short_text(round(value))
+
+
+def bound_text(finding: Finding) -> str:
+    """The bound of a clause as its estimate is written: `≤ Fri 9 Jan 19:00`."""
+    clause = finding.clause
+    share = clause.statistic is Statistic.PROBABILITY
+    sign = clause.sign.replace("<=", "≤").replace(">=", "≥")
+    return f"{sign} {finding_text(finding, clause.share if share else clause.bound.value)}"
+
+
+def plan_html(answer: Plan) -> str:
+    """As notebooks show it."""
+    warnings = (f"Warning: {text}." for text in answer.warnings)
+    said = [plan_headline(answer), plan_question(answer), *plan_sentences(answer), *warnings]
+    return fragment(answer.scenario, said, plan_tables(answer))
+
+
+def optimum_html(answer: Optimum) -> str:
+    """As notebooks show it."""
+    said = [optimum_headline(answer), *optimum_sentences(answer)]
+    return fragment(answer.scenario, said, optimum_tables(answer))

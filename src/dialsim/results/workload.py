@@ -1,0 +1,279 @@
+"""The workload bound: what a scenario's people need at least, before anything is simulated.
+
+Everybody is dialled at least once before a campaign is done. The time for which these first calls
+hold lines is work that so many lines do only while calls may be made. So there is an instant before
+which it can't be done. The bound holds in at least 999 of 1,000 runs, whatever else happens; its
+derivation is in docs/theory.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, log, prod, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dialsim.engine.behaviour import durations
+from dialsim.engine.windows import HOUR, MINUTE, WEEK, Windows
+from dialsim.results.thai_time import minute_text, thai
+from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dialsim.scenario.behaviour import Behaviour
+    from dialsim.scenario.campaign import Campaign
+    from dialsim.scenario.distribution import Distribution
+    from dialsim.scenario.organization import Organization
+    from dialsim.scenario.scenario import Scenario
+
+RISK = 0.001
+"""How often a run may be done before the bound, at most."""
+
+_LEAST_HOURS = 1.0  # a bound of less work a line says nothing that is not seen at once
+_LONGEST = 520  # weeks
+_GRID = 4096
+_CAPS = {"setup": 2 * MINUTE, "ring": 2 * MINUTE, "talk": 15 * MINUTE}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What the first calls of so many people need, and when `lines` can't be done with it before.
+
+    `line_hours` and `not_before` (ms since 1970) hold but for `RISK`.
+    """
+
+    organization: str
+    people: int
+    line_hours: float
+    lines: int
+    not_before: int
+
+
+def workload(scenario: Scenario) -> Workload | None:
+    """The bound of the organization whose lines are busy longest; None if it says nothing."""
+    found = [bound for organization in scenario.organizations
+             for bound in _of_organization(scenario, organization)]  # fmt: skip
+    return max(found, key=lambda bound: bound.not_before, default=None)
+
+
+def workload_text(scenario: Scenario) -> str | None:
+    """Such as `80,000 people need at least 1,930 line-hours: 60 lines cannot be done before …`."""
+    bound = workload(scenario)
+    if bound is None:
+        return None
+    whose = f" of {bound.organization}" if len(scenario.organizations) > 1 else ""
+    lines = f"{bound.lines:,} line{'s' * (bound.lines != 1)}"
+    year = f" {thai(bound.not_before).year} "
+    return (
+        f"{bound.people:,} people{whose} need at least {int(bound.line_hours):,} line-hours for "
+        f"their first calls alone: {lines} cannot be done before "
+        f"{minute_text(bound.not_before).replace(year, ' ')} Thai time."
+    )
+
+
+def _of_organization(scenario: Scenario, organization: Organization) -> Iterator[Workload]:
+    """The bounds of each campaign alone, and of all together."""
+    limits = [organization.max_concurrent_calls]
+    limits += [
+        int(action.value or 0)
+        for action in (*organization.timeline, *organization.planned)
+        if action.action == "setConcurrency"
+    ]
+    refused = not organization.calling_allowed or any(
+        action.action == "setCallingAllowed" and not action.value
+        for action in organization.timeline
+    )
+    ended = {a.campaign for a in organization.timeline if a.action in ("cancel", "delete")}
+    parts = [
+        _Work.of(scenario, organization, campaign)
+        for campaign in organization.campaigns
+        if campaign.schedule is not None and campaign.name not in ended
+    ]
+    if refused or not max(limits):
+        return
+    for group in [*([part] for part in parts), *([parts] if len(parts) > 1 else [])]:
+        bound = _bound(organization.name, group, max(limits))
+        if bound is not None:
+            yield bound
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """How long one first call holds a line, in ms, cut off at a cap.
+
+    `mean` is no more than its mean, `most` no less than it, `square` no less than the mean of its
+    square, `top` no less than any of it.
+    """
+
+    mean: float
+    most: float
+    square: float
+    top: float
+
+    def __add__(self, other: _Hold) -> _Hold:
+        """Of two phases that don't depend on each other."""
+        return _Hold(
+            self.mean + other.mean,
+            self.most + other.most,
+            self.square + other.square + 2 * self.most * other.most,
+            self.top + other.top,
+        )
+
+
+def _hold(distribution: Distribution, cap: int) -> _Hold:
+    """By sums over the quantiles, which grow: below and above the integral."""
+    uniforms = np.append(np.arange(_GRID) / _GRID, np.nextafter(1.0, 0.0))
+    values = np.minimum(durations(distribution, uniforms), cap).astype(np.float64)
+    above = values[1:]
+    return _Hold(
+        float(values[:-1].mean()), float(above.mean()), float((above**2).mean()), float(above[-1])
+    )
+
+
+def _mixture(parts: Sequence[tuple[float, _Hold]]) -> _Hold:
+    return _Hold(
+        sum(share * hold.mean for share, hold in parts),
+        sum(share * hold.most for share, hold in parts),
+        sum(share * hold.square for share, hold in parts),
+        max(hold.top for _, hold in parts),
+    )
+
+
+def _worst(holds: Sequence[_Hold]) -> _Hold:
+    """What is true of each of them."""
+    return _Hold(
+        min(hold.mean for hold in holds),
+        max(hold.most for hold in holds),
+        max(hold.square for hold in holds),
+        max(hold.top for hold in holds),
+    )
+
+
+def _first_call(behaviour: Behaviour) -> _Hold:
+    """A first call to somebody without history or script, at whatever hour it is made.
+
+    The share that is answered depends on the hour and the like, so both ends of it are looked at;
+    for what lies between, everything is linear.
+    """
+    setup = _hold(behaviour.setup_time, _CAPS["setup"])
+    ring, outcomes, people = behaviour.ring_time, behaviour.outcomes, behaviour.people
+    answered = setup + _hold(ring.answered, _CAPS["ring"])
+    answered += _hold(behaviour.talk_time, _CAPS["talk"])
+    ends = (ring.no_answer, ring.busy, ring.failed)
+    no_answer, busy, failed = (setup + _hold(end, _CAPS["ring"]) for end in ends)
+    dead = 0.0 if people is None else people.dead_numbers
+    shares = outcomes.others(dead)
+    rest = sum(shares)
+    weights = [share / rest for share in shares] if rest else [1.0, 0.0, 0.0]
+    vain = _mixture([*zip(weights, (no_answer, busy, failed), strict=True)])
+    reachable = 1.0 if people is None else people.reachable
+    return _worst([
+        _mixture([(share, answered), (dead, failed), (max(0.0, 1 - dead - share), vain)])
+        for share in _shares_answered(behaviour, reachable)
+    ])  # fmt: skip
+
+
+def _shares_answered(behaviour: Behaviour, reachable: float) -> tuple[float, float]:
+    """The least and the greatest share of first calls that may be answered.
+
+    Odds times a factor f ≤ 1 make of a chance p at least f p, and times f ≥ 1 at most f p.
+    """
+    odds = behaviour.answered_odds
+    factors = [
+        (1.0, *odds.by_hour.values()),
+        (1.0, *odds.by_day.values()),
+        (1.0, odds.on_holiday),
+        (odds.by_attempt[0],),
+        (1.0, *odds.by_segment.values()),
+    ]
+    least, most = prod(map(min, factors)), prod(map(max, factors))
+    use = odds.by_caller_id_use
+    if use is not None:
+        least, most = (0.0, most) if use.per1000 <= 1 else (least, float("inf"))
+    share = behaviour.outcomes.answered
+    return share * min(1.0, least), min(reachable, share * max(1.0, most)) if share else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The first calls of a campaign: of how many people, how long, and when they may be made."""
+
+    people: int
+    hold: _Hold
+    windows: Windows
+    begin: int
+
+    @classmethod
+    def of(cls, scenario: Scenario, organization: Organization, campaign: Campaign) -> _Work:
+        request = campaign.schedule
+        assert request is not None
+        agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
+        names = [agent.behaviour] + [
+            action.behaviour
+            for action in organization.timeline
+            if action.action == "setBehaviour" and action.agent == agent.name and action.behaviour
+        ]
+        asked = campaign.scheduled_at or scenario.clock.start
+        return cls(
+            0 if request.remove_duplicates else _fresh(campaign),
+            _worst([_first_call(scenario.behaviours[name]) for name in dict.fromkeys(names)]),
+            Windows.of(request.time_windows),
+            max(request.start_date_time, asked),
+        )
+
+
+def _fresh(campaign: Campaign) -> int:
+    """How many people are surely called, and as the behaviour says: no history, no script."""
+    recipients = campaign.recipients
+    if isinstance(recipients, GeneratedRecipients):
+        return recipients.count
+    if isinstance(recipients, RecipientsFile):
+        codes, past = recipients.table.scripts.codes, recipients.table.history
+        return sum(code < 0 and k not in past for k, code in enumerate(codes))
+    return sum(person.history is None and person.script is None for person in recipients)
+
+
+def _bound(name: str, parts: Sequence[_Work], lines: int) -> Workload | None:
+    """What lines can't be done with before, if it is long enough to be worth saying."""
+    people = sum(part.people for part in parts)
+    if not people:
+        return None
+    work = _surely([(part.people, part.hold) for part in parts])
+    if work < _LEAST_HOURS * HOUR * lines:
+        return None
+    overrun = ceil(max(part.hold.top for part in parts))
+    begin, needed = min(part.begin for part in parts), work / lines
+    weeks = 1
+    while weeks <= _LONGEST:
+        spans = _open(parts, begin, begin + weeks * WEEK, overrun)
+        done = np.cumsum(spans[:, 1] - spans[:, 0])
+        place = int(np.searchsorted(done, needed))
+        if place < len(done):
+            before = done[place - 1] if place else 0
+            at = int(spans[place, 0] + needed - before)
+            return Workload(name, people, work / HOUR, lines, at)
+        weeks *= 2
+    return None
+
+
+def _surely(parts: Sequence[tuple[int, _Hold]]) -> float:
+    """The work in ms that is not undercut but with a probability of `RISK` (Freedman 1975)."""
+    mean = sum(count * hold.mean for count, hold in parts)
+    spread = sum(count * (hold.square - hold.mean**2) for count, hold in parts)
+    step, risk = max(hold.most for _, hold in parts), log(1 / RISK)
+    return mean - (step * risk / 3 + sqrt((step * risk / 3) ** 2 + 2 * spread * risk))
+
+
+def _open(parts: Sequence[_Work], begin: int, end: int, overrun: int) -> NDArray[np.int64]:
+    """When calls may hold lines: in any of the windows, and for the longest call behind them."""
+    listed = [part.windows.open_spans(max(begin, part.begin), end) for part in parts]
+    spans = np.concatenate(listed)
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    # calls of a window that ends with the horizon itself go on there, which is looked at next
+    ends = np.maximum.accumulate(np.where(spans[:, 1] < end, spans[:, 1] + overrun, end))
+    starts = np.maximum(spans[:, 0], np.append(begin, ends[:-1]))
+    kept = ends > starts
+    return np.stack([starts[kept], ends[kept]], axis=1)

@@ -1,0 +1,434 @@
+"""Overrides: changes of a document, `PATH=VALUE`, `PATH+=VALUE` and `PATH-=VALUE`.
+
+They are put into the tree of the file before it is checked. A path may be a short one, and a value
+may be in a planner's words: an instant as `Fri 18:00`, a duration or a percentage where the file
+has milliseconds or a share, windows as `Mon-Fri 09:00-19:00`, caller IDs as their number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from dialsim.interface.instants import format_instant
+from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
+from dialsim.scenario.calendar import union, without
+from dialsim.scenario.document import (
+    Cursor,
+    MappingEntry,
+    MappingNode,
+    Node,
+    NodePath,
+    Place,
+    ScalarNode,
+    SequenceNode,
+    parse_yaml,
+    plain,
+    planted,
+)
+from dialsim.scenario.error_text import few
+from dialsim.scenario.fields import made_up_phone
+from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.service import calling_begins
+from dialsim.scenario.short_paths import full_path
+from dialsim.scenario.units import parse_duration
+from dialsim.scenario.week import (
+    Week,
+    instant_in_words,
+    midnight,
+    read_windows,
+    week_text,
+    windows_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """How an override was understood, where that takes more than reading it.
+
+    `path` is the full one. `instants` are those in words, each with what it is in ms; `windows`
+    are a campaign's whole week after a change of it, `caller_ids` the numbers that a count means.
+    """
+
+    override: str
+    path: str
+    instants: dict[str, int] = field(default_factory=dict)
+    windows: str = ""
+    caller_ids: tuple[str, ...] = ()
+
+
+def apply(overrides: Items[str], root: Node, problems: Problems) -> list[Understood]:
+    """Change the tree by overrides such as `organizations.Acme.maxConcurrentCalls=40`, in order.
+
+    A path's parts are keys, and for items of lists their index from 0 or their `name`, which may
+    itself contain dots; or it is a short path. Keys that are missing are created, items are not.
+    The value is YAML. `+=` adds to a list, `-=` takes away from it. Overrides that can't be applied
+    are noted in `problems`, under their own text. Returns those whose meaning is worth saying.
+    """
+    understood = []
+    for override in overrides:
+        try:
+            understood.append(_apply(override, root))
+        except ScenarioError as error:
+            for problem in error.problems:
+                problems.note(problem)
+    return [one for one in understood if one is not None]
+
+
+def _apply(override: str, root: Node) -> Understood | None:
+    left, equals, text = override.partition("=")
+    origin, written = Place(f"--set {override}"), left.strip()
+    change = written[-1:] if written[-1:] in ("+", "-") else ""
+    written = written.removesuffix(change).strip()
+    if not equals or not written:
+        raise _refused(origin, "", "an override is PATH=VALUE, such as seed=7")
+    value = _value(text, origin)
+    try:
+        path = full_path(written, Cursor.root(root))
+    except ValueError as error:
+        raise _refused(origin, written, str(error)) from None
+    wish = _Wish(override, path, change, origin, root, _keys(path.split("."), root, origin))
+    put_in(wish.met(value), path, root, origin)
+    return wish.understood(written)
+
+
+def put_in(value: Node, path: str, root: Node, origin: Place) -> None:
+    """Put a value into the tree at a full path."""
+    parts = path.split(".")
+    node, done = root, 0
+    while done < len(parts):
+        node, done = _step(node, parts, done, value, origin)
+
+
+def _keys(parts: list[str], root: Node, origin: Place) -> NodePath:
+    """The keys and indexes that the parts of a path name."""
+    keys: list[str | int] = []
+    cursor, done = Cursor.root(root), 0
+    while done < len(parts):
+        if isinstance(cursor.node, SequenceNode):
+            index, taken = _item(cursor.node, parts, done, origin)
+            keys.append(index)
+            done += taken
+        else:
+            node = cursor.node
+            end = _key_end(node, parts, done) if isinstance(node, MappingNode) else done + 1
+            keys.append(".".join(parts[done:end]))
+            done = end
+        cursor = cursor.at(keys[-1])
+    return tuple(keys)
+
+
+_INSTANTS = {"startDateTime", "endDateTime", "scheduledAt", "at", "from", "to", "lastEndedAt"}
+_SHARES = {"outcomes", "rates", "segments", "values"}
+_SHARE_KEYS = {"reachable", "deadNumbers", "errorRate", "share"}
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
+_MOST_CALLER_IDS = 1000
+
+
+@dataclass(slots=True)
+class _Wish:
+    """An override while it is being understood: the place that it changes, and how."""
+
+    override: str
+    path: str
+    change: str
+    origin: Place
+    root: Node
+    keys: NodePath
+    instants: dict[str, int] = field(default_factory=dict)
+    windows: str = ""
+    caller_ids: tuple[str, ...] = ()
+
+    def met(self, value: Node) -> Node:
+        """What is to stand at the path."""
+        key = self.keys[-1]
+        if key == "timeWindows" and (self.change or _text(value)):
+            return self._windows(value)
+        if key == "callerIds":
+            value = self._caller_ids(value)
+        value = self._in_words(value, self.keys)
+        if not self.change:
+            return value
+        return self._added(value) if self.change == "+" else self._removed(value)
+
+    def understood(self, written: str) -> Understood | None:
+        """What is worth saying of the override, if anything is."""
+        if self.path == written and not (self.instants or self.windows or self.caller_ids):
+            return None
+        return Understood(self.override, self.path, self.instants, self.windows, self.caller_ids)
+
+    @property
+    def _now(self) -> Node | None:
+        """What stands at the path."""
+        cursor = Cursor.root(self.root).at(*self.keys)
+        return cursor.node if cursor.exists else None
+
+    def _refuse(self, says: str) -> ScenarioError:
+        return _refused(self.origin, self.path, f"{self.path} {says}")
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def _in_words(self, node: Node, keys: NodePath) -> Node:
+        """A value with instants, durations and shares as the file has them."""
+        if isinstance(node, MappingNode):
+            for key, entry in node.entries.items():
+                entry.node = self._in_words(entry.node, (*keys, key))
+        elif isinstance(node, SequenceNode):
+            node.items = [self._in_words(item, (*keys, 0)) for item in node.items]
+        elif isinstance(node.value, str):
+            return planted(self._word(node.value, keys), self.origin)
+        return node
+
+    def _word(self, text: str, keys: NodePath) -> str | int | float:
+        key = keys[-1]
+        if key in _INSTANTS or keys[-2:-1] == ("clock",):
+            return self._instant(text)
+        if key == "retryInterval":
+            try:
+                return parse_duration(text)
+            except ValueError as error:
+                raise self._refuse(f"{error}; or milliseconds") from None
+        percent = _PERCENT.fullmatch(text.strip())
+        if percent and (key in _SHARE_KEYS or _SHARES & {*keys[-2:-1]}):
+            return round(float(percent[1]) / 100, 12)
+        return text
+
+    def _instant(self, text: str) -> str:
+        begin = calling_begins(Cursor.root(self.root))
+        try:
+            instant = instant_in_words(text, midnight(begin or 0))
+        except ValueError as error:
+            raise self._refuse(str(error)) from None
+        if instant is None:
+            return text
+        if begin is None and not text[0].isdigit():
+            raise self._refuse(
+                f'needs a date, as no campaign has a start that "{text}" could be counted from'
+            )
+        self.instants[text] = instant
+        return format_instant(instant)
+
+    # -- lists ------------------------------------------------------------------------------------
+
+    def _list(self) -> SequenceNode:
+        now = self._now
+        if now is not None and not isinstance(now, SequenceNode):
+            raise self._refuse(f"is no list: {self.change}= is for lists")
+        return SequenceNode(self.origin) if now is None else now
+
+    def _added(self, value: Node) -> Node:
+        more = value.items if isinstance(value, SequenceNode) else [value]
+        return SequenceNode(self.origin, [*self._list().items, *more])
+
+    def _removed(self, value: Node) -> Node:
+        left = list(self._list().items)
+        for unwanted in value.items if isinstance(value, SequenceNode) else [value]:
+            place = next((n for n, item in enumerate(left) if _is_same(item, unwanted)), None)
+            if place is None:
+                shown = [_shown(item) for item in left]
+                known = f"; it has {few(shown[:8], len(shown))}" if shown else ": it is empty"
+                raise self._refuse(f"has no item {_shown(unwanted)}{known}")
+            del left[place]
+        return SequenceNode(self.origin, left)
+
+    def _windows(self, value: Node) -> Node:
+        text = _text(value)
+        if Cursor.root(self.root).at(*self.keys[:-2], "plan").exists:
+            raise self._refuse("can't be changed: the campaign has a plan in their place")
+        try:
+            wish = (
+                _week(value)
+                if text is None
+                else read_windows(text, spans_needed=self.change != "-")
+            )
+        except ValueError as error:
+            raise self._refuse(str(error)) from None
+        week = wish
+        if self.change:
+            try:
+                now = _week(self._now)
+            except ValueError:
+                says = f"can't be changed by {self.change}=: what stands there is not right"
+                raise self._refuse(says) from None
+            if self.change == "+":
+                week = {day: union([*now.get(day, ()), *wish.get(day, ())]) for day in now | wish}
+            else:
+                week = {day: without(spans, wish.get(day, ())) for day, spans in now.items()}
+            if week == now:
+                verb = "open already" if self.change == "+" else "not open"
+                raise self._refuse(f'has "{text}" {verb}: it is {week_text(now)}')
+            if not any(week.values()):
+                raise self._refuse("must leave a time in which somebody may be called")
+        self.windows = week_text(week)
+        return planted(windows_of(week), self.origin)
+
+    # -- caller IDs -------------------------------------------------------------------------------
+
+    def _caller_ids(self, value: Node) -> Node:
+        """Numbers as texts, and a count as so many of those that there are, or made-up ones."""
+        if isinstance(value, SequenceNode):
+            value.items = [self._number(item) for item in value.items]
+            return value
+        if self.change or not (isinstance(value, ScalarNode) and type(value.value) is int):
+            return self._number(value)
+        count = value.value
+        if value.text.startswith("0") and count:
+            raise self._refuse(
+                f'must be a list of numbers, ["{value.text}"], or how many of them: 3, for instance'
+            )
+        if not 1 <= count <= _MOST_CALLER_IDS:
+            raise self._refuse(f"must be 1 to {_MOST_CALLER_IDS:,} caller IDs, not {count}")
+        place = Cursor.root(self.root).at(*self.keys[:2], "callerIds")
+        owned = [_shown(item.node) for item in place.items() if item.node is not None]
+        own = [_shown(item) for item in self._list().items]
+        known = list(dict.fromkeys([*own, *owned]))
+        made = (number for k in range(1, 2 * _MOST_CALLER_IDS)
+                if (number := made_up_phone(k)) not in known)  # fmt: skip
+        numbers = [*known, *(next(made) for _ in range(len(known), count))][:count]
+        missing = [number for number in numbers if number not in owned]
+        if missing and place.path != self.keys:
+            above = ".".join(map(str, place.path))
+            put_in(planted([*owned, *missing], self.origin), above, self.root, self.origin)
+        self.caller_ids = tuple(numbers)
+        return planted(numbers, self.origin)
+
+    def _number(self, item: Node) -> Node:
+        """A phone number without the quotes that a file needs."""
+        if isinstance(item, ScalarNode) and type(item.value) is int:
+            return ScalarNode(item.place, item.text, item.text)
+        return item
+
+
+def _text(node: Node) -> str | None:
+    value = node.value if isinstance(node, ScalarNode) else None
+    return value if isinstance(value, str) else None
+
+
+def _is_same(item: Node, unwanted: Node) -> bool:
+    """Whether an item is the one that is to go: the same value, or the one of that name."""
+    return plain(item) == plain(unwanted) or _shown(item) == _shown(unwanted)
+
+
+def _shown(item: Node) -> str:
+    """An item by its name, or as it is written."""
+    return item.text if isinstance(item, ScalarNode) else (_name(item) or str(plain(item)))
+
+
+def _week(node: Node | None) -> Week:
+    """The week that `timeWindows` mean; the default one where there are none."""
+    windows: Iterable[DayWindows] = DEFAULT_TIME_WINDOWS
+    if node is not None:
+        items = plain(node)
+        try:
+            windows = [DayWindows.model_validate(item) for item in _several(items)]
+        except ValidationError:
+            says = "must be days and times such as Mon-Fri 09:00-19:00, or a list as in the file"
+            raise ValueError(says) from None
+    week: Week = {}
+    for item in windows:
+        spans = [(span.start_minute, span.end_minute) for span in item.time]
+        week[item.day_of_week] = union([*week.get(item.day_of_week, ()), *spans])
+    return week
+
+
+def _several(items: object) -> Iterator[object]:
+    yield from items if isinstance(items, list) else [items]
+
+
+def _value(text: str, origin: Place) -> Node:
+    if not text.strip():
+        return ScalarNode(origin, "", None)
+    try:
+        found = Problems(origin.file)
+        value = parse_yaml(text, origin.file, found)
+        found.raise_if_any()
+    except ScenarioError as error:
+        raise _refused(origin, "", error.problems[0].message) from None
+    _move(value, origin)
+    return value
+
+
+def _move(node: Node, origin: Place) -> None:
+    """Give a value and its parts the override as their place."""
+    node.place = origin
+    if isinstance(node, SequenceNode):
+        for item in node.items:
+            _move(item, origin)
+    elif isinstance(node, MappingNode):
+        for entry in node.entries.values():
+            entry.place = origin
+            _move(entry.node, origin)
+
+
+def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -> tuple[Node, int]:
+    """Go down by one key or item, and put the value there if the path ends with it."""
+    here = ".".join(parts[:done])
+    if isinstance(node, SequenceNode):
+        index, taken = _item(node, parts, done, origin)
+        last = done + taken == len(parts)
+        node.items[index] = value if last else _own(node.items[index])
+        return node.items[index], done + taken
+    if not isinstance(node, MappingNode):
+        says = f"{here} is a single value: nothing is below it"
+        raise _refused(origin, here, says)
+    upto = _key_end(node, parts, done)
+    key, last = ".".join(parts[done:upto]), upto == len(parts)
+    entry = node.entries.get(key)
+    missing = entry is None or (isinstance(entry.node, ScalarNode) and entry.node.value is None)
+    if last or entry is None or missing:
+        entry = MappingEntry(origin, value if last else MappingNode(origin))
+    node.entries[key] = MappingEntry(entry.place, entry.node if last else _own(entry.node))
+    return node.entries[key].node, upto
+
+
+def _key_end(node: MappingNode, parts: list[str], done: int) -> int:
+    """How far the path's next key goes: one such as funnel.Promised may have dots."""
+    ends = range(len(parts), done, -1)
+    return next((end for end in ends if ".".join(parts[done:end]) in node.entries), done + 1)
+
+
+def _own(node: Node) -> Node:
+    """A copy of a node that no alias shares, but for what is below."""
+    if isinstance(node, SequenceNode):
+        return SequenceNode(node.place, list(node.items))
+    if isinstance(node, MappingNode):
+        return MappingNode(node.place, dict(node.entries))
+    return node
+
+
+def _item(node: SequenceNode, parts: list[str], done: int, origin: Place) -> tuple[int, int]:
+    """The index of the item that the path names next, and how many parts its name takes."""
+    part, here = parts[done], ".".join(parts[:done])
+    if part.isascii() and part.isdigit() and len(part) < 10:
+        if int(part) < len(node.items):
+            return int(part), 1
+        says = f"{here}.{part} is not there: {here} has {_count(len(node.items))}"
+        raise _refused(origin, f"{here}.{part}", says)
+    names = [_name(item) for item in node.items]
+    for end in range(len(parts), done, -1):
+        name = ".".join(parts[done:end])
+        if names.count(name) > 1:
+            says = f"{here}.{name} is ambiguous: several items have this name; use the index"
+            raise _refused(origin, f"{here}.{name}", says)
+        if name in names:
+            return names.index(name), end - done
+    known = ", ".join(name for name in names[:10] if name is not None)
+    says = f"{here} has no item named {part}" + (f"; there are {known}" if known else "")
+    raise _refused(origin, f"{here}.{part}", says)
+
+
+def _count(items: int) -> str:
+    return "no items" if not items else f"items 0 to {items - 1}"
+
+
+def _name(item: Node) -> str | None:
+    entry = item.entries.get("name") if isinstance(item, MappingNode) else None
+    return entry.node.text if entry is not None and isinstance(entry.node, ScalarNode) else None
+
+
+def _refused(origin: Place, path: str, says: str) -> ScenarioError:
+    return ScenarioError([Problem(origin.file, None, None, path, says)])

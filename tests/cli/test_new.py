@@ -1,0 +1,130 @@
+"""`dialsim new` writes scenarios that load, from options or questions, and replaces nothing."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import dialsim as api
+from cli.program import ROOT, command, dialsim
+from dialsim.interface.instants import parse_instant
+from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
+
+ASKED = {
+    "--people": "6000",
+    "--lines": "20",
+    "--start": "2026-01-05 09:00",
+    "--deadline": "Fri 18:00",
+    "--attempts": "2",
+    "--retry-interval": "2h",
+    "--name": 'งวด "มกราคม"',
+    "--windows": "Mon-Fri 09:00-12:00 13:00-19:00",
+    "--caller-ids": "021000001, 021000002",
+}
+
+
+def test_options_alone_make_a_file_that_loads_and_says_how_to_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "my.yaml"
+    done = dialsim("new", *chain(*ASKED.items()), "--out", out, "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Written to {out}. Simulate it: dialsim run {out}\n"
+    (organization,) = api.load(out).organizations
+    (campaign,) = organization.campaigns
+    assert (organization.max_concurrent_calls, campaign.name) == (20, 'งวด "มกราคม"')
+    assert isinstance(campaign.recipients, GeneratedRecipients)
+    assert campaign.recipients.count == 6000
+    request = campaign.schedule
+    assert request is not None
+    assert request.start_date_time == parse_instant("2026-01-05T02:00:00Z")
+    assert (request.max_attempts, request.retry_interval) == (2, 7_200_000)
+    assert request.caller_ids == ("021000001", "021000002")
+    assert [day.day_of_week for day in request.time_windows] == [1, 2, 3, 4, 5]
+    text = out.read_text(encoding="utf-8")
+    assert "# It should be done by Fri 9 Jan 2026 18:00, Thai time. How many lines" in text
+    assert '--vary lines=1..80 --goal "p95(finish) <= 2026-01-09 18:00"' in text
+
+
+def test_the_defaults_are_those_of_a_file_that_says_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "my.yaml"
+    assert dialsim("new", "--people", "5", "--out", out, "--attempts", "1", "--yes").returncode == 0
+    (campaign,) = api.load(out).organizations[0].campaigns
+    assert campaign.schedule is not None
+    assert campaign.schedule.retry_interval == 0
+    assert dialsim("validate", out).returncode == 0
+
+
+def test_a_list_is_named_from_where_the_file_is(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "my.yaml"
+    out.parent.mkdir()
+    people = ROOT / "scenarios" / "people.csv"
+    assert dialsim("new", "--list", people, "--out", out, "--yes").returncode == 0
+    (campaign,) = api.load(out).organizations[0].campaigns
+    assert isinstance(campaign.recipients, RecipientsFile)
+    assert campaign.recipients.table.tels
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
+    out = tmp_path / "my.yaml"
+    out.write_text("mine", encoding="utf-8")
+    done = dialsim("new", "--people", "5", "--out", out, "--yes")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{out} is there already: --force replaces it" in done.stderr.replace("\n", " ")
+    assert out.read_text(encoding="utf-8") == "mine"
+    assert dialsim("new", "--people", "5", "--out", out, "--yes", "--force").returncode == 0
+    api.load(out)
+
+
+REFUSED = {
+    (): "say whom to call: --people 6000, or --list people.csv",
+    ("--people", "5", "--start", "Frii 09:00"): 'Frii 09:00 must name a day, which "Frii" in "Frii '
+    '09:00" is not; did you mean Fri?',
+    ("--people", "5", "--start", "2026-01-05 09:00", "--deadline", "2026-01-05 08:00"): (
+        "2026-01-05 08:00 is Mon 5 Jan 2026 08:00, which is not after the start, Mon 5 Jan 2026 "
+        "09:00"
+    ),
+    ("--people", "5", "--windows", "Sun"): 'windows needs times behind the days "Sun", such as '
+    "Mon-Fri 09:00-19:00",
+    ("--people", "5", "--retry-interval", "2x"): "the retry interval must be a duration such as "
+    '250ms, 45s, 10m, 1h30m or 2d, not "2x"',
+    ("--people", "5", "--list", "people.csv"): "say whom to call once: --people or --list",
+}
+
+
+@pytest.mark.parametrize("asked", REFUSED, ids=" ".join)
+def test_what_can_not_be_read_is_told_and_nothing_is_written(
+    asked: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = dialsim("new", *asked, "--out", tmp_path / "my.yaml", "--yes", cwd=ROOT / "scenarios")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert REFUSED[asked] in " ".join(done.stderr.replace("│", " ").split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_retry_interval_that_the_service_refuses_is_an_error_of_the_file(tmp_path: Path) -> None:
+    asked = ("--people", "5", "--retry-interval", "1m")
+    done = dialsim("new", *asked, "--out", tmp_path / "my.yaml", "--yes")
+    assert done.returncode == 2
+    assert "retryInterval must be at least 300000 ms" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_it_asks_and_asks_again_what_it_can_not_read(tmp_path: Path) -> None:
+    ours, its = pty.openpty()
+    process = subprocess.Popen(
+        command("new", "--out", "my.yaml"), cwd=tmp_path, stdin=its, stdout=its, stderr=its
+    )
+    os.close(its)
+    os.write(ours, b"Debt\n800\n15\nFrii 09:00\n2026-01-05 09:00\n\n\nFri 18:00\n")
+    shown = b""
+    while b"Written to my.yaml" not in shown:
+        shown += os.read(ours, 4096)
+    assert process.wait(timeout=60) == 0
+    os.close(ours)
+    assert b"did you mean Fri?" in shown
+    (organization,) = api.load(tmp_path / "my.yaml").organizations
+    assert (organization.campaigns[0].name, organization.max_concurrent_calls) == ("Debt", 15)
