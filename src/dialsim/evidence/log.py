@@ -95,7 +95,8 @@ class Log:
     - `bodies`: how many there are; `re_analyses`: how many of them differ and say so;
     - `sent_at`: the first POST (or receipt), where the log says it; `received`: whether one of its
       bodies was accepted; `masked`: no body shows the person;
-    - `created_at`, `queued_at`, `initiated_at`, `ringing_at`, `caller_id`, `voice_key`: known in
+    - `created_at`, `queued_at`, `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`:
+      known in
       folders of runs only, else null.
     """
 
@@ -435,7 +436,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
 
 _INSTANT = pd.DatetimeTZDtype("ms", "UTC")
 _DIAL_INSTANTS = ("created_at", "queued_at", "initiated_at", "ringing_at")
-_DIAL_NAMES = ("caller_id", "voice_key")
+_DIAL_NAMES = ("caller_id", "voice_key", "segment")
 
 
 def _instants(values: NDArray[np.int64]) -> Any:

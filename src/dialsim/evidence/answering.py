@@ -1,0 +1,668 @@
+"""Who answers, from who answered at which attempt: maximum likelihood of the model of P7.
+
+Each person is reachable with an own chance p of a Beta distribution, or never answers, or has a
+dead number. Under odds times f a call is answered with probability f·p / (1 − p + f·p). What a
+person did is one term of the likelihood, the mean over what the person may be; somebody whose
+attempts were cut short has fewer factors in it, and is not dropped.
+
+The factors of hours, days, attempts and segments are shrunk towards 1: the logarithms of a group
+are draws of a normal distribution whose spread is estimated too, by the evidence of the data
+(empirical Bayes; MacKay 1992, "Bayesian Interpolation", Neural Computation 4). The mean over p is
+by Gauss-Jacobi quadrature. Standard errors are those of the information matrix, as the sum of the
+squares of people's scores (Berndt, Hall, Hall and Hausman 1974).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import exp, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ANSWERED, NO_ANSWER, BUSY, FAILED = range(4)
+UNSEEN = -1
+"""Nobody answered, and how the attempt ended is not known."""
+
+_NODES = 20
+_CHUNK = 100_000
+"""So many calls are worked on at once, to bound memory."""
+_LEAST_SPREAD, _MOST_SPREAD = 0.02, 2.0
+_ROUNDS = 15
+_FEW = 30
+"""Attempts of fewer calls than this share the factor of the one before."""
+
+# What is assumed of how people differ where a log says nothing: the built-in behaviour's figures,
+# give or take a factor that says next to nothing against a log of some hundred people.
+_NEVER, _DEAD, _CONCENTRATION = -4.0, log(0.05 / 0.95), log(2.8)
+_PRIOR_MEAN = np.array([0.0, _NEVER, _DEAD, _CONCENTRATION, -1.0])
+_PRIOR_SD = np.array([5.0, 2.0, 3.0, 1.5, 5.0])
+_TOLD, _SURE = 0.6, 0.03
+"""A log determines what it makes so much more certain, or a share that is so certain."""
+_LOG_MOST = log(300.0)
+"""People of a greater concentration are as good as alike."""
+_CHANCE, _NEVERS, _DEADS, _ALIKE, _FAILING = range(5)
+_MIXTURE = 5
+_ATTEMPT = 2
+"""Which of the groups of factors is that of attempts."""
+_ORDINARY = 2.0
+"""A level that is fewer standard errors from the median is an ordinary one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Calls that were dialled and have ended, by person and attempt; columns of equal length.
+
+    `person` is sorted. `hour` is 0 to 23, `day` 1 to 7 (Thai time), `attempt` from 1; `segment` is
+    an index into `segments`, −1 for none. `outcome` is a code of this module. Of an `UNSEEN`
+    attempt hour and day are −1.
+    """
+
+    person: Integers
+    attempt: Integers
+    hour: Integers
+    day: Integers
+    segment: Integers
+    outcome: Integers
+    segments: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.person)
+
+    def __getitem__(self, rows: NDArray[np.bool_] | slice) -> Attempts:
+        columns = (self.person, self.attempt, self.hour, self.day, self.segment, self.outcome)
+        person, attempt, hour, day, segment, outcome = (column[rows] for column in columns)
+        return Attempts(person, attempt, hour, day, segment, outcome, self.segments)
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which of them the log holds."""
+        seen: NDArray[np.bool_] = self.outcome != UNSEEN
+        return seen
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number, its standard error and the count of what it rests on."""
+
+    value: float
+    error: float
+    count: int
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 95 % interval."""
+        return self.value - 1.96 * self.error
+
+    @property
+    def high(self) -> float:
+        """The upper end of the 95 % interval."""
+        return self.value + 1.96 * self.error
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One factor on the odds; `effect` estimates its logarithm."""
+
+    effect: Estimate
+
+    @property
+    def factor(self) -> Estimate:
+        """The factor itself, its error by the delta method."""
+        value = exp(self.effect.value)
+        return Estimate(value, value * self.effect.error, self.effect.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """What a log says of who answers.
+
+    `outcomes` are shares of all people at a first attempt under factors of 1. That is the factor of
+    the ordinary `hours`, `days` and `segments` together, those that can't be told from the median
+    of the log's first attempts; and of the first of `attempts`. `reachable`, `dead_numbers` and
+    `concentration` are those of `people` in a behaviour, and `told` says which of the three the
+    log determines. `spread` is the standard deviation of the logarithms of each group's factors.
+    """
+
+    outcomes: Mapping[str, Estimate]
+    reachable: Estimate
+    dead_numbers: Estimate
+    concentration: Estimate
+    told: frozenset[str]
+    hours: Mapping[int, Level]
+    days: Mapping[int, Level]
+    attempts: tuple[Level, ...]
+    segments: Mapping[str, Level]
+    spread: Mapping[str, float]
+    model: Model
+
+    def chances(self, attempts: Attempts) -> Floats:
+        """The chance of each call to be answered, given how the person's calls before it ended."""
+        return self.model.chances(attempts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the levels of each group stand, and what parameters make of them.
+
+    `level` are each group's first level; effects are `effects @ parameters`.
+    """
+
+    hours: Integers
+    days: Integers
+    attempts: int
+    segments: int
+    effects: Floats
+    group: Integers  # of each parameter
+    shares: Floats  # of the log's first attempts, by level
+
+    @classmethod
+    def of(cls, attempts: Attempts) -> _Layout:
+        seen = attempts[attempts.seen]
+        hours, days = np.unique(seen.hour), np.unique(seen.day)
+        counts = np.bincount(attempts.attempt)[1:]
+        enough = int(np.argmin(np.append(counts, 0) >= _FEW))
+        last = max(1, enough)
+        first = seen[seen.attempt == 1] if (seen.attempt == 1).any() else seen
+        shares = [
+            _shares(np.searchsorted(hours, first.hour), len(hours)),
+            _shares(np.searchsorted(days, first.day), len(days)),
+            _shares(np.zeros(1, dtype=np.int64), last),
+            _shares(first.segment[first.segment >= 0], len(attempts.segments)),
+        ]
+        blocks = [_centred(part) for part in shares]
+        blocks[_ATTEMPT] = np.tril(np.ones((last, last - 1)), -1)  # from the one before, by a step
+        group = np.repeat(np.arange(4), [block.shape[1] for block in blocks])
+        effects = _diagonal(blocks)
+        return cls(
+            hours, days, last, len(attempts.segments), effects, group, np.concatenate(shares)
+        )
+
+    def around(self, effects: Floats, errors: Floats) -> _Layout:
+        """The layout in which the factors of ordinary levels have the geometric mean 1.
+
+        Ordinary are levels that can't be told from the median, by estimates in this layout.
+        """
+        made = self.effects.copy()
+        for group, (start, end) in enumerate(pairwise(self.starts)):
+            columns = np.flatnonzero(self.group == group)
+            if group == _ATTEMPT or not len(columns):
+                continue
+            own, shares = effects[start:end], self.shares[start:end]
+            order = np.argsort(own)
+            middle = own[order][np.searchsorted(np.cumsum(shares[order]), 0.5)]
+            ordinary = np.abs(own - middle) <= _ORDINARY * errors[start:end]
+            ordinary |= own == middle
+            made[start:end, columns] = _centred(np.where(ordinary, shares, 0.0))
+        return replace(self, effects=made)
+
+    @property
+    def starts(self) -> tuple[int, int, int, int, int]:
+        """The first level of each group, and the number of all."""
+        first = len(self.hours)
+        second = first + len(self.days)
+        third = second + self.attempts
+        return 0, first, second, third, third + self.segments
+
+    def levels(self, attempts: Attempts) -> NDArray[np.int64]:
+        """The levels of each call, a column per group; −1 where it has none."""
+        _, day, attempt, segment, _ = self.starts
+        of_attempt = attempt + np.minimum(attempts.attempt, self.attempts) - 1
+        of_segment = np.where(attempts.segment >= 0, segment + attempts.segment, -1)
+        of_hour = _places(self.hours, attempts.hour, 0)
+        of_day = _places(self.days, attempts.day, day)
+        return np.stack([of_hour, of_day, of_attempt, of_segment], axis=1)
+
+
+def _places(known: Integers, values: Integers, start: int) -> Integers:
+    """Where values stand among the known ones, counted from `start`; −1 for those that do not."""
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[places] == values, start + places, -1)
+
+
+def _shares(codes: Integers, count: int) -> Floats:
+    shares: Floats = np.bincount(codes, minlength=count) / max(len(codes), 1)
+    return shares
+
+
+def _centred(shares: Floats) -> Floats:
+    """Levels with a parameter each whose mean by `shares` is 0; a single level has none."""
+    if len(shares) < 2 or not shares.any():
+        return np.zeros((len(shares), 0))
+    centred: Floats = np.eye(len(shares)) - shares / shares.sum()
+    return centred
+
+
+def _diagonal(blocks: Sequence[Floats]) -> Floats:
+    from scipy.linalg import block_diag
+
+    rows = sum(len(block) for block in blocks)
+    made: Floats = block_diag(*blocks).reshape(rows, -1)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some people's calls as arrays: `first` are each person's first row.
+
+    Calls under the same factors are of one `kind`; `kinds` has a row of levels for each.
+    """
+
+    calls: Attempts
+    first: Integers
+    sizes: Integers
+    kind: Integers
+    kinds: NDArray[np.int64]
+    design: Any  # scipy.sparse.csr_array, a row per call and a column per level
+    of_person: Any  # the same, a row per person and a column per call
+    answered: NDArray[np.bool_]
+    failed: Integers
+    unanswered: Integers
+    never: NDArray[np.bool_]  # nobody answered
+    dead: NDArray[np.bool_]  # each call failed
+
+
+def _piece(calls: Attempts, layout: _Layout) -> _Piece:
+    from scipy.sparse import csr_array
+
+    levels = layout.levels(calls)
+    there = levels >= 0
+    kinds, kind = np.unique(levels, axis=0, return_inverse=True)
+    first = np.flatnonzero(np.diff(calls.person, prepend=calls.person[0] - 1))
+    sizes = np.diff(np.append(first, len(calls)))
+    number = np.repeat(np.arange(len(first)), sizes)
+    size = len(calls), layout.starts[-1]
+    answered = calls.outcome == ANSWERED
+    failed = np.add.reduceat((calls.outcome == FAILED).astype(np.int64), first)
+    known = np.add.reduceat((calls.outcome > ANSWERED).astype(np.int64), first)
+    answers = np.add.reduceat(answered.astype(np.int64), first)
+    return _Piece(
+        calls=calls,
+        first=first,
+        sizes=sizes,
+        kind=kind,
+        kinds=kinds,
+        design=csr_array((np.ones(there.sum()), (there.nonzero()[0], levels[there])), shape=size),
+        of_person=csr_array(
+            (np.ones(len(calls)), (number, np.arange(len(calls)))), shape=(len(first), len(calls))
+        ),
+        answered=answered,
+        failed=failed,
+        unanswered=known,
+        never=answers == 0,
+        dead=(answers == 0) & (known == failed),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """The mixture that parameters stand for."""
+
+    mean: float
+    reachable: float
+    never: float
+    dead: float
+    concentration: float
+    failing: float
+
+    @classmethod
+    def of(cls, parameters: Floats) -> _Shares:
+        chance, never, dead, concentration, failing = np.clip(parameters[:_MIXTURE], -30.0, 30.0)
+        weights = np.exp([0.0, never, dead])
+        reachable, nevers, deads = weights / weights.sum()
+        return cls(
+            mean=float(1.0 / (1.0 + np.exp(-chance))),
+            reachable=float(reachable),
+            never=float(nevers),
+            dead=float(deads),
+            concentration=float(np.exp(np.clip(concentration, -3.0, _LOG_MOST))),
+            failing=float(1.0 / (1.0 + np.exp(-failing))),
+        )
+
+
+def _quadrature(mean: float, concentration: float) -> tuple[Floats, Floats, Floats]:
+    """Chances of reachable people, what each leaves to 1, and the logarithms of their weights."""
+    from scipy.special import roots_jacobi
+
+    a, b = mean * concentration, (1.0 - mean) * concentration
+    at, weights = roots_jacobi(_NODES, b - 1.0, a - 1.0)
+    with np.errstate(divide="ignore"):
+        return (1.0 + at) / 2.0, (1.0 - at) / 2.0, np.log(weights / weights.sum())
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """The logarithm of the sum of each row."""
+    top = logs.max(axis=1)
+    total: Floats = top + np.log(np.exp(logs - top[:, np.newaxis]).sum(axis=1))
+    return total
+
+
+class Model:
+    """The model with its parameters: five of how people differ, and those of the factors."""
+
+    def __init__(self, layout: _Layout, parameters: Floats) -> None:
+        self.layout = layout
+        self.parameters = parameters
+
+    def _nodes(self, piece: _Piece, parameters: Floats) -> tuple[Floats, Floats, Floats]:
+        """What reachable people do if their own chance is that of a node, a column for each.
+
+        The chance of each kind of call to be answered, the logarithm of the chance that each call
+        ended as it did, and the logarithms of the weights of the nodes.
+        """
+        shares = _Shares.of(parameters)
+        chance, rest, weights = _quadrature(shares.mean, shares.concentration)
+        effects = np.append(self.layout.effects @ parameters[_MIXTURE:], 0.0)  # −1 is the last
+        odds = np.clip(effects[piece.kinds].sum(axis=1), -30.0, 30.0)
+        factor = np.exp(odds)[:, np.newaxis]
+        answered = factor * chance / (rest + factor * chance)
+        with np.errstate(divide="ignore"):
+            ends = np.log(np.stack([rest / (rest + factor * chance), answered]))
+        return answered, ends[piece.answered.astype(np.intp), piece.kind], weights
+
+    def _kinds(self, piece: _Piece, parameters: Floats, reached: Floats) -> tuple[Floats, Floats]:
+        """People's log likelihoods, and the share of each kind in it.
+
+        `reached` are the log likelihoods of the answers of reachable people.
+        """
+        shares = _Shares.of(parameters)
+        ends = piece.failed * np.log(shares.failing)
+        ends = ends + (piece.unanswered - piece.failed) * np.log1p(-shares.failing)
+        kinds = np.stack(
+            [
+                np.log(shares.reachable) + reached + ends,
+                np.where(piece.never, np.log(shares.never) + ends, -np.inf),
+                np.where(piece.dead, np.log(shares.dead), -np.inf),
+            ]
+        )
+        total = np.logaddexp.reduce(kinds, axis=0)
+        return total, np.exp(kinds - total)
+
+    def _reached(self, piece: _Piece, parameters: Floats) -> Floats:
+        """The log likelihoods of the answers of reachable people."""
+        _, ends, weights = self._nodes(piece, parameters)
+        nodes = np.add.reduceat(ends, piece.first, axis=0) + weights
+        return _log_sum(nodes)
+
+    def scores(self, piece: _Piece, parameters: Floats) -> tuple[float, Floats]:
+        """The log likelihood of people, and each one's derivatives."""
+        answered, ends, weights = self._nodes(piece, parameters)
+        log_nodes = np.add.reduceat(ends, piece.first, axis=0) + weights
+        reached = _log_sum(log_nodes)
+        total, (of_reachable, of_never, of_dead) = self._kinds(piece, parameters, reached)
+        shares = _Shares.of(parameters)
+        scores = np.empty((len(piece.first), len(parameters)))
+        for column in (_CHANCE, _ALIKE):
+            step = np.zeros(len(parameters))
+            step[column] = 1e-4
+            above, below = (self._reached(piece, parameters + sign * step) for sign in (1.0, -1.0))
+            scores[:, column] = of_reachable * (above - below) / 2e-4
+        scores[:, _NEVERS] = of_never - shares.never
+        scores[:, _DEADS] = of_dead - shares.dead
+        expected = shares.failing * piece.unanswered
+        scores[:, _FAILING] = (1.0 - of_dead) * (piece.failed - expected)
+        likely = np.repeat(np.exp(log_nodes - reached[:, np.newaxis]), piece.sizes, axis=0)
+        surprise = piece.answered - np.einsum("ij,ij->i", likely, answered[piece.kind])
+        surprise *= np.repeat(of_reachable, piece.sizes)
+        by_level = piece.of_person @ piece.design.multiply(surprise[:, np.newaxis])
+        scores[:, _MIXTURE:] = by_level.toarray() @ self.layout.effects
+        return float(total.sum()), scores
+
+    def chances(self, attempts: Attempts) -> Floats:
+        """The chance of each call to be answered, given the person's calls before it."""
+        found = np.empty(len(attempts))
+        for rows in _chunks(attempts.person):
+            piece = _piece(attempts[rows], self.layout)
+            found[rows] = self._chances(piece)
+        return found
+
+    def _chances(self, piece: _Piece) -> Floats:
+        parameters, shares = self.parameters, _Shares.of(self.parameters)
+        answered, terms, weights = self._nodes(piece, parameters)
+        with np.errstate(divide="ignore"):
+            log_kinds = np.log([shares.reachable, shares.never, shares.dead])
+
+        def before(values: Floats) -> Floats:
+            """The sums over the person's calls before each."""
+            sums = np.cumsum(values, axis=0) - values
+            earlier: Floats = sums - np.repeat(sums[piece.first], piece.sizes, axis=0)
+            return earlier
+
+        outcome = piece.calls.outcome
+        known = np.where(outcome == FAILED, np.log(shares.failing), np.log1p(-shares.failing))
+        ends = before(np.where(outcome > ANSWERED, known, 0.0))
+        answers = before(piece.answered.astype(np.float64))
+        others = before(np.isin(outcome, (NO_ANSWER, BUSY)).astype(np.float64)) + answers
+        nodes = before(terms) + weights
+        reached = _log_sum(nodes)
+        kinds = np.stack(
+            [
+                log_kinds[0] + reached + ends,
+                np.where(answers == 0, log_kinds[1] + ends, -np.inf),
+                np.where(others == 0, log_kinds[2], -np.inf),
+            ]
+        )
+        reachable = np.exp(kinds[0] - np.logaddexp.reduce(kinds, axis=0))
+        chances: Floats = np.einsum(
+            "ij,ij->i", np.exp(nodes - reached[:, np.newaxis]), answered[piece.kind]
+        )
+        found: Floats = reachable * chances
+        return found
+
+
+def _chunks(person: Integers) -> list[slice]:
+    """Rows of some people each."""
+    edges = [0]
+    while edges[-1] < len(person):
+        end = min(edges[-1] + _CHUNK, len(person))
+        edges.append(int(np.searchsorted(person, person[end - 1], "right")))
+    return [slice(*pair) for pair in pairwise(edges)]
+
+
+@dataclass(frozen=True, slots=True)
+class _People:
+    """Some people: all they did, and what those in `late` (rows) did before the log begins.
+
+    Had somebody answered then, the log would not have them: their likelihood is that of what they
+    did given that nobody had answered.
+    """
+
+    calls: _Piece
+    before: _Piece | None
+    late: Integers
+
+    @classmethod
+    def of(cls, attempts: Attempts, layout: _Layout) -> _People:
+        calls = _piece(attempts, layout)
+        seen = np.cumsum(attempts.seen)
+        of_others: Integers = np.repeat(seen[calls.first] - attempts.seen[calls.first], calls.sizes)
+        early = seen == of_others  # none of the person's is seen up to here
+        before = _piece(attempts[early], layout) if early.any() else None
+        return cls(calls, before, np.flatnonzero(early[calls.first]))
+
+    def scores(self, model: Model, parameters: Floats) -> tuple[float, Floats]:
+        """The log likelihood, and each person's derivatives."""
+        total, scores = model.scores(self.calls, parameters)
+        if self.before is not None:
+            known, of_known = model.scores(self.before, parameters)
+            total -= known
+            scores[self.late] -= of_known
+        return total, scores
+
+
+class _Fit:
+    """The search for the parameters; what was worked out at a place is kept for the next call."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self.layout = _Layout.of(attempts)
+        self.people = [_People.of(attempts[rows], self.layout) for rows in _chunks(attempts.person)]
+        self.size = _MIXTURE + len(self.layout.group)
+        self.spread = np.full(4, 0.2)
+        self._at: Floats | None = None
+        self._found: tuple[float, Floats, Floats] = 0.0, np.empty(0), np.empty(0)
+
+    def start(self, attempts: Attempts) -> Floats:
+        """A place to begin at: the shares of what was seen."""
+        parameters = np.concatenate([_PRIOR_MEAN, np.zeros(len(self.layout.group))])
+        first = attempts[attempts.seen]
+        first = first[first.attempt == first.attempt.min()]
+        share = np.clip((first.outcome == ANSWERED).mean() / 0.95, 0.01, 0.99)
+        parameters[_CHANCE] = np.log(share / (1.0 - share))
+        return parameters
+
+    @property
+    def precision(self) -> Floats:
+        """What is known of each parameter before the log."""
+        return np.concatenate([_PRIOR_SD**-2.0, self.spread[self.layout.group] ** -2.0])
+
+    def likelihood(self, parameters: Floats) -> tuple[float, Floats, Floats]:
+        """The log likelihood, its gradient and the information, without what is assumed."""
+        if self._at is None or not np.array_equal(self._at, parameters):
+            model = Model(self.layout, parameters)
+            total, gradient = 0.0, np.zeros(self.size)
+            information = np.zeros((self.size, self.size))
+            for people in self.people:
+                value, scores = people.scores(model, parameters)
+                total += value
+                gradient += scores.sum(axis=0)
+                information += scores.T @ scores
+            self._at, self._found = parameters.copy(), (total, gradient, information)
+        return self._found
+
+    def loss(self, parameters: Floats) -> tuple[float, Floats]:
+        """The negative log posterior and its gradient."""
+        total, gradient, _ = self.likelihood(parameters)
+        off = parameters - self._assumed()
+        return (
+            -total + 0.5 * float(self.precision @ off**2),
+            -gradient + self.precision * off,
+        )
+
+    def curvature(self, parameters: Floats) -> Floats:
+        """The information, with what is assumed."""
+        information: Floats = self.likelihood(parameters)[2] + np.diag(self.precision)
+        return information
+
+    def _assumed(self) -> Floats:
+        return np.concatenate([_PRIOR_MEAN, np.zeros(len(self.layout.group))])
+
+    def centre(self, parameters: Floats, covariance: Floats) -> None:
+        """Let 1 be the factor of ordinary levels, by what was found with that of all levels."""
+        effects = self.layout.effects
+        variance = effects @ covariance[_MIXTURE:, _MIXTURE:] @ effects.T
+        errors = np.sqrt(np.maximum(np.diag(variance), 0.0))
+        self.layout = self.layout.around(effects @ parameters[_MIXTURE:], errors)
+        self._at = None
+
+    def best(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """The parameters and their covariance; the spreads are those with the most evidence."""
+        from scipy.optimize import minimize
+
+        for _ in range(_ROUNDS):
+            found = minimize(
+                self.loss, parameters, jac=True, hess=self.curvature, method="trust-exact",
+                options={"gtol": 0.05, "maxiter": 50},
+            )  # fmt: skip
+            parameters = found.x
+            covariance: Floats = np.linalg.inv(self.curvature(parameters)).astype(np.float64)
+            before = self.spread.copy()
+            for group in range(4):
+                of = np.flatnonzero(self.layout.group == group)
+                if len(of):
+                    own = _MIXTURE + of
+                    variance = self.spread[group] ** 2
+                    free = len(of) - np.trace(covariance[np.ix_(own, own)]) / variance
+                    squares = float((parameters[own] ** 2).sum())
+                    spread = np.sqrt(squares / max(free, 1e-3))
+                    self.spread[group] = np.clip(spread, _LEAST_SPREAD, _MOST_SPREAD)
+            if np.allclose(self.spread, before, rtol=0.05, atol=0.003):
+                break
+        return parameters, covariance
+
+
+def answering(attempts: Attempts) -> Answering:
+    """Estimate who answers from the calls of a log; there must be one that is seen."""
+    fit = _Fit(attempts)
+    parameters, covariance = fit.best(fit.start(attempts))
+    fit.centre(parameters, covariance)
+    parameters, covariance = fit.best(parameters)
+    return _answering(attempts, fit, parameters, covariance)
+
+
+def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Floats) -> Answering:
+    seen, layout = attempts[attempts.seen], fit.layout
+    people = len(np.unique(attempts.person))
+    no_answer, busy = ((seen.outcome == end).sum() for end in (NO_ANSWER, BUSY))
+    ringing = no_answer / max(no_answer + busy, 1)  # of those that neither answer nor fail
+
+    def figures(at: Floats) -> Floats:
+        shares = _Shares.of(at)
+        answered = shares.reachable * shares.mean
+        rest = 1.0 - answered - shares.dead
+        working = rest * (1.0 - shares.failing)
+        return np.array(
+            [
+                answered,
+                working * ringing,
+                working * (1.0 - ringing),
+                shares.dead + rest * shares.failing,
+                shares.reachable,
+                shares.dead,
+                shares.concentration,
+            ]
+        )
+
+    values = figures(parameters)
+    slopes = np.zeros((len(values), len(parameters)))
+    for column in range(_MIXTURE):
+        step = np.zeros(len(parameters))
+        step[column] = 1e-5
+        slopes[:, column] = (figures(parameters + step) - figures(parameters - step)) / 2e-5
+    variance = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
+    # What is not answered and does not fail is shared out by a binomial of its own
+    split = ringing * (1.0 - ringing) / max(no_answer + busy, 1)
+    variance[1:3] += (values[1] + values[2]) ** 2 * split
+    errors = np.sqrt(variance)
+    calls = len(seen)
+    estimates = [
+        Estimate(float(value), float(error), calls if place < 4 else people)
+        for place, (value, error) in enumerate(zip(values, errors, strict=True))
+    ]
+    effects = layout.effects @ parameters[_MIXTURE:]
+    spread = layout.effects @ covariance[_MIXTURE:, _MIXTURE:] @ layout.effects.T
+    error = np.sqrt(np.maximum(np.diag(spread), 0.0))
+    levels = layout.levels(seen)
+    counts = np.bincount(levels[levels >= 0], minlength=layout.starts[-1])
+    factors = [
+        Level(Estimate(*of))
+        for of in zip(effects.tolist(), error.tolist(), counts.tolist(), strict=True)
+    ]
+    hour, day, attempt, segment, end = layout.starts
+    own = np.sqrt(np.diag(covariance)[:_MIXTURE])
+    again = len(np.unique(attempts.person[attempts.attempt > 1]))  # people, not calls
+    narrow = own < _TOLD * _PRIOR_SD[:_MIXTURE]
+    told = {
+        "reachable": narrow[_NEVERS] or errors[4] < _SURE,
+        "deadNumbers": narrow[_DEADS] or errors[5] < _SURE,
+        "concentration": narrow[_ALIKE],
+    }
+    names = ("answered", "noAnswer", "busy", "failed")
+    return Answering(
+        outcomes=dict(zip(names, estimates[:4], strict=True)),
+        reachable=estimates[4],
+        dead_numbers=estimates[5],
+        concentration=estimates[6],
+        told=frozenset(name for name, is_told in told.items() if is_told and again >= _FEW),
+        hours=dict(zip(layout.hours.tolist(), factors[hour:day], strict=True)),
+        days=dict(zip(layout.days.tolist(), factors[day:attempt], strict=True)),
+        attempts=tuple(factors[attempt:segment]),
+        segments=dict(zip(attempts.segments, factors[segment:end], strict=True)),
+        spread=dict(zip(("hour", "day", "attempt", "segment"), fit.spread.tolist(), strict=True)),
+        model=Model(layout, parameters),
+    )

@@ -1,0 +1,247 @@
+"""A calibration as text: the YAML of its behaviours, and a summary for the screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from textwrap import wrap
+
+from dialsim.evidence.answering import Answering, Estimate, Level
+from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut, Shares
+from dialsim.evidence.durations import FittedDurations
+from dialsim.results.thai_time import duration_text, minute_text
+from dialsim.scenario.behaviour import BUILT_IN
+from dialsim.scenario.units import format_duration
+
+_WIDTH = 100
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ]*")
+_WORDS = {"no", "yes", "on", "off", "true", "false", "null", "y", "n"}
+_EVERYBODY = 0.99999
+"""A share of the reachable from here on leaves nobody out."""
+
+
+def yaml_text(calibration: Calibration) -> str:
+    """The behaviours as YAML: a scenario takes the block as it stands."""
+    return "\n".join(_lines(calibration)) + "\n"
+
+
+def _lines(calibration: Calibration) -> Iterator[str]:
+    of = "" if calibration.by is None else f", by {calibration.by}"
+    yield f"# Behaviours estimated by `dialsim calibrate` from {calibration.source}{of}."
+    yield "# Behind each number stand its standard error and the count that it rests on."
+    for name, count in calibration.left_out.items():
+        yield f"# {name} is left out: {count} calls are too few."
+    yield "behaviours:"
+    for behaviour in calibration.behaviours.values():
+        yield from _behaviour(behaviour)
+
+
+def _behaviour(found: Calibrated) -> Iterator[str]:
+    yield f"  {_key(found.name)}:"
+    span = f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
+    yield f"    # {found.calls:,} calls to {found.people:,} people, {span}"
+    yield from _outcomes(found.answering)
+    yield from _odds(found.answering)
+    yield from _people(found.answering)
+    if found.setup_time is not None:
+        yield from _times("setupTime", found.setup_time)
+    if found.ring_time:
+        yield "    ringTime:"
+        for end, time in found.ring_time.items():
+            yield from _times(end, time, indent=6)
+    for key, measured in (
+        ("talkTime", found.talk_time),
+        ("analysisDelay", found.analysis_delay),
+        ("lateResultDelay", found.late_result_delay),
+    ):
+        if measured is not None:
+            yield from _times(key, measured)
+    if found.rates:
+        yield "    rates:"
+        for rate, share in found.rates.items():
+            yield _number(6, f"{rate}: ", share)
+    yield "    # What the log can't tell is left at its default:"
+    for sentence in found.untold:
+        yield from _comment(f"- {sentence}.", "    #   ")
+    yield from _elsewhere(found)
+
+
+def _outcomes(who: Answering) -> Iterator[str]:
+    yield "    outcomes: # at a first attempt, where all factors are 1"
+    values = {end: round(share.value, 4) for end, share in who.outcomes.items()}
+    largest = max(values, key=lambda end: values[end])
+    values[largest] = round(1.0 - sum(v for end, v in values.items() if end != largest), 4)
+    for end, share in who.outcomes.items():
+        yield f"      {end}: {values[end]:g} {_rests_on(share)}"
+
+
+def _odds(who: Answering) -> Iterator[str]:
+    yield "    answeredOdds:"
+    if len(who.hours) > 1:
+        yield f"      byHour: # {_spread(who, 'hour')}"
+        yield from (_factor(f"{hour}: ", level) for hour, level in who.hours.items())
+    if len(who.days) > 1:
+        yield f"      byDay: # 1 is Monday; {_spread(who, 'day')}"
+        yield from (_factor(f"{day}: ", level) for day, level in who.days.items())
+    yield "      byAttempt: # the last one repeats"
+    yield from (_factor("- ", level) for level in who.attempts)
+    if who.segments:
+        yield f"      bySegment: # {_spread(who, 'segment')}"
+        yield from (_factor(f"{_key(name)}: ", level) for name, level in who.segments.items())
+
+
+def _spread(who: Answering, group: str) -> str:
+    return f"shrunk towards 1; their logarithms differ by {who.spread[group]:.2f}"
+
+
+def _factor(key: str, level: Level) -> str:
+    return _number(8, key, level.factor)
+
+
+def _people(who: Answering) -> Iterator[str]:
+    """How people differ; what isn't told is that of the built-in behaviour."""
+    default = BUILT_IN.people
+    assert default is not None
+    yield "    people:"
+    dead = min(who.dead_numbers.value, who.outcomes["failed"].value)
+    if "deadNumbers" not in who.told:
+        dead = min(default.dead_numbers, dead)
+    dead = int(dead * 1e4) / 1e4  # down: it must not be above what fails
+    note = _rests_on(who.dead_numbers) if "deadNumbers" in who.told else "# the log can't tell"
+    yield f"      deadNumbers: {dead:g} {note}"
+    reachable = max(who.reachable.value, who.outcomes["answered"].value)
+    if "reachable" in who.told and reachable < _EVERYBODY - dead:
+        yield f"      reachable: {int(reachable * 1e4 + 1) / 1e4:g} {_rests_on(who.reachable)}"
+    else:
+        yield "      # reachable: all but the dead numbers; the log can't tell"
+    if "concentration" in who.told:
+        yield _number(6, "concentration: ", who.concentration)
+    else:
+        yield f"      concentration: {default.concentration:g} # the default's; the log can't tell"
+
+
+def _times(key: str, measured: FittedDurations, indent: int = 4) -> Iterator[str]:
+    """A distribution: a number to a line where they are estimates."""
+    space = " " * indent
+    if isinstance(measured.written, str):
+        yield f"{space}{key}: {measured.written} # always, n = {measured.count:,}"
+        return
+    written = measured.written
+    values = written.get("values")
+    if isinstance(values, list):
+        yield from _comment(f"No family fits: {measured.rejected}.", f"{space}# ")
+        yield f"{space}{key}:"
+        yield f"{space}  dist: empirical # as measured, n = {measured.count:,}"
+        yield f"{space}  values:"
+        text = wrap(", ".join(values), _WIDTH - indent - 6, break_on_hyphens=False)
+        yield f"{space}    [{text[0]}" + ("]" if len(text) == 1 else "")
+        for line in text[1:]:
+            yield f"{space}     {line}" + ("]" if line is text[-1] else "")
+        return
+    worst = max(measured.off.values())
+    yield f"{space}{key}: # quantiles from 5 % to 99 % within {worst:.1%} of those measured"
+    for name, value in written.items():
+        estimate = measured.estimates.get(name)
+        note = "" if estimate is None else (
+            f" # ± {_milliseconds(estimate.error)}, n = {estimate.count:,}"
+        )  # fmt: skip
+        yield f"{space}  {name}: {value}{note}"
+
+
+def _elsewhere(found: Calibrated) -> Iterator[str]:
+    """What belongs to other parts of a scenario, as comments."""
+    if found.latency is not None:
+        written = found.latency.quantiles
+        yield "    # For engine.webhookDelay, from the end of an unanswered call to its webhook:"
+        middle, count = format_duration(round(written[50])), found.latency.count
+        most = format_duration(round(written[98]))
+        yield f"    #   {middle} in the middle, up to {most} in 98 %, n = {count:,}"
+    if found.furthest is not None:
+        yield "    # For analysis.funnel of the agent, the furthest step of conversations:"
+        yield from _shares(found.furthest, "    #   ")
+    for name, shares in found.fields.items():
+        yield f"    # For analysis.fields of the agent, values of {_key(name)}:"
+        yield from _shares(shares, "    #   ")
+
+
+def _shares(shares: Shares, before: str) -> Iterator[str]:
+    for value, share in shares.values.items():
+        yield f"{before}{_key(value)}: {share.value:.4f} {_rests_on(share)}"
+
+
+def _number(indent: int, key: str, estimate: Estimate) -> str:
+    return f"{' ' * indent}{key}{_digits(estimate.value)} {_rests_on(estimate)}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.6f}".rstrip("0").rstrip(".") or "0"
+
+
+def _rests_on(estimate: Estimate) -> str:
+    return f"# ± {estimate.error:.2g}, n = {estimate.count:,}"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.2g} s"
+
+
+def _key(name: str) -> str:
+    """A name as a key of YAML, in quotation marks where it needs them."""
+    import orjson
+
+    plain = _PLAIN.fullmatch(name) and name == name.strip() and name.lower() not in _WORDS
+    return name if plain else orjson.dumps(name).decode()
+
+
+def _comment(text: str, before: str) -> Iterator[str]:
+    lines = wrap(text, _WIDTH - len(before), break_on_hyphens=False)
+    yield f"{before}{lines[0]}"
+    yield from (f"{before}  {line}" for line in lines[1:])
+
+
+def summary_lines(calibration: Calibration) -> Iterator[str]:
+    """What was found, for the screen."""
+    for name, found in calibration.behaviours.items():
+        who = found.answering
+        yield f"{name}: {found.calls:,} calls to {found.people:,} people"
+        yield f"  answered at a first attempt: {_percent(who.outcomes['answered'])}"
+        for label, key, estimate in (
+            ("ever reachable", "reachable", who.reachable),
+            ("dead numbers", "deadNumbers", who.dead_numbers),
+        ):
+            yield f"  {label}: {_percent(estimate) if key in who.told else 'the log cannot tell'}"
+        alike = who.concentration
+        said = f"{alike.value:.2g} ± {alike.error:.2g}"
+        yield f"  concentration: {said if 'concentration' in who.told else 'the log cannot tell'}"
+        if found.talk_time is not None:
+            yield f"  talk time: {_time_text(found.talk_time)}"
+        held = calibration.hold_out.get(name)
+        if held is not None:
+            yield from (f"  {line}" for line in _held_out(held))
+    for name, count in calibration.left_out.items():
+        yield f"{name}: left out, {count} calls are too few"
+
+
+def _time_text(measured: FittedDurations) -> str:
+    family = measured.distribution.dist
+    mean = duration_text(round(float(measured.measured.mean()), -2))
+    return f"{family}, {mean} on average ({measured.count:,} calls)"
+
+
+def _held_out(held: HoldOut) -> Iterator[str]:
+    better = "better" if held.gain.low > 0 else "worse" if held.gain.high < 0 else "no different"
+    yield (
+        f"hold-out: {held.learned:,} calls up to {minute_text(held.cut)} Thai time forecast the "
+        f"{held.calls:,} after it"
+    )
+    yield (
+        f"  log loss {held.loss:.4f}, that of a constant {held.constant:.4f}: {better} by "
+        f"{held.gain.value:.4f} ± {held.gain.error:.4f} a call"
+    )
+    yield "  forecast → answered: " + ", ".join(
+        f"{one.forecast:.0%} → {one.answered.value:.0%}" for one in held.curve
+    )
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.value:.1%} ± {estimate.error:.1%}"

@@ -1,0 +1,433 @@
+"""Behaviours estimated from a log: who answers, how long things take, and what goes wrong.
+
+`docs/calibrate.md` says what is estimated how, and what a log can't tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from typing import Literal, get_args
+
+import numpy as np
+import orjson
+import pandas as pd
+from numpy.typing import NDArray
+
+from dialsim.engine.behaviour import durations
+from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET
+from dialsim.evidence.answering import (
+    ANSWERED,
+    BUSY,
+    FAILED,
+    NO_ANSWER,
+    UNSEEN,
+    Answering,
+    Attempts,
+    Estimate,
+    answering,
+)
+from dialsim.evidence.bodies import NO_INSTANT
+from dialsim.evidence.durations import FittedDurations, fitted
+from dialsim.evidence.findings import milliseconds
+from dialsim.evidence.log import Log
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.status import CallStatus
+from dialsim.scenario.behaviour import BUILT_IN
+
+By = Literal["agent", "campaign", "segment"]
+
+FEWEST = 30
+"""Of fewer calls nothing is learned."""
+_OUTCOMES = {
+    CallStatus.COMPLETED.value: ANSWERED,
+    CallStatus.ANALYSIS_FAILED.value: ANSWERED,
+    CallStatus.NO_ANSWER.value: NO_ANSWER,
+    CallStatus.BUSY.value: BUSY,
+    CallStatus.FAILED.value: FAILED,
+}
+_RATES = {"silent": "no_conversation", "notRecorded": "not_analyzed",
+          "analysisUnavailable": "unavailable"}  # fmt: skip
+_LATE_TIMES, _LATE_MS = 10, 300_000
+"""A result is a late one (A4) if it took so many times as long as half of them, and so long."""
+_MOST_VALUES = 20
+"""A field of more values is free text, of which shares say nothing."""
+_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of values in `count` conversations."""
+
+    count: int
+    values: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A behaviour as a log shows it; what the log doesn't tell is None or missing.
+
+    `ring_time` goes by the names of the scenario. `furthest` are the shares of the funnel's values,
+    `fields` those of each field. `latency` is from the end of a call without an answer to its
+    webhook. `untold` says what is left at its default, and why.
+    """
+
+    name: str
+    calls: int
+    people: int
+    first: int
+    last: int
+    answering: Answering
+    talk_time: FittedDurations | None
+    setup_time: FittedDurations | None
+    ring_time: Mapping[str, FittedDurations]
+    analysis_delay: FittedDurations | None
+    late_result_delay: FittedDurations | None
+    rates: Mapping[str, Estimate]
+    furthest: Shares | None
+    fields: Mapping[str, Shares]
+    latency: FittedDurations | None
+    untold: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Calls of about the same forecast: the mean chance, and the share that was answered."""
+
+    forecast: float
+    answered: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOut:
+    """How well calls were forecast that the estimate has not seen.
+
+    The model learned from the calls dialled before `cut` (ms) and forecast the others, each from
+    the person's calls before it. `gain` is by how much its log loss is below that of `constant`,
+    the share answered among the calls learned from.
+    """
+
+    cut: int
+    learned: int
+    calls: int
+    loss: float
+    constant: float
+    gain: Estimate
+    curve: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Behaviours estimated from a log, by name; `by` says what each is of (None: of all calls)."""
+
+    source: str
+    by: By | None
+    behaviours: Mapping[str, Calibrated]
+    left_out: Mapping[str, int]
+    hold_out: Mapping[str, HoldOut]
+
+
+def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> Calibration:
+    """Estimate behaviours from a log.
+
+    With `by` there is one for each agent, campaign or segment. With `hold_out`, a share, the last
+    calls are forecast from those before. Raises DialsimError if the log has too few calls.
+    """
+    if hold_out is not None and not 0.0 < hold_out < 1.0:
+        raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")
+    if by is not None and by not in get_args(By):
+        raise DialsimError(f"by must be agent, campaign or segment, not {by!r}")
+    calls = _dialled(log)
+    behaviours, left_out, held = {}, {}, {}
+    for name, part in _groups(log, calls, by):
+        if len(part) < FEWEST:
+            left_out[name] = len(part)
+            continue
+        behaviours[name] = _calibrated(name, log, part, segments=by != "segment")
+        if hold_out is not None and (found := _held_out(part, hold_out)) is not None:
+            held[name] = found
+    if not behaviours:
+        says = f"{log.source}: {len(calls)} calls were dialled and have ended"
+        raise DialsimError(f"{says}; a behaviour is estimated from {FEWEST} calls or more")
+    if hold_out is not None and not held:
+        raise DialsimError(
+            f"hold-out {hold_out:g} of {len(calls)} calls leaves too few to learn from or to "
+            f"forecast: {FEWEST} of each are needed"
+        )
+    return Calibration(log.source, by, behaviours, left_out, held)
+
+
+def _dialled(log: Log) -> pd.DataFrame:
+    """The calls that were dialled and have ended, with `outcome` and `dialled_at` (ms)."""
+    status = log.calls["status"].astype(str)
+    outcome = status.map(_OUTCOMES)
+    calls = log.calls[outcome.notna()].copy()
+    calls["outcome"] = outcome[outcome.notna()].astype(np.int64)
+    started, ended = milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
+    dialled = milliseconds(calls["initiated_at"])
+    setup = _median(BUILT_IN.setup_time)
+    ring = BUILT_IN.ring_time
+    rings = np.array(
+        [_median(one) for one in (ring.answered, ring.no_answer, ring.busy, ring.failed)]
+    )
+    codes = calls["outcome"].to_numpy()
+    known = np.where((codes == ANSWERED) & (started != NO_INSTANT), started, ended)
+    starts = [0 if one.start_at is None else one.start_at for one in log.settings]
+    start = np.array([*starts, 0])[calls["setting"].to_numpy()]  # −1, unknown, is the last
+    guessed = np.maximum(known - setup - rings[codes], np.minimum(start, known))
+    guessed = np.where(known != NO_INSTANT, guessed, NO_INSTANT)
+    calls["dialled_at"] = np.where(dialled != NO_INSTANT, dialled, guessed)
+    return calls[calls["dialled_at"] != NO_INSTANT]
+
+
+def _median(distribution: object) -> int:
+    return int(durations(distribution, np.array([0.5]))[0])  # type: ignore[arg-type]
+
+
+def _groups(log: Log, calls: pd.DataFrame, by: By | None) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The calls of each behaviour, by name."""
+    if by is None:
+        yield "default", calls
+        return
+    if by == "segment":
+        if not calls["segment"].notna().any():
+            raise DialsimError(
+                f"{log.source}: names no segments; only the folder of a run does. "
+                "Without --by segment there is one behaviour for everybody"
+            )
+        names = calls["segment"].astype(object).where(calls["segment"].notna(), "none")
+    else:
+        listed = [
+            (one.agent or one.agent_id if by == "agent" else one.name or one.id) or "unknown"
+            for one in log.campaigns
+        ]
+        names = calls["campaign"].map(dict(enumerate(listed)))
+    for name, part in calls.groupby(names.astype(str), sort=True):
+        yield str(name), part
+
+
+def attempts_of(
+    calls: pd.DataFrame, *, segments: bool = True
+) -> tuple[Attempts, NDArray[np.int64]]:
+    """Dialled calls by person and attempt, and the instant of each dial (ms).
+
+    Attempts that the log doesn't hold, of people whose later ones it holds, are put in as unseen;
+    their instants are 0.
+    """
+    count = len(calls)
+    person = calls["recipient"].fillna(-1).to_numpy(np.int64)
+    # Nobody knows whose a masked call is: each is taken for somebody else's
+    top = max(int(person.max(initial=-1)), -1) + 1
+    person = np.where(person < 0, top + np.arange(count), person)
+    attempt = np.maximum(calls["attempt"].fillna(1).to_numpy(np.int64), 1)
+    at = calls["dialled_at"].to_numpy(np.int64)
+    days, time = np.divmod(at + THAI_OFFSET, DAY)
+    names: tuple[str, ...] = ()
+    segment = np.full(count, -1, dtype=np.int64)
+    if segments and calls["segment"].notna().any():
+        kinds = pd.Categorical(calls["segment"].astype(object))
+        names, segment = tuple(map(str, kinds.categories)), kinds.codes.astype(np.int64)
+    columns = np.stack(
+        [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,  # day 0 is a Thursday
+         calls["outcome"].to_numpy(np.int64), at]
+    )  # fmt: skip
+    columns = np.concatenate([columns, _unseen(columns)], axis=1)
+    columns = columns[:, np.lexsort((columns[6], columns[1], columns[0]))]
+    who, number, hour, day, of_segment, outcome, at = columns
+    return Attempts(who, number, hour, day, of_segment, outcome, names), at
+
+
+def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A column for each attempt below somebody's last one that is missing."""
+    order = np.lexsort((columns[1], columns[0]))
+    person, attempt, segment = columns[0][order], columns[1][order], columns[4][order]
+    same = np.diff(person, prepend=person[0] - 1 if len(person) else 0) == 0
+    before = np.where(same, np.concatenate([[0], attempt[:-1]]), 0)
+    missing = np.maximum(attempt - before - 1, 0)
+    rows = np.repeat(np.arange(len(person)), missing)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(missing) - missing, missing)
+    nothing = np.full(len(rows), -1)
+    return np.stack([person[rows], before[rows] + 1 + place, nothing, nothing, segment[rows],
+                     np.full(len(rows), UNSEEN), np.zeros(len(rows), dtype=np.int64)])  # fmt: skip
+
+
+def _calibrated(name: str, log: Log, calls: pd.DataFrame, *, segments: bool) -> Calibrated:
+    attempts, _ = attempts_of(calls, segments=segments)
+    who = answering(attempts)
+    answered = calls[calls["outcome"] == ANSWERED]
+    talks = answered["call_duration_ms"].dropna().to_numpy(np.int64)
+    setup, rings = _line_times(calls)
+    latency = _latencies(calls)
+    rates, delays, late = _analyses(log, answered, latency)
+    furthest, fields = _found(answered)
+    at = calls["dialled_at"].to_numpy()
+    return Calibrated(
+        name=name,
+        calls=len(calls),
+        people=len(np.unique(attempts.person)),
+        first=int(at.min()),
+        last=int(at.max()),
+        answering=who,
+        talk_time=_fitted(talks),
+        setup_time=_fitted(setup),
+        ring_time={end: fit for end, values in rings.items() if (fit := _fitted(values))},
+        analysis_delay=_fitted(delays),
+        late_result_delay=_fitted(late),
+        rates=rates,
+        furthest=furthest,
+        fields=fields,
+        latency=_fitted(latency),
+        untold=[*_untold(log, who, attempts, delays)],
+    )
+
+
+def _fitted(measured: NDArray[np.int64]) -> FittedDurations | None:
+    return fitted(measured) if len(measured) >= FEWEST else None
+
+
+def _line_times(
+    calls: pd.DataFrame,
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """Times to set up the line and to ring (ms), where the log knows them (P1)."""
+    known = calls[calls["initiated_at"].notna() & calls["ended_at"].notna()]
+    at = {name: milliseconds(known[name]) for name in
+          ("initiated_at", "ringing_at", "started_at", "ended_at")}  # fmt: skip
+    outcome = known["outcome"].to_numpy()
+    end = np.where(at["started_at"] != NO_INSTANT, at["started_at"], at["ended_at"])
+    ringing = np.where(at["ringing_at"] != NO_INSTANT, at["ringing_at"], end)
+    names = {"answered": ANSWERED, "noAnswer": NO_ANSWER, "busy": BUSY, "failed": FAILED}
+    rings = {name: (end - ringing)[outcome == code] for name, code in names.items()}
+    return ringing - at["initiated_at"], rings
+
+
+def _latencies(calls: pd.DataFrame) -> NDArray[np.int64]:
+    """From the ends of calls that nobody answered to their webhooks (ms), where seen (W3)."""
+    rows = calls[
+        (calls["outcome"] != ANSWERED) & calls["sent_at"].notna() & calls["ended_at"].notna()
+    ]
+    values = milliseconds(rows["sent_at"]) - milliseconds(rows["ended_at"])
+    return values[values >= 0]
+
+
+def _share(count: int, total: int) -> Estimate:
+    """A share and its standard error; that of one more and one less than none (Agresti, Coull)."""
+    share, about = count / total, (count + 1) / (total + 2)
+    return Estimate(share, sqrt(about * (1.0 - about) / total), total)
+
+
+def _analyses(
+    log: Log, answered: pd.DataFrame, latency: NDArray[np.int64]
+) -> tuple[dict[str, Estimate], NDArray[np.int64], NDArray[np.int64]]:
+    """Rates of what goes wrong, the delays of analyses, and those of late results (ms)."""
+    kinds = answered["analysis"].astype(object)
+    judged = answered[kinds.notna() & (kinds != "pending")]
+    if not len(judged):
+        return {}, np.empty(0, np.int64), np.empty(0, np.int64)
+    kinds = judged["analysis"].astype(str)
+    sent = judged[judged["sent_at"].notna() & judged["ended_at"].notna()]
+    took = milliseconds(sent["sent_at"]) - milliseconds(sent["ended_at"])
+    took = np.maximum(took - (np.median(latency).astype(np.int64) if len(latency) else 0), 0)
+    middle = np.median(took) if len(took) else 0
+    is_late = took > max(_LATE_TIMES * middle, _LATE_MS)
+    late, failed = int(is_late.sum()), int((kinds == "failed").sum())
+    found = Counter(kinds)
+    total = len(judged)
+    rates = {rate: _share(found[kind], total) for rate, kind in _RATES.items()
+             if log.form == "run" or rate != "notRecorded"}  # fmt: skip
+    if log.form == "run" or late:
+        rates["analysisFailed"] = _share(late + failed, total)
+    if log.form == "run" and late + failed:
+        rates["lateResult"] = _share(late, late + failed)
+    ordinary = took[~is_late]
+    wait = int(np.median(ordinary)) if len(ordinary) else 0
+    return rates, ordinary, np.maximum(took[is_late] - wait, 0)
+
+
+def _found(answered: pd.DataFrame) -> tuple[Shares | None, dict[str, Shares]]:
+    """Shares of the funnel's values, and of each field's, in conversations that were analyzed."""
+    sound = answered[answered["analysis"].astype(str) == "analyzed"]
+    reached = Counter(sound["funnel"].dropna().astype(str))
+    furthest = _shares(reached) if reached else None
+    counted: dict[str, Counter[str]] = {}
+    for text, count in sound["fields"].dropna().astype(str).value_counts().items():
+        for field, value in orjson.loads(str(text)).items():
+            shown = value if isinstance(value, str) else orjson.dumps(value).decode()
+            counted.setdefault(field, Counter())[shown] += int(count)
+    fields = {
+        name: _shares(values)
+        for name, values in counted.items()
+        if len(values) <= min(_MOST_VALUES, values.total() / 2)
+    }
+    return furthest, fields
+
+
+def _shares(counted: Counter[str]) -> Shares:
+    total = counted.total()
+    return Shares(total, {value: _share(count, total) for value, count in counted.most_common()})
+
+
+def _untold(
+    log: Log, who: Answering, attempts: Attempts, delays: NDArray[np.int64]
+) -> Iterator[str]:
+    """What the log can't tell, a sentence each."""
+    if not log.has_dials:
+        yield (
+            "setupTime and ringTime: bodies of webhooks have no instants of dials. Hours are those "
+            "of dials reckoned back from answers and ends by the default's setup and ring times"
+        )
+        yield "rates.agentError and rates.notRecorded: such calls send no webhook (A2)"
+    else:
+        yield "rates.agentError: the log doesn't tell it from notRecorded, which has both"
+    if "concentration" not in who.told:
+        yield "people.concentration: too few people were called again to see how people differ"
+    if "reachable" not in who.told:
+        yield "people.reachable: who never answers can't be told from who rarely does"
+    if "deadNumbers" not in who.told:
+        yield "people.deadNumbers: too few were called again to see whose number always fails"
+    if not len(delays):
+        yield (
+            "analysisDelay and rates.lateResult: the log doesn't say when results were sent. "
+            "rates.analysisFailed are those without a late result"
+        )
+    yield "answeredOdds.onHoliday: a log names no holidays"
+    yield "answeredOdds.byCallerIdUse: not estimated"
+    if len(who.attempts) > 1 and "concentration" in who.told:
+        yield (
+            "answeredOdds.byAttempt in full: that later attempts are answered less often is put "
+            "down to the people who are left, as far as that explains it"
+        )
+    if not attempts.segments:
+        yield "answeredOdds.bySegment: the calls have no segments"
+
+
+def _held_out(calls: pd.DataFrame, share: float) -> HoldOut | None:
+    """Learn from the first calls and forecast the others; None where either are too few."""
+    attempts, at = attempts_of(calls)
+    seen = attempts.seen
+    cut = int(np.quantile(at[seen], 1.0 - share))
+    before = at <= cut
+    learned = int((before & seen).sum())
+    later = ~before & seen
+    if learned < FEWEST or later.sum() < FEWEST:
+        return None
+    chances = np.clip(answering(attempts[before]).chances(attempts)[later], 1e-9, 1.0 - 1e-9)
+    answered = attempts.outcome[later] == ANSWERED
+    rate = float((attempts.outcome[before & seen] == ANSWERED).mean())
+    rate = min(max(rate, 1e-9), 1.0 - 1e-9)
+    losses = -np.log(np.where(answered, chances, 1.0 - chances))
+    constants = -np.log(np.where(answered, rate, 1.0 - rate))
+    gains = constants - losses
+    gain = Estimate(float(gains.mean()), float(gains.std() / sqrt(len(gains))), len(gains))
+    order = np.argsort(chances, kind="stable")
+    edges = np.linspace(0, len(order), _BINS + 1).astype(int)
+    bins = [
+        Bin(float(chances[rows].mean()), _share(int(answered[rows].sum()), len(rows)))
+        for rows in (order[low:high] for low, high in pairwise(edges.tolist()))
+        if len(rows)
+    ]
+    return HoldOut(
+        cut, learned, len(gains), float(losses.mean()), float(constants.mean()), gain, tuple(bins)
+    )
