@@ -320,7 +320,8 @@ def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, s
     assert answer.neighbour is not None
     page = Reader(pages["plan"])
     assert page.headings[1][1] == plan_headline(answer).removesuffix(".")
-    assert f"{answer.neighbour.value} does not do" in page.words
+    # five runs can't be sure, so the answer has more to spare than it needs
+    assert f"{answer.neighbour.value} would do as well" in page.words
 
 
 @pytest.mark.usefixtures("pictures_unrendered")
