@@ -254,13 +254,14 @@ def test_files_are_compared_with_what_they_say(tmp_path: Path) -> None:
     more.write_text(first.replace("maxConcurrentCalls: 10", "maxConcurrentCalls: 14"))
     out = tmp_path / "out"
     asked = ("compare", FIRST, more, *FEW, "--replications", "6", "--what-if", "0", "--out", out)
-    done = dialsim(*asked)
+    done = dialsim(*asked, "--figure", "people_reached / dials")
     assert (done.returncode, done.stderr) == (0, "")
     said = " ".join(done.stdout.split())
     assert said.startswith(
         "first-campaign or more-lines Against first-campaign: more-lines is done"
     )
     assert "organizations.Acme.maxConcurrentCalls 10 14" in said
+    assert "people_reached / dials (people per dial) mean" in said
     document = json.loads((out / "summary.json").read_text())
     assert document["file_differences"] == [
         {
@@ -275,6 +276,11 @@ def test_files_are_compared_with_what_they_say(tmp_path: Path) -> None:
     other = dialsim("compare", FIRST, FIRST, *FEW, "--out", out)
     assert other.returncode == 2
     assert "with another choice of files" in other.stderr
+
+
+def test_what_overrides_mean_is_said_before_files_are_compared() -> None:
+    done = dialsim("compare", FIRST, FIRST, *FEW, "--set", "lines=5", "--replications", "2")
+    assert done.stdout.startswith("--set lines=5: organizations.Acme.maxConcurrentCalls\n")
 
 
 def test_one_file_can_not_be_compared() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from math import inf
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ from matplotlib.text import Text
 
 import dialsim
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.estimates import undominated
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.plots import cut_names, fan, names_of, pareto
+from dialsim.experiments.plots import cut_names, fan, names_of
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS
 from dialsim.experiments.sweep import Sweep, sweep
@@ -243,7 +245,7 @@ def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_b
         and not ((cost <= cost[name]) & (finish < finish[name])).any()
     ]
     assert sorted(ringed) == pytest.approx(sorted(unbeaten))
-    assert pareto([1, 2, 3, 2.5], [9, 5, 5, 4]) == [0, 1, 3]
+    assert undominated([(1, 9), (2, 5), (3, 5), (2.5, 4), (2, 5), (0, inf)]) == [0, 1, 3]
     assert [text.get_text() for text in ax.texts] == ["3", "3", "6", "6", "9", "9"]
 
 

@@ -142,6 +142,11 @@ figure_option = click.option(
     help="A figure made of others, to be shown as well, such as 'cost / people_reached'; may be "
     "given several times.",
 )
+adjust_option = click.option(
+    "--adjust",
+    type=click.Choice(["bonferroni", "holm"]),
+    help="Guard against chance findings among many comparisons.",
+)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -199,11 +204,7 @@ A file for --design; an empty cell leaves a value as it is:
     help="How often each variant is run.",
 )
 @click.option("--baseline", metavar="NAME", help="The variant to compare with; default: the first.")
-@click.option(
-    "--adjust",
-    type=click.Choice(["bonferroni", "holm"]),
-    help="Guard against chance findings among many comparisons.",
-)
+@adjust_option
 @figure_option
 @click.option("--unpaired", is_flag=True, help="Ignore that the variants met the same chance.")
 @experiment_options
@@ -337,11 +338,8 @@ def _full(scenario: Scenario, path: str) -> str:
     help="How often each file is run.",
 )
 @click.option("--baseline", metavar="NAME", help="The file to compare with; default: the first.")
-@click.option(
-    "--adjust",
-    type=click.Choice(["bonferroni", "holm"]),
-    help="Guard against chance findings among many comparisons.",
-)
+@adjust_option
+@figure_option
 @experiment_options
 @with_options
 def compare(
@@ -349,6 +347,7 @@ def compare(
     replications: int,
     baseline: str | None,
     adjust: Adjustment | None,
+    figures: tuple[str, ...],
     options: Options,
 ) -> None:
     """Run scenario files and print their figures, and what differs from the first.
@@ -361,6 +360,7 @@ def compare(
     from dialsim.experiments.comparison import names_of
     from dialsim.experiments.estimates import check_baseline
     from dialsim.experiments.experiment_text import comparison_content
+    from dialsim.experiments.expression import read_expression
     from dialsim.experiments.folder import comparison_document
     from dialsim.scenario.loading import load
 
@@ -369,8 +369,14 @@ def compare(
     loaded = [load(file, options.overrides) for file in files]
     named = dict(zip(names_of(files), loaded, strict=True))
     base = check_baseline([*named], baseline)
-    experiment = Experiment("comparison", loaded, options, {}, " or ".join(named))
-    found = experiment.simulate(run_all, named, replications)
+    for scenario in loaded:
+        for text in figures:
+            read_expression(text, scenario)
+    arguments = {"figures": list(figures)}
+    experiment = Experiment("comparison", loaded, options, arguments, " or ".join(named))
+    if options.form == "text":
+        say_back(loaded[0])
+    found = experiment.simulate(run_all, named, replications, figures=figures)
     compared = found.differences(base, adjust=adjust)
     document = comparison_document(found, compared, base, adjust)
     _deliver(

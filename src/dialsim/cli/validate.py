@@ -119,15 +119,11 @@ def _compiled(scenario: Scenario) -> Iterator[str]:
 
 
 def _contents(scenario: Scenario) -> str:
-    from dialsim.engine.world import World
-
-    world = World(scenario)
-    campaigns = [campaign for block in world.organizations for campaign in block.campaigns]
-    people = sum(campaign.people.count for campaign in campaigns)
+    campaigns = [c for organization in scenario.organizations for c in organization.campaigns]
     parts = (
-        (len(world.organizations), "organization"),
+        (len(scenario.organizations), "organization"),
         (len(campaigns), "campaign"),
-        (people, "recipient"),
+        (sum(campaign.size for campaign in campaigns), "recipient"),
     )
     return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in parts)
 

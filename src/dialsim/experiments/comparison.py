@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.runner import runner
 from dialsim.experiments.sweep import Sweep
@@ -50,11 +51,16 @@ class Comparison(Sweep):
         variants: Sequence[Variant],
         figures: Sequence[Sequence[RunFigures]],
         cases: Sequence[Case],
+        expressions: Sequence[Expression] = (),
     ) -> None:
-        """`variants` are whole scenarios; `cases` are theirs, in the same order."""
+        """`variants` are whole scenarios; `cases` are theirs, in the same order.
+
+        `expressions` are as in `Sweep`.
+        """
         self.scenarios = tuple(case.scenario for case in cases)
         self.seed = cases[0].seed
-        super().__init__(self.scenarios[0], variants, figures, [case.prior for case in cases])
+        priors = [case.prior for case in cases]
+        super().__init__(self.scenarios[0], variants, figures, priors, expressions)
 
     @property
     def file_differences(self) -> tuple[FileDifference, ...]:
@@ -98,6 +104,7 @@ def compare(
     files: Sequence[str | os.PathLike[str] | Scenario] | Mapping[str, Scenario],
     replications: int = 50,
     *,
+    figures: Sequence[str] = (),
     seed: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -108,21 +115,24 @@ def compare(
     """Run several scenario files `replications` times each, all with the same chance.
 
     `files` are paths or scenarios, or scenarios by the names they shall have. `seed` defaults to
-    that of the first; all have one. The rest is as in `replicate`. Raises ExperimentError, and
-    ScenarioError for a file with problems.
+    that of the first; all have one. `figures` are expressions as in `sweep`, and every file must
+    have what they name. The rest is as in `replicate`. Raises ExperimentError, and ScenarioError
+    for a file with problems.
     """
     named = _named(files)
     if len(named) < 2:
         raise ExperimentError(f"a comparison needs 2 files or more, not {len(named)}")
     if replications < 2:
         raise ExperimentError(f"a comparison needs 2 replications or more, not {replications}")
+    shown = [read_expression(text, part) for part in named.values() for text in figures]
     variants = [Variant(name, scenario=scenario) for name, scenario in named.items()]
     first = next(iter(named.values()))
     # Files with seeds of their own would be compared by what their chance makes of them
     cases = [Case(scenario, first.seed if seed is None else seed) for scenario in named.values()]
     with runner(jobs, dask, store, progress, engine) as place:
         place.replicate(cases, replications)
-    return Comparison(variants, [case.first(replications) for case in cases], cases)
+    runs = [case.first(replications) for case in cases]
+    return Comparison(variants, runs, cases, shown[: len(figures)])
 
 
 def _named(

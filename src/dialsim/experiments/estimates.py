@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -252,3 +253,21 @@ def holm(p_values: Values) -> Values:
     factors = np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * factors))
     return adjusted
+
+
+def undominated(losses: Sequence[tuple[float, ...]]) -> list[int]:
+    """The places of the points that no other beats, by rising first loss.
+
+    A point is beaten by one that is at most as large in every loss, and smaller in one. Of equal
+    points the first stands; points with an infinite loss don't count.
+    """
+    first = {point: place for place, point in reversed([*enumerate(losses)])}
+    return [
+        first[point]
+        for point in sorted(first)
+        if all(map(isfinite, point))
+        and not any(
+            other != point and all(a <= b for a, b in zip(other, point, strict=True))
+            for other in first
+        )
+    ]

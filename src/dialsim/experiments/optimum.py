@@ -30,7 +30,7 @@ import numpy as np
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.estimates import check_confidence
+from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.goal import Evidence, Goal, judge, read_goal
@@ -43,6 +43,8 @@ from dialsim.experiments.variants import (
     Variant,
     check_variable,
     crossed,
+    label_of,
+    short_names,
 )
 from dialsim.results.progress import Shown
 from dialsim.scenario.loading import long_path
@@ -311,7 +313,7 @@ class _Trials:
 
         All that there are count, not only those tried so far: which are tried depends on the runs.
         """
-        return (1 - self._confidence) / (2 * min(prod(self._sizes), _ALL))
+        return (1 - self._confidence) / (2 * prod(self._sizes))
 
     def explore(self) -> None:
         """Try all combinations, or those that a search leads to."""
@@ -469,8 +471,8 @@ class _Trials:
         )
 
     def _name(self, key: Key) -> str:
-        short = _short_names(self._axes)
-        return ", ".join(f"{short[c.path]}={c.text}" for c in self._changes(key))
+        short = short_names(self._axes)
+        return label_of(self._changes(key), short)
 
     def _case(self, key: Key) -> Case:
         if key not in self._cases:
@@ -574,35 +576,14 @@ class _Trials:
         return sum(a != b for a, b in pairwise(verdicts)) > 1
 
 
-def _short_names(paths: Mapping[str, object]) -> dict[str, str]:
-    """The last part of each path, or the path where that is not clear."""
-    last = [path.rpartition(".")[2] for path in paths]
-    return {
-        path: name if last.count(name) == 1 else path
-        for path, name in zip(paths, last, strict=True)
-    }
-
-
 def _values(name: str, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
     return FigureName(name, None, None).of(runs)
 
 
 def _frontier(combinations: Sequence[Combination]) -> list[Combination]:
     """Those that no other is better than in one of finish, cost and reach, and as good in all."""
-
-    def losses(part: Combination) -> tuple[float, ...]:
-        return part.finish, 0.0 if isnan(part.cost) else part.cost, -part.people_reached
-
-    shown: dict[tuple[float, ...], Combination] = {}
-    for part in combinations:
-        shown.setdefault(losses(part), part)
-    kept = [
-        part
-        for mine, part in shown.items()
-        if isfinite(mine[0])
-        and not any(
-            other != mine and all(a <= b for a, b in zip(other, mine, strict=True))
-            for other in shown
-        )
+    losses = [
+        (part.finish, 0.0 if isnan(part.cost) else part.cost, -part.people_reached)
+        for part in combinations
     ]
-    return sorted(kept, key=lambda part: (part.finish, part.cost, -part.people_reached))
+    return [combinations[place] for place in undominated(losses)]

@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.estimates import undominated
 from dialsim.experiments.experiment_text import (
     amount_text,
     expression_text,
@@ -266,16 +267,6 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.set_ylim(len(names) - 0.4, -0.6)
 
 
-def pareto(cost: Sequence[float], finish: Sequence[float]) -> list[int]:
-    """The variants that no other beats in both, by rising cost."""
-    order = sorted(range(len(cost)), key=lambda k: (cost[k], finish[k]))
-    front: list[int] = []
-    for k in order:
-        if not front or finish[k] < finish[front[-1]]:
-            front.append(k)
-    return [k for k in front if np.isfinite(finish[k])]
-
-
 def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     """Mean cost against the middle finish, a point per variant; those that none beats stand out.
 
@@ -290,7 +281,7 @@ def draw_cost(found: Sweep, ax: Axes | None) -> Axes:
     table = estimates_of(found, finish_name)
     x = drawn(finish_name, table[middle_of(finish_name)[0]], found.origin)
     y = drawn(cost_name, estimates_of(found, cost_name)["mean"], found.origin)
-    front = pareto(y.tolist(), np.where(np.isnan(x), np.inf, x).tolist())
+    front = undominated([*zip(y, np.where(np.isnan(x), inf, x), strict=True)])
     said = "none is cheaper and earlier"
     ax.plot(x[front], y[front], "o", color=BLACK, ms=13, mfc="none", label=said)
     along = _crossed_along(found, None, table)

@@ -270,16 +270,25 @@ def _labelled(
 ) -> list[Variant]:
     """Variants named after what they change, by the last part of each path where that is clear."""
     changes = [tuple(variant) for variant in listed]
-    paths = dict.fromkeys(change.path for variant in changes for change in variant)
-    last = Counter(path.rpartition(".")[2] for path in paths)
-    short = {path: path.rpartition(".")[2] for path in paths}
-    short = {path: name if last[name] == 1 else path for path, name in short.items()}
-    made = [", ".join(f"{short[c.path]}={c.text}" for c in variant) for variant in changes]
+    short = short_names(change.path for variant in changes for change in variant)
+    made = [label_of(variant, short) for variant in changes]
     given = names or [""] * len(made)
     return [
         Variant(name or label or "as is", variant)
         for name, label, variant in zip(given, made, changes, strict=True)
     ]
+
+
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """The last part of each path, or the path where that is not clear."""
+    last = {path: path.rpartition(".")[2] for path in paths}
+    often = Counter(last.values())
+    return {path: name if often[name] == 1 else path for path, name in last.items()}
+
+
+def label_of(changes: Sequence[SettingChange], short: Mapping[str, str]) -> str:
+    """What a variant changes, such as `lines=8, maxAttempts=3`; empty if nothing."""
+    return ", ".join(f"{short[change.path]}={change.text}" for change in changes)
 
 
 def distinct(variants: list[Variant]) -> list[Variant]:

@@ -275,7 +275,8 @@ def _comparison(
     names = [part["variant"] for part in found["variants"]]
     places = [folder, *(folder / f"{FILE}{number}" for number in range(2, len(names) + 1))]
     files = dict(zip(names, map(read_source, places), strict=True))
-    compared = compare(files, found["replications"], seed=said["seed"], store=folder)
+    shown = said["arguments"].get("figures", ())
+    compared = compare(files, found["replications"], figures=shown, seed=said["seed"], store=folder)
     differences = compared.differences(found["baseline"], adjust=found["adjustment"])
     return sweep_report(compared, differences, found["baseline"], said["seed"], further)
 
