@@ -22,6 +22,7 @@ from dialsim.evidence.pull import pull, read_schedule_file
 from dialsim.evidence.pulled_campaign import Pulled
 from dialsim.evidence.service import ServiceClient, ServiceError
 from dialsim.interface.instants import parse_instant
+from dialsim.scenario.behaviour import BUILT_IN
 from evidence.running import KEY, NUMBERS, SCHEDULE, campaign_id, campaign_scenario, text
 from evidence.stub import Reply, stub
 
@@ -136,6 +137,33 @@ def test_a_log_tells_what_the_service_does_not(
             assert row["history.lastCallerId"] == number
     if kind == "folder":
         assert set(organization.caller_ids) == set(NUMBERS)
+    count = int(truth.calls.status.isin(ENDED).sum())
+    assert f"How people behave is estimated from {count} calls of" in " ".join(done.stdout.split())
+    answered = scenario.behaviours["default"].outcomes.answered
+    seen = float((truth.calls.status == "COMPLETED").sum() / count)
+    assert answered == pytest.approx(seen, abs=0.15)
+    assert answered != BUILT_IN.outcomes.answered
+
+
+def test_the_behaviour_of_a_log_can_be_left_out(files: Path, sandbox: dialsim.Sandbox) -> None:
+    sandbox.result().write(files / "log")
+    done = pulled(
+        sandbox.url, files, "--log", files / "log", "--default-behaviour",
+        campaign=campaign_id(sandbox),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "behaviours:" not in (files / "today/scenario.yaml").read_text(encoding="utf-8")
+
+
+def test_a_log_of_too_few_calls_leaves_the_default_behaviour(files: Path) -> None:
+    with dialsim.Sandbox(text(campaign_scenario()), seed=5) as running:
+        running.clock.advance(minutes=5)
+        running.result().write(files / "log")
+        done = pulled(running.url, files, "--log", files / "log", campaign=campaign_id(running))
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert "a behaviour is estimated from 30 calls or more: the built-in default behaviour" in said
+    assert "behaviours:" not in (files / "today/scenario.yaml").read_text(encoding="utf-8")
 
 
 def test_a_log_of_other_campaigns_is_refused(files: Path, sandbox: dialsim.Sandbox) -> None:

@@ -148,15 +148,15 @@ def test_a_stopped_search_goes_on_with_what_it_has(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_answers_called_sure_are_seldom_wrong() -> None:
     vary: dict[str, object] = {LINES: "1..3", ATTEMPTS: "1..3"}
-    sweep = dialsim.sweep(CHANCY, {LINES: range(1, 4), ATTEMPTS: range(1, 4)}, 4000)
+    sweep = dialsim.sweep(CHANCY, {LINES: range(1, 4), ATTEMPTS: range(1, 4)}, 1500)
     means = sweep.runs.groupby([LINES, ATTEMPTS])[["cost", "people_reached"]].mean()
     goal = round(float(means.loc[(2, 2), "cost"])) + 1  # close to one of them
     meeting = means[means["cost"] <= goal]["people_reached"]
     wrong = sure = 0
-    for seed in range(100):
+    for seed in range(60):
         answer = found(
             CHANCY, vary, f"mean(cost) <= {goal}", maximize="mean(people_reached)",
-            indifference=0.02, seed=seed,
+            indifference=0.02, seed=seed, max_replications=120,
         )  # fmt: skip
         sure += answer.sure
         good = answer.best.values in meeting.index and (
@@ -164,4 +164,4 @@ def test_answers_called_sure_are_seldom_wrong() -> None:
         )
         wrong += answer.sure and not good
     assert sure > 10
-    assert wrong <= 5
+    assert wrong <= 3

@@ -76,7 +76,13 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
     type=click.Path(path_type=Path, exists=True),
     metavar="LOG",
     help="A log of the campaign's webhooks, as for dialsim log: it tells name, schedule, lines and "
-    "agent where they are not given, and when the last calls ended.",
+    "agent where they are not given, when the last calls ended, and how people behave "
+    "(`dialsim calibrate`).",
+)
+@click.option(
+    "--default-behaviour",
+    is_flag=True,
+    help="Take the built-in default behaviour, and not the one that the log shows.",
 )
 @click.option(
     "--lines",
@@ -132,6 +138,7 @@ def pull(
     out: Path,
     schedules: tuple[Path, ...],
     log_file: Path | None,
+    default_behaviour: bool,
     lines: int | None,
     agent: str | None,
     now: str | None,
@@ -161,7 +168,7 @@ def pull(
     with _kept(), client, progress_bar("Reading recipients", "pages") as progress:
         pulled = pulling.pull(
             client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
-            log=log, force=force, progress=progress,
+            log=log, calibrated=not default_behaviour, force=force, progress=progress,
         )  # fmt: skip
     for line in pulled.sentences():
         click.echo(line)

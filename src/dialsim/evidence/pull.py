@@ -21,6 +21,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from dialsim.evidence.calibrate import Calibration, calibrate
 from dialsim.evidence.log import Log
 from dialsim.evidence.pulled_campaign import (
     Answered,
@@ -33,6 +34,7 @@ from dialsim.evidence.pulled_campaign import (
 )
 from dialsim.evidence.pulled_folder import write_pulled
 from dialsim.evidence.service import Answer, ServiceClient, ServiceError
+from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import ValidationFailed, is_uuid
 from dialsim.interface.schedule import ScheduleRequest, read_schedule
@@ -79,6 +81,7 @@ def pull(
     agent: str | None = None,
     now: int | None = None,
     log: Log | None = None,
+    calibrated: bool = True,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Pulled:
@@ -87,7 +90,8 @@ def pull(
     `schedules` are the requests that started them: none, one for all, or one each. `lines` is
     maxConcurrentCalls, `agent` the name or id of the agent that calls, `now` the instant of the
     data (ms), by default that of the service's clock. A `log` of the campaigns' webhooks tells
-    their names, schedules, lines and agents where nothing else does, and when calls ended.
+    their names, schedules, lines and agents where nothing else does, and when calls ended; if
+    `calibrated`, the scenario has the behaviour that all its calls show (`calibrate`).
 
     Without an error the folder is there as a whole; with one it isn't touched. Raises ServiceError,
     OutputError, ScenarioError.
@@ -115,7 +119,8 @@ def pull(
         campaign.agent = _choose_agent(agents if agent else known or agents, agent, campaign)
     at, notes = _instant(pages.at, found, now)
     pulled = Pulled(out, at, found, notes)
-    write_pulled(pulled, client.url, lines, force)
+    behaviours = _behaviours(log, pulled) if log is not None and calibrated else None
+    write_pulled(pulled, client.url, lines, behaviours, force)
     pages.remove()
     return pulled
 
@@ -143,6 +148,18 @@ def _logged(log: Log, campaign: PulledCampaign) -> LoggedCampaign:
         raise ServiceError(
             f"{log.source} has no call of campaign {campaign.id}; it has: {known or 'none'}"
         )
+    return found
+
+
+def _behaviours(log: Log, pulled: Pulled) -> Calibration | None:
+    """The behaviour that the log shows; None, with a note, if it has too few calls."""
+    try:
+        found = calibrate(log)
+    except DialsimError as error:
+        pulled.notes.append(f"{error}: the built-in default behaviour is taken.")
+        return None
+    calls = sum(part.calls for part in found.behaviours.values())
+    pulled.notes.append(f"How people behave is estimated from {calls:,} calls of {log.source}.")
     return found
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dialsim.evidence.behaviour_text import yaml_text
+from dialsim.evidence.calibrate import Calibration
 from dialsim.evidence.pulled_campaign import LoggedDial, Pulled, PulledCampaign, PulledRecipient
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import format_instant
@@ -30,11 +32,13 @@ _CARRIED_OVER = (
 )  # fmt: skip
 
 
-def write_pulled(pulled: Pulled, url: str, lines: int | None, force: bool) -> None:
+def write_pulled(
+    pulled: Pulled, url: str, lines: int | None, behaviours: Calibration | None, force: bool
+) -> None:
     """Write what was pulled from `url`; `pulled.notes` then say what is a guess.
 
-    `lines` is maxConcurrentCalls, None where the log shall say it. Raises OutputError,
-    ScenarioError.
+    `lines` is maxConcurrentCalls, None where the log shall say it. Without `behaviours` people
+    behave by the built-in default. Raises OutputError, ScenarioError.
     """
     with replacing(pulled.folder, force) as draft:
         blocks = []
@@ -42,7 +46,7 @@ def write_pulled(pulled: Pulled, url: str, lines: int | None, force: bool) -> No
             schedule = campaign.schedule or _guessed(campaign, pulled)
             _write_people(draft / campaign.file, campaign, schedule, pulled)
             blocks.append(_campaign_text(campaign, schedule))
-        text = _scenario_text(pulled, url, lines, blocks)
+        text = _scenario_text(pulled, url, lines, behaviours, blocks)
         (draft / SOURCE).write_text(text, encoding="utf-8")
         said = {
             "dialsim": __version__,
@@ -119,7 +123,13 @@ def _cell(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _scenario_text(pulled: Pulled, url: str, lines: int | None, campaigns: Sequence[str]) -> str:
+def _scenario_text(
+    pulled: Pulled,
+    url: str,
+    lines: int | None,
+    behaviours: Calibration | None,
+    campaigns: Sequence[str],
+) -> str:
     logged = [part.logged.lines for part in pulled.campaigns if part.logged and part.logged.lines]
     if lines is None and logged:
         lines, guess = logged[-1], "from the log"
@@ -142,10 +152,12 @@ def _scenario_text(pulled: Pulled, url: str, lines: int | None, campaigns: Seque
         for name in dict.fromkeys(map(_agent_name, pulled.campaigns))
     )
     caller_ids = f"    callerIds: {_json(numbers)}\n" if numbers else ""
+    taken = "the log shows it" if behaviours else "the built-in default behaviour is taken"
+    behaviour = yaml_text(behaviours) if behaviours else ""
     return f"""\
 # Read from {url} by dialsim pull; the data are of {minute_text(pulled.at)} Thai time.
 # The interface does not tell: how many calls may be under way at once, the caller IDs of calls
-# made, how people behave (the built-in default behaviour is taken), and when calls ended whose
+# made, how people behave ({taken}), and when calls ended whose
 # retries wait already (the latest possible instant is in the list of people). Calls under way are
 # made again.
 version: 1
@@ -156,7 +168,7 @@ engine:
   # In the campaign that runs, people never called are due since its start, before all retries (Q3).
   # A forecast has them due together, so it needs this to keep to that order.
   order: freshFirst
-organizations:
+{behaviour}organizations:
   - name: Pulled
     maxConcurrentCalls: {lines} # {guess}
 {caller_ids}    agents:

@@ -1,0 +1,191 @@
+"""Forecasts of campaigns whose truth is not known to the forecaster, from half of their records.
+
+    python benchmarks/trust.py              # 30 truths; some minutes
+    python benchmarks/trust.py --truths 5 --json
+
+Each truth is a behaviour, settings of the engine, windows and lines drawn at random. A sandbox runs
+its campaign up to half of the time that it takes. From then on nothing is known of it but the
+webhooks that were received (`--log`) and what the interface tells over HTTP (`dialsim pull`). Two
+forecasts are made of it, with the behaviour calibrated from that half, and with the built-in
+default, and compared with what then happens in the sandbox. Exit status: 0 the truth lies in the
+90 % interval of the calibrated forecast in at least 24 of 30, for finish and reach, and neither has
+a bias beyond two standard errors; 1 not so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import sqrt
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import dialsim
+from dialsim.evidence.log import read_log
+from dialsim.evidence.pull import pull
+from dialsim.evidence.service import ServiceClient
+from dialsim.interface.instants import parse_instant
+
+KEY = "bench_0123456789abcdef0123456789abcdef"
+ENOUGH = 0.8
+"""The share of truths that must lie in the interval: 24 of 30."""
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One forecast: the truth's distance from the middle, and whether the interval holds it."""
+
+    truth: int
+    behaviour: str
+    finish_held: bool
+    finish_error_h: float
+    reach_held: bool
+    reach_error: float
+
+
+def random_truth(number: int) -> dict[str, Any]:
+    """A scenario with a behaviour, settings, windows and lines of its own."""
+    chance = np.random.default_rng([2026, number])
+    people = int(chance.integers(1200, 2400))
+    answered = float(chance.uniform(0.2, 0.6))
+    rest = chance.dirichlet([6.0, 3.0, 1.0]) * (1 - answered)
+    opens = int(chance.integers(8, 12))
+    closes = opens + int(chance.integers(5, 9))
+    attempts = int(chance.integers(2, 5))
+    behaviour = {
+        "outcomes": {
+            "answered": answered, "noAnswer": rest[0], "busy": rest[1], "failed": rest[2],
+        },
+        "people": {
+            "concentration": float(chance.uniform(1.5, 8.0)),
+            "reachable": float(chance.uniform(0.8, 0.98)),
+        },
+        "answeredOdds": {
+            "byHour": {hour: float(np.exp(chance.normal(0, 0.25))) for hour in range(opens, closes)}
+        },
+        "talkTime": {
+            "dist": "lognormal", "mean": f"{int(chance.integers(40, 120))}s",
+            "sd": f"{int(chance.integers(30, 90))}s", "min": "3s",
+        },
+    }  # fmt: skip
+    # The lines that need about three days for everybody's attempts, at a minute each
+    lines = max(2, round(people * attempts * 0.6 / (60 * (closes - opens) * 3)))
+    windows = [
+        {"dayOfWeek": day, "time": [{"start": f"{opens:02}:00", "end": f"{closes:02}:00"}]}
+        for day in range(1, 8)
+    ]
+    schedule = {
+        "startDateTime": "2026-01-05T01:00:00Z", "maxAttempts": attempts,
+        "retryInterval": int(chance.integers(1, 9)) * HOUR_MS // 2, "timeWindows": windows,
+        "callerIds": ["021000001", "021000002"],
+    }  # fmt: skip
+    campaign = {
+        "name": "January", "agent": "Reminder", "recipients": {"count": people},
+        "schedule": schedule,
+    }  # fmt: skip
+    organization = {
+        "name": "Acme", "apiKey": KEY, "maxConcurrentCalls": lines,
+        "callerIds": schedule["callerIds"], "agents": [{"name": "Reminder"}],
+        "campaigns": [campaign],
+    }  # fmt: skip
+    engine = {"order": ["due", "freshFirst"][int(chance.integers(2))]}
+    return {
+        "name": f"Truth {number}", "clock": {"start": "2026-01-05T01:00:00Z"}, "engine": engine,
+        "behaviours": {"default": behaviour}, "organizations": [organization],
+    }  # fmt: skip
+
+
+def forecasts(number: int, folder: Path, runs: int) -> Iterator[Row]:
+    """The two forecasts of one truth."""
+    truth = random_truth(number)
+    organization = truth["organizations"][0]
+    schedule = organization["campaigns"][0]["schedule"]
+    (folder / "request.json").write_text(json.dumps(schedule))
+    with dialsim.Sandbox(json.dumps(truth), seed=number) as sandbox:
+        whole = dialsim.run(dialsim.loads(json.dumps(truth)), seed=number).summary
+        assert whole.finish is not None
+        start = parse_instant(schedule["startDateTime"])
+        half = (whole.finish.timestamp() * 1000 - start) / 2
+        sandbox.clock.advance(milliseconds=int(half))
+        now = parse_instant(sandbox.clock.now.isoformat())
+        (folder / "log.jsonl").write_text(
+            "".join(json.dumps(hook.body) + "\n" for hook in sandbox.webhooks)
+        )
+        log = read_log(folder / "log.jsonl")
+        for calibrated in (True, False):
+            out = folder / ("calibrated" if calibrated else "default")
+            with ServiceClient(sandbox.url, KEY, rate=1e6) as client:
+                pull(
+                    client, [sandbox.campaigns[0].id], out, now=now, log=log,
+                    calibrated=calibrated, lines=organization["maxConcurrentCalls"],
+                )  # fmt: skip
+        sandbox.clock.advance(days=60)
+        after = sandbox.result().summary
+    for kind in ("calibrated", "default"):
+        scenario = dialsim.load(folder / kind / "scenario.yaml")
+        found = dialsim.forecast(scenario, runs, seed=number, jobs=1).figures
+        assert found is not None
+        assert after.finish is not None
+        finish = after.finish.timestamp() * 1000
+        yield Row(
+            number, kind,
+            bool(found.finish.low <= finish <= found.finish.high),
+            (found.finish.half - finish) / HOUR_MS,
+            bool(found.reach.low <= after.people_reached <= found.reach.high),
+            found.reach.half - after.people_reached,
+        )  # fmt: skip
+
+
+def bias(errors: list[float]) -> tuple[float, float]:
+    """The mean error and its standard error."""
+    return float(np.mean(errors)), float(np.std(errors, ddof=1) / sqrt(len(errors)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--truths", type=int, default=30, help="default: 30")
+    parser.add_argument("--runs", type=int, default=100, help="of each forecast; default: 100")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    arguments = parser.parse_args()
+    rows = []
+    for number in range(arguments.truths):
+        with TemporaryDirectory() as folder:
+            found = [*forecasts(number, Path(folder), arguments.runs)]
+        rows += found
+        print(number, *found, file=sys.stderr)
+    table, met = [], True
+    for kind in ("calibrated", "default"):
+        chosen = [row for row in rows if row.behaviour == kind]
+        for figure, held, errors in (
+            ("finish", [r.finish_held for r in chosen], [r.finish_error_h for r in chosen]),
+            ("reach", [r.reach_held for r in chosen], [r.reach_error for r in chosen]),
+        ):
+            mean, error = bias(errors)
+            spread = float(np.mean(np.abs(errors)))
+            table.append((kind, figure, sum(held), len(held), mean, error, spread))
+            if kind == "calibrated":
+                met &= sum(held) >= ENOUGH * len(held) and abs(mean) <= 2 * error
+    if arguments.json:
+        print(json.dumps({"rows": [asdict(row) for row in rows], "met": met}, indent=2))
+        return 0 if met else 1
+    print("| behaviour | figure | truth in the interval | mean error | mean size of the error |")
+    print("|---|---|---|---|---|")
+    for kind, figure, held, count, mean, error, spread in table:
+        unit = "h" if figure == "finish" else "people"
+        print(
+            f"| {kind} | {figure} | {held} of {count} | {mean:+.2f} ± {error:.2f} {unit} "
+            f"| {spread:.2f} {unit} |"
+        )
+    print("PASS" if met else "FAIL")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
