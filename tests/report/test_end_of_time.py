@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 import dialsim
 from dialsim.report.writing import run_report
 from dialsim.results.plots.drawing import time_axis
-from dialsim.results.thai_time import THAI, thai
+from dialsim.results.thai_time import thai
+from dialsim.scenario.calendar import THAI
 from dialsim.testing import Sketch
 from report.pages import Reader
 

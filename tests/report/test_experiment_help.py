@@ -30,7 +30,7 @@ from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, StudiedVariant,
 from dialsim.report.writing import plan_report, sweep_report
 from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.summary import Summary
-from dialsim.results.thai_time import THAI
+from dialsim.scenario.calendar import THAI
 from dialsim.scenario.scenario import Scenario
 from report.pages import SCENARIO, Reader
 

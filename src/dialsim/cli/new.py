@@ -86,10 +86,11 @@ def _tried(read: Callable[[str], object]) -> Callable[[str], str]:
 
 def _instant(text: str, first_day: int | None = None) -> int:
     """An instant in words or in ISO 8601; days of the week count from today, or from a day."""
+    from dialsim.scenario.calendar import day_start
     from dialsim.scenario.units import parse_offset_instant
-    from dialsim.scenario.week import instant_in_words, midnight
+    from dialsim.scenario.week import instant_in_words
 
-    day = midnight(int(time.time() * 1000)) if first_day is None else first_day
+    day = day_start(int(time.time() * 1000)) if first_day is None else first_day
     try:
         found = instant_in_words(text, day)
         return parse_offset_instant(text.strip()) if found is None else found
@@ -99,11 +100,11 @@ def _instant(text: str, first_day: int | None = None) -> int:
 
 def _deadline(text: str, begin: int) -> int | None:
     from dialsim.results.thai_time import minute_text
-    from dialsim.scenario.week import midnight
+    from dialsim.scenario.calendar import day_start
 
     if not text.strip():
         return None
-    end = _instant(text, midnight(begin))
+    end = _instant(text, day_start(begin))
     if end <= begin:
         raise click.UsageError(
             f"{text} is {minute_text(end)}, which is not after the start, {minute_text(begin)}"

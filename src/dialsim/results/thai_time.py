@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
-THAI = timezone(timedelta(hours=7), "Thai time")
+from dialsim.scenario.calendar import THAI, WEEKDAYS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=THAI) + timedelta(hours=7)
 _LAST = datetime.max.replace(tzinfo=THAI) - _EPOCH
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
@@ -29,7 +28,7 @@ def in_thai_time(moment: datetime) -> datetime:
 def date_text(instant: int) -> str:
     """`Mon 5 Jan 2026`, whatever the locale."""
     day = thai(instant)
-    return f"{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
+    return f"{WEEKDAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def time_text(instant: int) -> str:

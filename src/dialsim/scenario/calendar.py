@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, timedelta, timezone
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
@@ -35,6 +35,7 @@ DAY_CLASSES: tuple[DayClass, ...] = ("weekday", "saturday", "sunday", "holiday")
 
 MINUTE = 60_000
 DAY = 86_400_000
+THAI = timezone(timedelta(hours=7), "Thai time")  # T2
 _THAI = 7 * 3_600_000
 _FIRST = date(1970, 1, 1)
 _LAST = (date.max - _FIRST).days
@@ -49,6 +50,11 @@ def thai_date(instant: int) -> date:
 def midnight(day: date) -> int:
     """The instant (ms) at which a date begins in Thailand."""
     return day_number(day) * DAY - _THAI
+
+
+def day_start(instant: int) -> int:
+    """The instant (ms) at which the Thai day of an instant (ms) begins."""
+    return midnight(thai_date(instant))
 
 
 def day_number(day: date) -> int:

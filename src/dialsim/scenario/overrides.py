@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
-from dialsim.scenario.calendar import union, without
+from dialsim.scenario.calendar import day_start, union, without
 from dialsim.scenario.document import (
     Cursor,
     MappingEntry,
@@ -39,7 +39,6 @@ from dialsim.scenario.units import parse_duration
 from dialsim.scenario.week import (
     Week,
     instant_in_words,
-    midnight,
     read_windows,
     week_text,
     windows_of,
@@ -200,7 +199,7 @@ class _Wish:
     def _instant(self, text: str) -> str:
         begin = calling_begins(Cursor.root(self.root))
         try:
-            instant = instant_in_words(text, midnight(begin or 0))
+            instant = instant_in_words(text, day_start(begin or 0))
         except ValueError as error:
             raise self._refuse(str(error)) from None
         if instant is None:

@@ -15,7 +15,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.agent import Agent
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
-from dialsim.scenario.calendar import Calendar, day_number
+from dialsim.scenario.calendar import Calendar, day_number, day_start
 from dialsim.scenario.campaign import (
     Campaign,
     GeneratedRecipients,
@@ -30,7 +30,6 @@ from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Remark
 from dialsim.scenario.service import Clock, Costs, EngineSettings, Service, Values
 from dialsim.scenario.timeline import TimelineAction
-from dialsim.scenario.week import midnight
 from dialsim.templates import templates
 
 
@@ -229,7 +228,7 @@ class Scenario(Model):
     @property
     def first_day(self) -> int:
         """The midnight (ms) from which a day of the week counts: that on which calling begins."""
-        return midnight(self.calling_begins)
+        return day_start(self.calling_begins)
 
     def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
         """The same scenario, with where it came from and what is to be said about it."""

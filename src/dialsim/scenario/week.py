@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 
-from dialsim.scenario import calendar
-from dialsim.scenario.calendar import Range, clock_text, range_text, union
+from dialsim.scenario.calendar import THAI, WEEKDAYS, Range, clock_text, range_text, union
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
-THAI = timezone(timedelta(hours=7))  # T2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
            "October", "November", "December")  # fmt: skip
-_SHORT_DAYS = tuple(day[:3] for day in _DAYS)
 _SHORT_MONTHS = tuple(month[:3] for month in _MONTHS)
 
 _ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?: +(\S.*))?")
@@ -31,11 +28,6 @@ _NAMED = re.compile(
 )
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 _TWELVE = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))? ?([ap])\.?m\.?", re.IGNORECASE)
-
-
-def midnight(instant: int) -> int:
-    """The beginning of an instant's day in Thailand; both in ms since 1970, UTC."""
-    return calendar.midnight(calendar.thai_date(instant))
 
 
 def instant_in_words(text: str, first_day: int) -> int | None:
@@ -62,7 +54,7 @@ def instant_in_words(text: str, first_day: int) -> int | None:
 
 def _is_day(word: str, behind: str | None) -> bool:
     """Whether a word is meant as a day: it is one, or something like a time stands behind it."""
-    return _named(word, _DAYS, _SHORT_DAYS) is not None or (behind is not None and ":" in behind)
+    return _named(word, _DAYS, WEEKDAYS) is not None or (behind is not None and ":" in behind)
 
 
 def _of_date(iso: re.Match[str], text: str) -> int:
@@ -81,7 +73,7 @@ def _of_names(found: re.Match[str], text: str, first: datetime) -> int:
     if found["month"] is None:
         if weekday is None:
             raise ValueError(
-                f'needs a day: "{_SHORT_DAYS[start.weekday()]} {text}" or "{start} {text}", '
+                f'needs a day: "{WEEKDAYS[start.weekday()]} {text}" or "{start} {text}", '
                 "for instance"
             )
         if found["time"] is None:
@@ -135,7 +127,7 @@ def _instant(day: date, time: str, text: str) -> int:
         raise ValueError(f'must have its time as HH:MM, which "{text}" has not{_meant(time)}')
     hour, minute, second = (int(part or 0) for part in found.groups())
     if (hour, minute, second) == (24, 0, 0):
-        after = _SHORT_DAYS[(day.weekday() + 1) % 7]
+        after = WEEKDAYS[(day.weekday() + 1) % 7]
         raise ValueError(f'must have a time from 00:00 to 23:59: write {after} 00:00 for "{text}"')
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f'must have a time from 00:00 to 23:59, which "{text}" has not')
@@ -168,10 +160,10 @@ def _named(word: str, names: Sequence[str], short: Sequence[str]) -> int | None:
 
 
 def _weekday(word: str, text: str) -> int:
-    day = _named(word, _DAYS, _SHORT_DAYS)
+    day = _named(word, _DAYS, WEEKDAYS)
     if day is None:
-        near = get_close_matches(word.capitalize(), (*_SHORT_DAYS, *_DAYS), n=1)
-        hint = f"; did you mean {near[0]}?" if near else f": days are {', '.join(_SHORT_DAYS)}"
+        near = get_close_matches(word.capitalize(), (*WEEKDAYS, *_DAYS), n=1)
+        hint = f"; did you mean {near[0]}?" if near else f": days are {', '.join(WEEKDAYS)}"
         where = "" if word == text else f' in "{text}"'
         raise ValueError(f'must name a day, which "{word}"{where} is not{hint}')
     return day
@@ -256,7 +248,7 @@ def week_text(week: Week) -> str:
             groups.append(([day], week[day]))
     return "; ".join(
         " ".join([
-            "-".join(dict.fromkeys((_SHORT_DAYS[days[0] - 1], _SHORT_DAYS[days[-1] - 1]))),
+            "-".join(dict.fromkeys((WEEKDAYS[days[0] - 1], WEEKDAYS[days[-1] - 1]))),
             *(map(range_text, spans)),
         ])
         for days, spans in groups

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, parse_instant
-from dialsim.results.thai_time import THAI, date_text
+from dialsim.results.thai_time import date_text
+from dialsim.scenario.calendar import THAI
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
 if TYPE_CHECKING:

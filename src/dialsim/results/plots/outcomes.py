@@ -48,6 +48,7 @@ from dialsim.results.plots.drawing import (
 from dialsim.results.plots.values import Extent, counts_text, tell, tell_times
 from dialsim.results.summary import CampaignSummary
 from dialsim.results.thai_time import duration_text
+from dialsim.scenario.calendar import WEEKDAYS
 
 _GAP = 0.9
 """Between the bars of two agents, in bars."""
@@ -250,7 +251,6 @@ def draw_outcomes(scope: Scope, ax: Axes | None) -> Axes:
     return dress(ax, scope.title(f"Calls by {unit} and end"), time, f"calls per {unit}")
 
 
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LEAST_RANGE = 0.2
 _SHADES = 40
 _MONDAY = 3  # 1970-01-01 was a Thursday
