@@ -29,7 +29,9 @@ import numpy as np
 import dialsim
 from dialsim.evidence.log import read_log
 from dialsim.evidence.pull import pull
+from dialsim.evidence.pulled_folder import DRAWS
 from dialsim.evidence.service import ServiceClient
+from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import parse_instant
 
 KEY = "bench_0123456789abcdef0123456789abcdef"
@@ -130,7 +132,9 @@ def forecasts(number: int, folder: Path, runs: int) -> Iterator[Row]:
         after = sandbox.result().summary
     for kind in ("calibrated", "default"):
         scenario = dialsim.load(folder / kind / "scenario.yaml")
-        found = dialsim.forecast(scenario, runs, seed=number, jobs=1).figures
+        file = folder / kind / DRAWS
+        draws = read_variants(file) if file.is_file() else []
+        found = dialsim.forecast(scenario, runs, draws=draws, seed=number, jobs=1).figures
         assert found is not None
         assert after.finish is not None
         finish = after.finish.timestamp() * 1000

@@ -156,6 +156,21 @@ def test_estimates_are_within_three_standard_errors(learned: Calibration) -> Non
     assert {name: z for name, z in off.items() if abs(z) > 3} == {}
 
 
+def test_draws_spread_as_the_standard_errors_say(learned: Calibration) -> None:
+    who = learned.behaviours["default"].answering
+    chance = np.random.default_rng(5)
+    drawn = [who.draw(chance) for _ in range(300)]
+    for name in ("answered", "failed"):
+        values = np.array([one.outcomes[name].value for one in drawn])
+        wanted = who.outcomes[name]
+        assert values.mean() == pytest.approx(wanted.value, abs=0.3 * wanted.error)
+        assert values.std() == pytest.approx(wanted.error, rel=0.3)
+    for one in drawn:
+        assert sum(share.value for share in one.outcomes.values()) == pytest.approx(1.0)
+        assert one.reachable.value >= one.outcomes["answered"].value
+        assert one.dead_numbers.value <= one.outcomes["failed"].value
+
+
 def test_times_of_the_line_come_from_the_folder_of_a_run(learned: Calibration) -> None:
     found = learned.behaviours["default"]
     assert found.setup_time is not None

@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import dialsim
+from cli.program import dialsim as program
 from dialsim.cli import commands
+from dialsim.experiments.variants import read_variants
 
 SCENARIO = """
 version: 1
@@ -47,6 +49,46 @@ def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     html = page.read_text(encoding="utf-8")
     assert html.count("<svg") >= 3
     assert "What the log can" in html
+
+
+def test_a_forecast_from_draws_is_less_sure(log: Path, tmp_path: Path) -> None:
+    draws = tmp_path / "draws.yaml"
+    assert called(log, "--out", tmp_path / "behaviour.yaml", "--draws", draws)[0] == 0
+    scenario = dialsim.loads(SCENARIO + (tmp_path / "behaviour.yaml").read_text(encoding="utf-8"))
+    drawn = read_variants(draws)
+    assert len(drawn) == 50
+    alone = dialsim.forecast(scenario, 100, jobs=1)
+    shared = dialsim.forecast(scenario, 100, draws=drawn, jobs=1)
+    assert (len(alone.runs), len(shared.runs)) == (100, 100)
+    one, other = (found.runs.runs["people_reached"].std() for found in (alone, shared))
+    assert other > 1.1 * one
+    assert "shared out over 50 behaviours" in shared.sentences()[2]
+    again = dialsim.forecast(scenario, 100, draws=drawn, jobs=1)
+    assert again.to_dict() == shared.to_dict()
+    assert list(shared.runs.runs["replication"]) == list(range(100))
+
+
+def test_a_forecast_from_draws_keeps_its_page(log: Path, tmp_path: Path) -> None:
+    behaviour, draws = tmp_path / "behaviour.yaml", tmp_path / "draws.yaml"
+    called(log, "--out", behaviour, "--draws", draws)
+    file, out = tmp_path / "scenario.yaml", tmp_path / "forecast"
+    file.write_text(SCENARIO + behaviour.read_text(encoding="utf-8"), encoding="utf-8")
+    asked = ["forecast", str(file), "--replications", "20", "--what-if", "0", "--jobs", "1"]
+    done = CliRunner().invoke(commands, [*asked, "--out", str(out)])  # draws.yaml is beside it
+    assert done.exit_code == 0
+    assert "shared out over 50 behaviours" in " ".join(done.output.split())
+    page = (out / "report.html").read_bytes()
+    assert CliRunner().invoke(commands, ["report", str(out)]).exit_code == 0
+    assert (out / "report.html").read_bytes() == page
+
+
+def test_draws_of_another_scenario_are_refused(tmp_path: Path) -> None:
+    file, draws = tmp_path / "scenario.yaml", tmp_path / "mine.yaml"
+    file.write_text(SCENARIO, encoding="utf-8")
+    draws.write_text('draw 1: ["behaviours.default.outcomes={answered: 2}"]\n', encoding="utf-8")
+    done = program("forecast", file, "--draws", draws)
+    assert done.returncode == 2
+    assert "variant draw 1: behaviours.default.outcomes={answered: 2}: " in done.stderr
 
 
 def test_a_file_that_exists_is_kept(log: Path, tmp_path: Path) -> None:

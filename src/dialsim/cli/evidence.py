@@ -114,14 +114,21 @@ def verify(source: Path, column: str | None, scenario: Path | None, form: str) -
     metavar="HTML",
     help="Write a page with pictures of the estimates against the log.",
 )
+@click.option(
+    "--draws",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="YAML",
+    help="Write behaviours that the log allows as well, for dialsim forecast --draws.",
+)
 @column_option
-@click.option("--force", is_flag=True, help="Replace FILE and HTML if they exist.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
 def calibrate(
     source: Path,
     out: Path,
     by: str | None,
     hold_out: float | None,
     page: Path | None,
+    draws: Path | None,
     column: str | None,
     force: bool,
 ) -> None:
@@ -131,10 +138,10 @@ def calibrate(
     `behaviours:` of a scenario. Each number in it has its standard error and the count that it
     rests on; what the log can't tell is said and left at its default.
     """
-    from dialsim.evidence.behaviour_text import summary_lines, yaml_text
+    from dialsim.evidence.behaviour_text import draws_text, summary_lines, yaml_text
     from dialsim.evidence.calibrate import calibrate as estimate
 
-    for file in (out, page):
+    for file in (out, page, draws):
         if file is not None and file.exists() and not force:
             raise click.UsageError(f"{file} exists; --force replaces it")
         if file is not None and not file.absolute().parent.is_dir():
@@ -149,11 +156,13 @@ def calibrate(
     out.write_text(yaml_text(found), encoding="utf-8")
     if page is not None and html is not None:
         page.write_text(html, encoding="utf-8")
+    if draws is not None:
+        draws.write_text(draws_text(found), encoding="utf-8")
     for line in summary_lines(found):
         click.echo(line)
     if read.damaged:
         click.echo(f"{read.damaged:,} lines of the log could not be read and were skipped.")
-    click.echo(f"Written: {out}{'' if page is None else f', {page}'}")
+    click.echo(f"Written: {', '.join(str(file) for file in (out, page, draws) if file)}")
 
 
 def _read(source: Path, column: str | None) -> Log:

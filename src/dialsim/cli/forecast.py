@@ -227,26 +227,44 @@ Example: dialsim forecast today --out forecast
     help="The folder of an earlier forecast, to say what has changed; default: the one in the "
     "folder of --out.",
 )
+@click.option(
+    "--draws",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE.yaml",
+    help="Behaviours that may be the true ones, over which the runs are shared out; default: "
+    "draws.yaml beside the scenario, if dialsim pull wrote one from a log.",
+)
 @experiment_options
 @with_options
-def forecast(scenario: Path, replications: int, since: Path | None, options: Options) -> None:
+def forecast(
+    scenario: Path, replications: int, since: Path | None, draws: Path | None, options: Options
+) -> None:
     """Say when a running campaign is done and whom it will reach, from its people's histories.
 
     SCENARIO is a scenario whose people have histories, or the folder that `dialsim pull` wrote. An
     earlier forecast in the folder of --out is replaced by one from a later scenario, and its
     figures are kept there with their instant.
     """
-    from dialsim.cli.experiment import Experiment
+    from dialsim.cli.experiment import Experiment, check_variants
+    from dialsim.evidence.pulled_folder import DRAWS
     from dialsim.experiments.forecast import KIND
     from dialsim.experiments.forecast import forecast as make
+    from dialsim.experiments.variants import read_variants
     from dialsim.results.folder import SOURCE
     from dialsim.scenario.loading import load
 
     loaded = load(scenario / SOURCE if scenario.is_dir() else scenario, options.overrides)
+    beside = (scenario if scenario.is_dir() else scenario.parent) / DRAWS
+    file = beside if draws is None and beside.is_file() else draws
+    drawn = [] if file is None else read_variants(file)
+    check_variants(drawn[:1], loaded)
     earlier, options = _earlier(loaded, since, options)
-    arguments = {"earlier": [part.to_dict() for part in earlier]}
+    arguments = {
+        "earlier": [part.to_dict() for part in earlier],
+        "draws": {draw.name: draw.texts for draw in drawn},
+    }
     experiment = Experiment(KIND, [loaded], options, arguments)
-    found = experiment.simulate(make, loaded, replications, earlier=earlier)
+    found = experiment.simulate(make, loaded, replications, draws=drawn, earlier=earlier)
 
     def report(further: FurtherRuns) -> str:
         from dialsim.report.writing import forecast_report

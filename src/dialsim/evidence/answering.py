@@ -128,6 +128,7 @@ class Answering:
     of the log's first attempts; and of the first of `attempts`. `reachable`, `dead_numbers` and
     `concentration` are those of `people` in a behaviour, and `told` says which of the three the
     log determines. `spread` is the standard deviation of the logarithms of each group's factors.
+    `covariance` is that of the model's parameters.
     """
 
     outcomes: Mapping[str, Estimate]
@@ -141,6 +142,37 @@ class Answering:
     segments: Mapping[str, Level]
     spread: Mapping[str, float]
     model: Model
+    covariance: Floats
+
+    def draw(self, chance: np.random.Generator) -> Answering:
+        """Somebody else who may have made this log: parameters drawn from their posterior.
+
+        That is a normal distribution around the estimates (Laplace's approximation; Gelman et al.
+        2013, "Bayesian Data Analysis", section 4.1). What the log doesn't determine is drawn from
+        what is assumed of it.
+        """
+        layout = self.model.layout
+        ringing, busy = self.outcomes["noAnswer"].value, self.outcomes["busy"].value
+        drawn = _drawn(self.model.parameters, self.covariance, chance)
+        values = [
+            Estimate(value, 0.0, 0)
+            for value in _figures(drawn, ringing / max(ringing + busy, 1e-12)).tolist()
+        ]
+        effects = layout.effects @ drawn[_MIXTURE:]
+        levels = [Level(Estimate(effect, 0.0, 0)) for effect in effects.tolist()]
+        hour, day, attempt, segment, end = layout.starts
+        return replace(
+            self,
+            outcomes=dict(zip(self.outcomes, values[:4], strict=True)),
+            reachable=values[4],
+            dead_numbers=values[5],
+            concentration=values[6],
+            told=frozenset(("reachable", "deadNumbers", "concentration")),
+            hours=dict(zip(self.hours, levels[hour:day], strict=True)),
+            days=dict(zip(self.days, levels[day:attempt], strict=True)),
+            attempts=tuple(levels[attempt:segment]),
+            segments=dict(zip(self.segments, levels[segment:end], strict=True)),
+        )
 
     def chances(self, attempts: Attempts) -> Floats:
         """The chance of each call to be answered, given how the person's calls before it ended."""
@@ -600,30 +632,13 @@ def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Fl
     people = len(np.unique(attempts.person))
     no_answer, busy = ((seen.outcome == end).sum() for end in (NO_ANSWER, BUSY))
     ringing = no_answer / max(no_answer + busy, 1)  # of those that neither answer nor fail
-
-    def figures(at: Floats) -> Floats:
-        shares = _Shares.of(at)
-        answered = shares.reachable * shares.mean
-        rest = 1.0 - answered - shares.dead
-        working = rest * (1.0 - shares.failing)
-        return np.array(
-            [
-                answered,
-                working * ringing,
-                working * (1.0 - ringing),
-                shares.dead + rest * shares.failing,
-                shares.reachable,
-                shares.dead,
-                shares.concentration,
-            ]
-        )
-
-    values = figures(parameters)
+    values = _figures(parameters, ringing)
     slopes = np.zeros((len(values), len(parameters)))
     for column in range(_MIXTURE):
         step = np.zeros(len(parameters))
         step[column] = 1e-5
-        slopes[:, column] = (figures(parameters + step) - figures(parameters - step)) / 2e-5
+        above, below = (_figures(parameters + sign * step, ringing) for sign in (1.0, -1.0))
+        slopes[:, column] = (above - below) / 2e-5
     variance = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
     # What is not answered and does not fail is shared out by a binomial of its own
     split = ringing * (1.0 - ringing) / max(no_answer + busy, 1)
@@ -665,4 +680,59 @@ def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Fl
         segments=dict(zip(attempts.segments, factors[segment:end], strict=True)),
         spread=dict(zip(("hour", "day", "attempt", "segment"), fit.spread.tolist(), strict=True)),
         model=Model(layout, parameters),
+        covariance=covariance,
+    )
+
+
+def _drawn(parameters: Floats, covariance: Floats, chance: np.random.Generator) -> Floats:
+    """Parameters drawn around these.
+
+    What a log determines well is how many answer and how many fail, not who they are. So these two
+    are drawn in place of the chance of the reachable and of what fails by itself; else a draw of
+    more people who never answer would have fewer answers than the log.
+    """
+    slopes = np.eye(len(parameters))
+    for column in range(_MIXTURE):
+        step = np.zeros(len(parameters))
+        step[column] = 1e-5
+        slopes[:, column] = (_seen(parameters + step) - _seen(parameters - step)) / 2e-5
+    spread = slopes @ covariance @ slopes.T
+    while True:
+        drawn = chance.multivariate_normal(_seen(parameters), spread, method="eigh")
+        answered, failed = 1.0 / (1.0 + np.exp(-drawn[[_CHANCE, _FAILING]]))
+        shares = _Shares.of(drawn)
+        mean = answered / shares.reachable
+        failing = (failed - shares.dead) / max(1.0 - answered - shares.dead, 1e-9)
+        if 0.0 < mean < 1.0 and 0.0 < failing < 1.0:  # else no people are like that
+            drawn[[_CHANCE, _FAILING]] = np.log([mean, failing]) - np.log1p([-mean, -failing])
+            return drawn
+
+
+def _seen(parameters: Floats) -> Floats:
+    """The parameters, with log odds of all who answer and of all who fail at a first attempt."""
+    answered, _, _, failed, *_ = _figures(parameters, 0.5).tolist()
+    seen = parameters.copy()
+    seen[[_CHANCE, _FAILING]] = log(answered / (1.0 - answered)), log(failed / (1.0 - failed))
+    return seen
+
+
+def _figures(parameters: Floats, ringing: float) -> Floats:
+    """The four outcomes, then `reachable`, `deadNumbers` and `concentration`.
+
+    `ringing` is the share of NO_ANSWER among the calls that neither answer nor fail.
+    """
+    shares = _Shares.of(parameters)
+    answered = shares.reachable * shares.mean
+    rest = 1.0 - answered - shares.dead
+    working = rest * (1.0 - shares.failing)
+    return np.array(
+        [
+            answered,
+            working * ringing,
+            working * (1.0 - ringing),
+            shares.dead + rest * shares.failing,
+            shares.reachable,
+            shares.dead,
+            shares.concentration,
+        ]
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from textwrap import wrap
+
+import numpy as np
 
 from dialsim.evidence.answering import Answering, Estimate, Level
 from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut, Shares
@@ -16,6 +19,9 @@ from dialsim.scenario.units import format_duration
 _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ]*")
 _WORDS = {"no", "yes", "on", "off", "true", "false", "null", "y", "n"}
+DRAWS = 50
+"""So many behaviours are drawn from what a log leaves open."""
+_SEED = 1
 _EVERYBODY = 0.99999
 """A share of the reachable from here on leaves nobody out."""
 
@@ -64,6 +70,38 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
     for sentence in found.untold:
         yield from _comment(f"- {sentence}.", "    #   ")
     yield from _elsewhere(found)
+
+
+def draws_text(calibration: Calibration, count: int = DRAWS) -> str:
+    """Behaviours that may have made the log as well, as YAML of named variants.
+
+    Each is a draw from what the log leaves open of who answers, and of talk times. A forecast that
+    shares its runs out over them is as unsure as the log is short (`dialsim forecast --draws`).
+    """
+    chance = np.random.default_rng(_SEED)
+    lines = [
+        f"# Behaviours that may have made {calibration.source} as well, drawn by dialsim from what",
+        "# the log leaves open. `dialsim forecast --draws` shares its runs out over them.",
+    ]
+    for number in range(1, count + 1):
+        lines.append(f"draw {number}:")
+        for found in calibration.behaviours.values():
+            for key, value in _drawn(found, chance).items():
+                change = f"behaviours.{found.name}.{key}={json.dumps(value, ensure_ascii=False)}"
+                lines.append(f"  - {json.dumps(change, ensure_ascii=False)}")
+    return "\n".join(lines) + "\n"
+
+
+def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, object]:
+    """A draw of one behaviour, by its keys in a scenario."""
+    import yaml
+
+    who = found.answering.draw(chance)
+    text = "\n".join([*_outcomes(who), *_odds(who), *_people(who)])
+    drawn: dict[str, object] = yaml.safe_load(text)
+    if found.talk_time is not None:
+        drawn["talkTime"] = found.talk_time.draw(chance)
+    return drawn
 
 
 def _outcomes(who: Answering) -> Iterator[str]:

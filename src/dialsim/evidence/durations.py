@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dialsim.engine.behaviour import durations, weibull_shape
 from dialsim.evidence.answering import Estimate
 from dialsim.scenario.distribution import Distribution, distribution
-from dialsim.scenario.units import format_duration
+from dialsim.scenario.units import format_duration, parse_duration
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +45,30 @@ class FittedDurations:
     off: Mapping[float, float]
     measured: Floats
     rejected: str = ""
+
+    def draw(self, chance: np.random.Generator) -> Mapping[str, object] | str:
+        """Another distribution that may have made these durations, as a scenario has it.
+
+        Parameters are drawn around their estimates, each in its logarithm; durations taken as they
+        were measured are all moved by a factor drawn around 1, as exact as their mean.
+        """
+        if isinstance(self.written, str):
+            return self.written
+        values = self.written.get("values")
+        if isinstance(values, list):
+            mean = float(self.measured.mean())
+            error = float(self.measured.std()) / sqrt(len(self.measured)) / mean if mean else 0.0
+            factor = exp(chance.normal(0.0, error))
+            moved = [format_duration(round(parse_duration(text) * factor)) for text in values]
+            return {**self.written, "values": moved}
+        drawn = {
+            name: format_duration(
+                max(1, round(one.value * exp(chance.normal(0.0, one.error / one.value))))
+            )
+            for name, one in self.estimates.items()
+            if one.value > 0
+        }
+        return {**self.written, **drawn}
 
     @property
     def quantiles(self) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dialsim.evidence.behaviour_text import yaml_text
+from dialsim.evidence.behaviour_text import draws_text, yaml_text
 from dialsim.evidence.calibrate import Calibration
 from dialsim.evidence.pulled_campaign import LoggedDial, Pulled, PulledCampaign, PulledRecipient
 from dialsim.interface.agent import ParamSchema, check_agent_params
@@ -24,6 +24,8 @@ from dialsim.scenario.loading import load
 from dialsim.scenario.people_file import HISTORY_COLUMNS, PARAM
 from dialsim.version import __version__
 
+DRAWS = "draws.yaml"
+"""Behaviours that the log allows as well, in the folder of what was pulled."""
 DEFAULT_LINES = 10
 """maxConcurrentCalls where nobody says it."""
 _NUMBER = re.compile(PHONE_PATTERN[1:-1])
@@ -57,6 +59,8 @@ def write_pulled(
             },
         }
         (draft / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        if behaviours is not None:
+            (draft / DRAWS).write_text(draws_text(behaviours), encoding="utf-8")
         load(draft / SOURCE)  # what can't be loaded is not worth its place
 
 

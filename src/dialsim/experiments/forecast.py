@@ -9,16 +9,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, floor, inf, isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dialsim.experiments import experiment_text
+from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.folder import SUMMARY, replications_document
 from dialsim.experiments.replications import Replications, replicate
+from dialsim.experiments.runner import runner
+from dialsim.experiments.variants import Variant
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.folder import MANIFEST
 from dialsim.results.progress import Shown
@@ -120,11 +125,15 @@ class Forecast:
     """What came of many runs from today on.
 
     `runs` are the replications, `figures` what is said of them, `earlier` the figures of forecasts
-    made before, the oldest first.
+    made before, the oldest first. `draws` is over how many behaviours the runs are shared out; with
+    0 all have the scenario's.
     """
 
-    def __init__(self, runs: Replications, earlier: Sequence[ForecastFigures] = ()) -> None:
+    def __init__(
+        self, runs: Replications, earlier: Sequence[ForecastFigures] = (), draws: int = 0
+    ) -> None:
         self.runs = runs
+        self.draws = draws
         start = runs.scenario.clock.start
         self.earlier = tuple(sorted((e for e in earlier if e.at < start), key=lambda e: e.at))
 
@@ -181,6 +190,10 @@ class Forecast:
         if self.figures is None:
             return [f"{self.answer()}."]
         said = [f"{self.answer()}; {self.reach_text()}.", self.span_sentence()]
+        if self.draws:
+            said.append(
+                f"The runs are shared out over {self.draws} behaviours that the log allows."
+            )
         return [*said, *experiment_text.lost_sentences(self.runs), *self.change_sentences()]
 
     def half_text(self) -> str:
@@ -337,6 +350,7 @@ def forecast(
     scenario: Scenario,
     n: int = 100,
     *,
+    draws: Sequence[Variant] = (),
     earlier: Sequence[ForecastFigures] = (),
     seed: int | None = None,
     jobs: int | None = None,
@@ -347,16 +361,33 @@ def forecast(
 ) -> Forecast:
     """Forecast how campaigns go on from `clock.start`, by `n` runs, at least 19.
 
-    `earlier` are the figures of forecasts made before; those that begin no earlier than this one
-    don't count. The rest is as in `replicate`. Raises ExperimentError, ReplicationFailed,
-    WorkersLost.
+    `draws` are variants with behaviours that may be the true ones, such as `dialsim calibrate
+    --draws` writes. The runs are shared out over them, at least one each, with chance of their own:
+    what is not known of people then counts as much as chance does. `earlier` are the figures of
+    forecasts made before; those that begin no earlier than this one don't count. The rest is as in
+    `replicate`. Raises ExperimentError, ReplicationFailed, WorkersLost.
     """
     if n < FEWEST_RUNS:
         raise ExperimentError(f"a forecast takes {FEWEST_RUNS} runs or more, not {n}")
-    runs = replicate(
-        scenario, n, seed=seed, jobs=jobs, dask=dask, store=store, progress=progress, engine=engine
-    )
-    return Forecast(runs, earlier)
+    if not draws:
+        runs = replicate(
+            scenario, n, seed=seed, jobs=jobs, dask=dask, store=store, progress=progress,
+            engine=engine,
+        )  # fmt: skip
+        return Forecast(runs, earlier)
+    given = scenario.seed if seed is None else seed
+    cases = [Case(draw.of(scenario), _seed(given, place)) for place, draw in enumerate(draws)]
+    each = ceil(n / len(cases))
+    with runner(jobs, dask, store, progress, engine) as place:
+        place.replicate(cases, each)
+    found = [run for case in cases for run in case.first(each)]
+    numbered = [replace(run, replication=number) for number, run in enumerate(found)]
+    return Forecast(Replications(scenario, given, numbered, [], []), earlier, len(cases))
+
+
+def _seed(seed: int, draw: int) -> int:
+    """A seed for each draw, so that no two of them meet the same chance."""
+    return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 
 
 def kept_forecasts(folder: Path) -> list[ForecastFigures]:

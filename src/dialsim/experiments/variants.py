@@ -46,6 +46,19 @@ class Variant:
     changes: tuple[SettingChange, ...] = ()
     scenario: Scenario | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def read(cls, name: str, changes: Iterable[str]) -> Variant:
+        """A variant of texts such as `lines=12`, each of which must have its `=`."""
+        parts = (text.partition("=") for text in changes)
+        return cls(
+            name, tuple(SettingChange(key.strip(), value.strip()) for key, _, value in parts)
+        )
+
+    @property
+    def texts(self) -> list[str]:
+        """Its changes, as `read` takes them."""
+        return [f"{change.path}={change.text}" for change in self.changes]
+
     def of(self, scenario: Scenario) -> Scenario:
         """The scenario with the changes. Raises ScenarioError if it can't have them."""
         base = scenario if self.scenario is None else self.scenario
@@ -251,13 +264,7 @@ def read_variants(path: Path) -> list[Variant]:
                 f"{path}: {name} must be a list of texts PATH=VALUE, such as "
                 "[organizations.Acme.maxConcurrentCalls=12]"
             )
-        parts = (str(text).partition("=") for text in changes)
-        variants.append(
-            Variant(
-                str(name),
-                tuple(SettingChange(key.strip(), value.strip()) for key, _, value in parts),
-            )
-        )
+        variants.append(Variant.read(str(name), changes))
     return variants
 
 

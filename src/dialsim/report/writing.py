@@ -13,7 +13,7 @@ import orjson
 from dialsim.engine.engines import Choice
 from dialsim.experiments.comparison import compare
 from dialsim.experiments.folder import FILE
-from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures
+from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures, forecast
 from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Precision, Replications, replicate
@@ -247,9 +247,13 @@ def _replications(
 def _forecast(
     folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns
 ) -> str:
-    runs = replicate(read_source(folder), found["replications"], seed=said["seed"], store=folder)
     earlier = map(ForecastFigures.from_dict, said["arguments"]["earlier"])
-    return forecast_report(Forecast(runs, [*earlier]), further)
+    draws = [Variant.read(name, texts) for name, texts in said["arguments"]["draws"].items()]
+    made = forecast(
+        read_source(folder), found["replications"], draws=draws, earlier=[*earlier],
+        seed=said["seed"], store=folder,
+    )  # fmt: skip
+    return forecast_report(made, further)
 
 
 def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: FurtherRuns) -> str:
