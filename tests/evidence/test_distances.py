@@ -103,9 +103,7 @@ behaviours:
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_a_run_has_the_events_of_its_folder_and_of_its_webhooks(
-    told: bool, tmp_path: Path
-) -> None:
+def test_a_run_has_the_events_of_its_folder_and_of_its_webhooks(told: bool, tmp_path: Path) -> None:
     result = dialsim.run(dialsim.loads(FAULTY), seed=1)
     result.write(tmp_path / "run")
     with (tmp_path / "webhooks.jsonl").open("wb") as file:

@@ -185,7 +185,7 @@ def calibrate(
     type=click.Path(path_type=Path),
     metavar="SCENARIO",
     help="The scenario whose further runs say what is noise; default: the one in the folder "
-    "SIMULATED or REAL, else one learned from SIMULATED.",
+    "SIMULATED or REAL, else what is learned from both logs.",
 )
 @click.option(
     "--replications",
@@ -330,11 +330,14 @@ def _comparison_text(found: LogComparison) -> Iterator[str]:
     yield f"SIMULATED  {_side_text(found.simulated)}"
     yield f"Noise: how far {found.replications} further runs of {found.noise} are apart."
     yield ""
-    rows = [("Distance", "", "", "noise up to", "other runs"), *map(_distance_row, found.distances)]
+    rows = [
+        ("Distance", "", "", "noise up to", "other runs", ""),
+        *map(_distance_row, found.distances),
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, distance, unit, floor, others, *said in rows:
+    for name, distance, unit, floor, others, said in rows:
         cells = (f"{name:<{widths[0]}}", f"{distance:>{widths[1]}}", f"{unit:<{widths[2]}}",
-                 f" {floor:>{widths[3]}}", f" {others:<{widths[4]}}", *said)  # fmt: skip
+                 f" {floor:>{widths[3]}}", f" {others:<{widths[4]}}", said)  # fmt: skip
         yield " ".join(cells).rstrip()
     yield ""
     if found.untold is not None:
@@ -359,11 +362,11 @@ def _side_text(side: Side) -> str:
 def _distance_row(one: Compared) -> tuple[str, ...]:
     name, unit = one.metric.name, one.metric.unit
     if isnan(one.distance):
-        return name, "–", unit, "–", ""
+        return name, "–", unit, "–", "", ""
     amount = _amount(one.distance, unit)
     others = f"{_amount(one.low, unit)} to {_amount(one.high, unit)}"
-    said = ("beyond noise",) if one.beyond_noise else ()
-    return name, amount, unit, _amount(one.floor, unit), others, *said
+    said = " beyond noise" if one.beyond_noise else ""
+    return name, amount, unit, _amount(one.floor, unit), others, said
 
 
 def _amount(value: float, unit: str) -> str:
