@@ -655,7 +655,8 @@ class Pool:
         """
         missing = (k for k in range(answer.limit) if k not in answer.started)
         first = next(missing)
-        near = (k for k in range(first, first + len(self._hands)) if k not in answer.started)
+        beyond = min(first + len(self._hands), answer.limit)
+        near = (k for k in range(first, beyond) if k not in answer.started)
         own = next((k for k in near if k % len(self._hands) == hand), first)
         owner = self._hands[first % len(self._hands)]
         replication = own if owner.is_free_for(answer) else first
