@@ -10,22 +10,31 @@ import base64
 import binascii
 import json
 import os
+import re
 import shlex
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
-from dialsim.scenario.behaviour import Behaviour
-from dialsim.scenario.campaign import Campaign, GeneratedRecipients
-from dialsim.scenario.loading import files_of, load, long_path
+from dialsim.results.thai_time import minute_text, thai
+from dialsim.scenario.behaviour import BUILT_IN, Behaviour
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
+from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
+from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
 from dialsim.scenario.organization import Organization
+from dialsim.scenario.preview import preview
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.units import format_duration
-from dialsim.scenario.week import week_text
+from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
+from dialsim.scenario.week import instant_in_words, midnight, read_windows, week_text, windows_of
 
 MOST_STEPS = 200
 """So many steps can be undone."""
@@ -76,6 +85,22 @@ class StudioState:
         kept = replace(origin, kept=files_of(base))
         return cls(base.loaded(kept, base.remarks), (), base.loaded(kept, base.remarks))
 
+    @classmethod
+    def begin(cls, asked: NewScenario, content: bytes | None = None) -> StudioState:
+        """Begin with a few answers, and with a list of people of which `content` are the bytes.
+
+        Columns of the list are found by their names and contents, as `dialsim validate` shows them.
+        Raises StudioError for answers that can't be read, ScenarioError for a list with problems.
+        """
+        if content is None:
+            return cls.of(loads(asked.text(), name="new scenario"))
+        name = Path(asked.listed or "people.csv").name
+        advised = preview(content, name, RecipientsFile(file=name)).file
+        how = advised.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        how.pop("file", None)
+        text = replace(asked, listed=name, how=how).text()
+        return cls.of(loads(text, name="new scenario", files={name: content}))
+
     # -- changes ----------------------------------------------------------------------------------
 
     def set(self, path: str, text: str) -> StudioState:
@@ -89,10 +114,12 @@ class StudioState:
         """The state after several changes at once, which one `undo` takes back."""
         differences = self.differences
         for line in lines:
-            path, _, _ = line.partition("=")
-            if not path.rstrip().endswith(("+", "-")):
-                differences = tuple(old for old in differences if not self._replaces(path, old))
-            differences = (*differences, line)
+            path, equals, text = line.partition("=")
+            change = path.rstrip()[-1:] if path.rstrip()[-1:] in ("+", "-") else ""
+            full = self._full(path)
+            if not change:
+                differences = tuple(old for old in differences if not self._replaces(full, old))
+            differences = (*differences, f"{full}{change}{equals}{text}")
         return self._changed(differences)
 
     def reset(self, path: str) -> StudioState:
@@ -144,9 +171,69 @@ class StudioState:
     def _full(self, path: str) -> str:
         path = path.strip().rstrip("+-").strip()
         try:
-            return long_path(self.base, path)
+            return long_path(self.scenario, path)
         except DialsimError:
             return path  # of something that the differences add
+
+    # -- particular changes -----------------------------------------------------------------------
+
+    def turn(self, lever: Lever, text: str) -> StudioState:
+        """Give a lever another value: as `set` does, for most; a share of answers, a mean time too.
+
+        Raises ScenarioError for a value that the scenario can't have.
+        """
+        if lever.kind not in ("answers", "talk"):
+            return self.set(lever.path, text)
+        name = lever.path.split(".", 1)[1].rpartition(".")[0]
+        written = document_of(self.scenario).get("behaviours") or {}
+        lines = []
+        if name not in written:
+            # a behaviour that is written has only what is written, the built-in one has people
+            people = BUILT_IN.model_dump(mode="json", by_alias=True)["people"]
+            shown = {key: people[key] for key in ("deadNumbers", "concentration")}
+            lines.append(f"behaviours.{name}={json.dumps({'people': shown})}")
+        behaviour = self.scenario.behaviours[name]
+        if lever.kind == "answers":
+            changed: Any = _outcomes(behaviour, text)
+        else:
+            changed = behaviour.talk_time.model_dump(mode="json", by_alias=True, exclude_none=True)
+            changed |= {"mean": text}
+            if "sd" in changed:  # so that it is spread as before
+                share = _milliseconds(text, lever.value) / lever.value
+                changed["sd"] = format_duration(round(behaviour.talk_time.sd * share))
+        return self.with_lines(*lines, f"{lever.path}={json.dumps(changed)}")
+
+    def pause(self, campaign: Position, since: str, until: str) -> StudioState:
+        """Have somebody pause a campaign for a while; instants as `Tue 12:00`, or in ISO 8601.
+
+        `without` takes the new difference back. Raises ScenarioError.
+        """
+        o, c = campaign
+        name = self.scenario.organizations[o].campaigns[c].name
+        actions = [
+            {"at": at, "action": action, "campaign": name}
+            for at, action in ((since, "pause"), (until, "resume"))
+        ]
+        path = path_to_organization(self.scenario, o)
+        return self.set(f"{path}.timeline+", json.dumps(actions, ensure_ascii=False))
+
+    def add_campaign(self, name: str, people: int, like: Position = (0, 0)) -> StudioState:
+        """Add a campaign for made-up people, scheduled as another one of its organization.
+
+        Raises ScenarioError.
+        """
+        o, c = like
+        model = self.scenario.organizations[o].campaigns[c]
+        block: dict[str, Any] = {"name": name, "agent": model.agent}
+        block["recipients"] = {"count": people}
+        if isinstance(model.recipients, GeneratedRecipients) and model.recipients.agent_params:
+            block["recipients"]["agentParams"] = model.recipients.agent_params
+        if model.schedule is not None:
+            block["schedule"] = model.schedule.model_dump(
+                mode="json", by_alias=True, exclude_none=True
+            )
+        path = path_to_organization(self.scenario, o)
+        return self.set(f"{path}.campaigns+", json.dumps([block], ensure_ascii=False))
 
     # -- pins -------------------------------------------------------------------------------------
 
@@ -186,6 +273,58 @@ class StudioState:
             words += ["--replications", str(replications)]
         return shlex.join(words)
 
+    def text(self, folder: Path | None = None) -> tuple[str, dict[str, bytes]]:
+        """The scenario as the text of one file, and the lists that must lie beside it, by name.
+
+        The differences are folded in; comments stay where what they are about does. With `folder`,
+        where the file is to be, lists that are on this disk are named where they are.
+        """
+        origin = self.base.origin
+        assert origin is not None
+        names, beside = {}, {}
+        for name, content in origin.kept.items():
+            there = origin.folder / name
+            if folder is not None and there.is_file() and there.read_bytes() == content:
+                names[name] = os.path.relpath(there, folder)
+            else:
+                names[name] = Path(name).name
+                beside[Path(name).name] = content
+        bare = self.base.loaded(replace(origin, overrides=()), ())
+        old, new = document_of(bare), _with_names(document_of(self.scenario), names)
+        if old == new:
+            return origin.text, beside
+        if is_json(origin.text):
+            return f"{json.dumps(new, ensure_ascii=False, indent=2)}\n", beside
+        text = _merged(origin.text, old, new)
+        if document_of(loads(text, folder=folder, files=origin.kept | beside)) != new:
+            # anchors, for instance, stand for several places of which one was changed
+            import yaml
+
+            text = yaml.safe_dump(new, allow_unicode=True, sort_keys=False, width=100)
+        return text, beside
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the scenario as a file that loads by itself, with its lists beside it if need be.
+
+        `force` replaces a file that is there. Raises StudioError.
+        """
+        file = Path(path)
+        text, beside = self.text(file.parent)
+        for name, content in beside.items():
+            there = file.parent / name
+            if there.exists() and there.read_bytes() != content:
+                raise StudioError(f"{there} is there already, and is another list of people")
+        if file.exists() and not force:
+            raise StudioError(f"{file} is there already; save under another name, or replace it")
+        try:
+            for name, content in {**beside, file.name: text.encode()}.items():
+                draft = file.parent / f".{name}.part"
+                draft.write_bytes(content)
+                draft.replace(file.parent / name)
+        except OSError as error:
+            raise StudioError(f"{file} can't be written: {error.strerror}") from None
+        return file
+
     def link(self) -> str:
         """The differences and pins in a form that a URL's fragment can have."""
         origin = self.base.origin
@@ -221,6 +360,37 @@ class StudioState:
             pinned = base.with_lines(*differences).scenario if differences else base.scenario
             state = replace(state, pins=(*state.pins, Pin(name, tuple(differences), pinned)))
         return replace(state, past=(), future=())
+
+
+def _milliseconds(text: str, otherwise: int) -> int:
+    """A duration; `otherwise` for what the scenario is to refuse."""
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return otherwise
+
+
+def is_json(text: str) -> bool:
+    """Whether a scenario's text is JSON."""
+    return text.lstrip()[:1] == "{"
+
+
+def _outcomes(behaviour: Behaviour, text: str) -> dict[str, float] | str:
+    """The outcomes with another share of answers; failures stay, the others share the rest.
+
+    A text that is no share is left for the scenario to refuse.
+    """
+    now = behaviour.outcomes
+    try:
+        percent = text.strip().removesuffix("%").strip()
+        answered = float(percent) / (100 if percent != text.strip() else 1)
+    except ValueError:
+        return text
+    in_vain = now.no_answer + now.busy
+    rest = 1 - answered - now.failed
+    busy = rest * now.busy / in_vain if in_vain else 0.0
+    shares = {"answered": answered, "busy": round(busy, 9), "failed": now.failed}
+    return {**shares, "noAnswer": round(1 - sum(shares.values()), 12)}
 
 
 _LONGEST_LINK = 200_000
@@ -384,12 +554,289 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
 def _of_behaviour(
     scenario: Scenario, campaign: Campaign, organization: Organization
 ) -> Iterator[Lever]:
+    name = _behaviour_of(campaign, organization)
+    behaviour, path, group = scenario.behaviours[name], f"behaviours.{name}", "Behaviour"
+    outcomes, people = behaviour.outcomes, behaviour.people
+    reachable = people.reachable if people else 1.0
+    yield Lever(f"{path}.outcomes", "Answered", group, "answers", "share of attempts",
+                outcomes.answered, f"{outcomes.answered:g}", 0.01,
+                round(min(reachable, 1 - outcomes.failed), 3), 0.01)  # fmt: skip
+    talk = behaviour.talk_time
+    if isinstance(talk, Lognormal | Gamma | Weibull | Exponential):
+        mean = talk.mean
+        yield Lever(f"{path}.talkTime", "Mean talk time", group, "talk", "ms", mean,
+                    format_duration(mean), 5_000, max(300_000, 2 * mean), 5_000)  # fmt: skip
+
+
+def _behaviour_of(campaign: Campaign, organization: Organization) -> str:
+    """The name of the behaviour of a campaign's people."""
     agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
-    name = agent.behaviour or "default"
-    behaviour: Behaviour = scenario.behaviours[name]
-    path = f"behaviours.{name}"
-    answered = behaviour.outcomes.answered
-    reachable = behaviour.people.reachable if behaviour.people else 1.0
-    yield Lever(f"{path}.outcomes.answered", "Answered", "People's behaviour", "share",
-                "share of attempts", answered, f"{answered:g}", 0.01,
-                round(min(reachable, 1 - behaviour.outcomes.failed), 3), 0.01)  # fmt: skip
+    return agent.behaviour
+
+
+def pauses(scenario: Scenario, campaign: Position) -> list[tuple[int, int | None]]:
+    """When somebody pauses a campaign and resumes it (ms); None where that is not said."""
+    o, c = campaign
+    name, found = scenario.organizations[o].campaigns[c].name, list[tuple[int, int | None]]()
+    actions = [a for a in scenario.organizations[o].timeline if a.campaign == name]
+    for action in sorted(actions, key=lambda action: action.at):
+        is_open = bool(found) and found[-1][1] is None
+        if action.action == "pause" and not is_open:
+            found.append((action.at, None))
+        elif action.action == "resume" and is_open:
+            found[-1] = found[-1][0], action.at
+    return found
+
+
+# -- everything else -------------------------------------------------------------------------------
+
+MOST_FOUND = 200
+
+
+def complete(scenario: Scenario, prefix: str = "", most: int = MOST_FOUND) -> list[tuple[str, str]]:
+    """Paths that begin so, with what stands there now: one level at a time.
+
+    Of a list with thousands of items the first `most` that fit are found.
+    """
+    above, _, begun = prefix.rpartition(".")
+    value: object = scenario
+    at = 0
+    parts = above.split(".") if above else []
+    while at < len(parts):
+        step = _step(value, parts, at)
+        if step is None:
+            return []
+        value, at = step
+    found = (
+        (f"{above}.{name}" if above else name, _shown(below))
+        for name, below in _below(value)
+        if name.lower().startswith(begun.lower())
+    )
+    return [*islice(found, most)]
+
+
+def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | None:
+    """Go down by one name, which may have dots in it; None where there is no such."""
+    names = dict(_below(value))
+    for end in range(len(parts), at, -1):
+        name = ".".join(parts[at:end])
+        if name in names:
+            return names[name], end
+        if isinstance(value, tuple) and name.isdigit() and int(name) < len(value):
+            return value[int(name)], end
+    return None
+
+
+def _below(value: object) -> Iterator[tuple[str, object]]:
+    """What is below a value, by the names that paths use."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        leaves = {name for name in fields if isinstance(getattr(value, name), str | int | float)}
+        written = value.model_dump(mode="json", include=leaves)  # instants as files have them
+        for name, declared in fields.items():
+            yield declared.alias or name, written.get(name, getattr(value, name))
+    elif isinstance(value, Mapping):
+        yield from ((str(key), below) for key, below in value.items())
+    elif isinstance(value, tuple):
+        for place, item in enumerate(value):
+            name = getattr(item, "name", None)
+            yield (_part("", name, place)[1:] if name else str(place)), item
+
+
+_LONGEST = 60
+
+
+def _shown(value: object) -> str:
+    """A value in a line; how many there are of what has parts."""
+    if isinstance(value, BaseModel):
+        return ""
+    if isinstance(value, tuple | Mapping) and len(value) > 3:
+        return f"{len(value):,} items"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_name)
+    text = "" if value is None else text
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _name(item: object) -> str:
+    return str(getattr(item, "name", "…"))
+
+
+# -- as a file -------------------------------------------------------------------------------------
+
+
+def _with_names(value: Any, names: Mapping[str, str]) -> Any:
+    """A document whose files have other names."""
+    if isinstance(value, dict):
+        return {
+            key: names.get(below, below)
+            if key == "file" and isinstance(below, str)
+            else _with_names(below, names)
+            for key, below in value.items()
+        }
+    return [_with_names(item, names) for item in value] if isinstance(value, list) else value
+
+
+def _merged(text: str, old: Any, new: Any) -> str:
+    """A document's text with new values, its comments and its order kept."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    if re.search(r"^( *)[^ #\-].*:\s*\n\1  +- ", text, re.MULTILINE):
+        yaml.indent(mapping=2, sequence=4, offset=2)
+    tree = yaml.load(text)
+    _merge(tree, old, new)
+    out = StringIO()
+    yaml.dump(tree, out)
+    return out.getvalue()
+
+
+def _merge(tree: Any, old: Any, new: Any) -> None:
+    """Change a tree where a document has changed, and nowhere else."""
+    if isinstance(new, dict):
+        for key in [key for key in tree if str(key) not in new]:
+            del tree[key]
+        keys = {str(key): key for key in tree}
+        for name, below in new.items():
+            _put(tree, keys.get(name, name), old.get(name), below, name not in old)
+    else:
+        del tree[len(new) :]
+        tree.extend(new[len(tree) :])
+        for place, below in enumerate(new[: len(old)]):
+            _put(tree, place, old[place], below, False)
+
+
+def _put(tree: Any, key: Any, old: Any, new: Any, is_new: bool) -> None:
+    if not is_new and old == new:
+        return
+    alike = type(old) is type(new) and isinstance(new, dict | list) and tree[key] is not None
+    if alike and not is_new:
+        _merge(tree[key], old, new)
+    else:
+        tree[key] = new
+
+
+# -- a new one -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NewScenario:
+    """A few answers from which a commented scenario file is made; instants and times in words.
+
+    `listed` is the name of a file with people, `how` what else of its recipients block is to be
+    said; without one `people` are made up. `deadline` is only told of in the file.
+    """
+
+    name: str = "January"
+    people: int = 1000
+    listed: str | None = None
+    how: Mapping[str, object] = field(default_factory=dict)
+    lines: int = 10
+    start: str = "Mon 09:00"
+    windows: str = "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"
+    attempts: int = 3
+    interval: str = "1h"
+    caller_ids: tuple[str, ...] = ()
+    deadline: str = ""
+
+    def text(self, file: str = "campaign.yaml") -> str:
+        """The scenario file, whose name is to be `file`. Raises StudioError for bad answers."""
+        begin = new_instant(self.start)
+        end = new_deadline(self.deadline, begin)
+        windows = "".join(f"            - {_flow(day)}\n" for day in new_windows(self.windows))
+        numbers = json.dumps(self.caller_ids)
+        own = f"\n    callerIds: {numbers} # numbers to call from" if self.caller_ids else ""
+        used = f"          callerIds: {numbers}\n" if self.caller_ids else ""
+        goal = "" if end is None else (
+            f"# It should be done by {minute_text(end)}, Thai time. How many lines are enough?\n"
+            f"#   dialsim plan {file} --vary lines=1..{max(10, 4 * self.lines)} "
+            f'--goal "p95(finish) <= {thai(end):%Y-%m-%d %H:%M}"\n'
+        )  # fmt: skip
+        retry = new_interval(self.interval) if self.attempts > 1 else 0
+        return f"""\
+# A scenario of dialsim. All keys are explained in docs/scenario-format.md.
+#   dialsim run {file} --out out/first
+{goal}version: 1
+name: {_quoted(self.name)}
+organizations:
+  - name: Ours
+    maxConcurrentCalls: {self.lines} # lines: how many calls at a time{own}
+    agents:
+      - name: Agent
+    campaigns:
+      - name: {_quoted(self.name)}
+        agent: Agent
+        recipients: {self._recipients()}
+        schedule:
+          startDateTime: {thai(begin):%Y-%m-%dT%H:%M:%S}+07:00 # {minute_text(begin)}, Thai time
+          timeWindows: # {self.windows}
+{windows}          maxAttempts: {self.attempts} # calls for a person at most, the first included
+          retryInterval: {retry} # ms from a call in vain to the next
+{used}# What people do when they are called is assumed (docs/default-behaviour.md). To change it:
+# behaviours:
+#   default:
+#     outcomes: {{answered: 0.5, noAnswer: 0.33, busy: 0.05, failed: 0.12}}
+#     talkTime: {{dist: lognormal, mean: 75s, sd: 88s, min: 2s, max: 10m}}
+# What calls cost, if that is to be counted:
+# costs: {{currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}}
+"""
+
+    def _recipients(self) -> str:
+        if self.listed is None:
+            return f"{{count: {self.people}}} # made-up people; a list: {{file: people.csv}}"
+        more = "".join(
+            f", {key}: {json.dumps(v, ensure_ascii=False)}" for key, v in self.how.items()
+        )
+        return f"{{file: {_quoted(self.listed)}{more}}}"
+
+
+def new_instant(text: str, first_day: int | None = None) -> int:
+    """An instant in words or in ISO 8601; days of the week count from today, or from a day.
+
+    Raises StudioError for anything else.
+    """
+    day = midnight(int(time.time() * 1000)) if first_day is None else first_day
+    try:
+        found = instant_in_words(text, day)
+        return parse_offset_instant(text.strip()) if found is None else found
+    except ValueError as error:
+        raise StudioError(f"{text} {error}") from None
+
+
+def new_deadline(text: str, begin: int) -> int | None:
+    """A deadline in words, None for no text. Raises StudioError unless it is after `begin`."""
+    if not text.strip():
+        return None
+    end = new_instant(text, midnight(begin))
+    if end <= begin:
+        raise StudioError(
+            f"{text} is {minute_text(end)}, which is not after the start, {minute_text(begin)}"
+        )
+    return end
+
+
+def new_windows(text: str) -> list[dict[str, object]]:
+    """Windows in words, as a file has them. Raises StudioError for others."""
+    try:
+        return windows_of(read_windows(text))
+    except ValueError as error:
+        raise StudioError(f"windows {error}") from None
+
+
+def new_interval(text: str) -> int:
+    """A retry interval in ms. Raises StudioError for what is no duration."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise StudioError(f"the retry interval {error}") from None
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _flow(day: dict[str, object]) -> str:
+    """A day's windows as YAML writes them in one line."""
+    times = json.dumps(day["time"]).replace('"start"', "start").replace('"end"', "end")
+    return f"{{dayOfWeek: {day['dayOfWeek']}, time: {times}}}"
