@@ -48,8 +48,6 @@ from dialsim.experiments.run_figures import (
 )
 from dialsim.experiments.runner import kept_memory
 from dialsim.interface.errors import DialsimError
-from dialsim.report.page import Fact
-from dialsim.report.replications_page import replications_answer, replications_facts
 from dialsim.results.figures import MAIN, REACH, attempt_of
 from dialsim.results.result import Result, result_of
 from dialsim.results.time_use import StepFunction
@@ -58,6 +56,8 @@ from dialsim.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+    from dialsim.report.page import Fact
 
 log = logging.getLogger(__name__)
 
@@ -224,6 +224,8 @@ class Estimate:
     @cached_property
     def sentence(self) -> str:
         """When it is done and how sure that is, without a full stop."""
+        from dialsim.report.replications_page import replications_answer  # draws, in no worker
+
         finish = self.figures["finish_seconds"]
         if self.runs > 1 or not finish["runs"] or self.replications.prior.calls:
             return replications_answer(finish, self.replications)
@@ -235,6 +237,8 @@ class Estimate:
     @cached_property
     def facts(self) -> list[Fact]:
         """Will it finish, how sure is that, whom does it reach, what holds it back, the cost?"""
+        from dialsim.report.replications_page import replications_facts
+
         return replications_facts(self.figures, self.replications)
 
     @cached_property
@@ -351,7 +355,7 @@ class _Worker:
         self._connection = connection
         self._scenarios: OrderedDict[int, Scenario] = OrderedDict()
         self._tables: WeakValueDictionary[int, PeopleTable] = WeakValueDictionary()
-        self._worlds: dict[tuple[object, ...], tuple[World, float]] = {}
+        self._worlds: dict[tuple[int, int, int], tuple[World, float]] = {}
 
     def outcome(self, job: _Job) -> _Outcome:
         """Make a run; an error is an outcome too."""
@@ -702,6 +706,8 @@ class Pool:
 
     def _tell(self) -> None:
         """Make estimates, so that no worker waits for that."""
+        import scipy.stats  # noqa: F401 (before the first answer, rather than for it)
+
         while (answer := self._news.get()) is not None:
             try:
                 answer.tell()

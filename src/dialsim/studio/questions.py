@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,15 +44,17 @@ from dialsim.report.what_if import (
     levers,
     what_would_help,
 )
+from dialsim.report.writing import replications_report
+from dialsim.results.result import run
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.scenario import Scenario
-from dialsim.studio.estimate import loky_context
+from dialsim.studio.estimate import Estimate, loky_context
 from dialsim.studio.state import StudioState, path_to_campaign, path_to_organization
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-Kind = Literal["plan", "optimum", "help"]
+Kind = Literal["plan", "optimum", "help", "page", "workbook"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ class Reply:
     """The answer to a question: a headline, what is to be said with it, and the evidence.
 
     `lines` are the changes that take it over, as `--set` has them; none where nothing is to be
-    changed. `result` is the Plan, the Optimum, or the WhatIf.
+    changed. `result` is the Plan, the Optimum, or the WhatIf; of a page its HTML, of a workbook its
+    bytes.
     """
 
     headline: str
@@ -147,6 +152,17 @@ def what_helps(state: StudioState, organization: int | None = None) -> Question:
     return Question("help", "What would help most", state.scenario, {"organization": name})
 
 
+def page_of(estimate: Estimate) -> Question:
+    """The report page of the runs of an estimate, as HTML; none of them is run again but one."""
+    arguments = {"runs": estimate.replications}
+    return Question("page", "The report page", estimate.scenario, arguments)
+
+
+def workbook_of(state: StudioState) -> Question:
+    """The Excel workbook of one run, as bytes."""
+    return Question("workbook", "The workbook", state.scenario)
+
+
 def _command(state: StudioState, verb: str, vary: str, *rest: str) -> str:
     origin = state.base.origin
     assert origin is not None
@@ -163,13 +179,23 @@ Say = Callable[[object], object]
 
 def answered(question: Question, progress: Callable[[int, int], object], known: Say) -> Reply:
     """Answer a question in this process. Raises DialsimError."""
-    scenario, more = question.scenario, {"jobs": 1, "progress": progress}
-    if question.kind == "plan":
-        found = plan(scenario, known=known, **question.arguments, **more)
-        return _reply_of_plan(found)
-    if question.kind == "optimum":
-        return _reply_of_optimum(optimize(scenario, known=known, **question.arguments, **more))
-    return _reply_of_help(scenario, question.arguments["organization"], progress)
+    scenario = question.scenario
+    more: dict[str, Any] = {"jobs": 1, "progress": progress}
+    match question.kind:
+        case "plan":
+            return _reply_of_plan(plan(scenario, known=known, **question.arguments, **more))
+        case "optimum":
+            return _reply_of_optimum(optimize(scenario, known=known, **question.arguments, **more))
+        case "help":
+            return _reply_of_help(scenario, question.arguments["organization"], progress)
+        case "page":
+            runs = question.arguments["runs"]
+            page = replications_report(runs, FurtherRuns(0))
+            return Reply(f"The page of {len(runs)} runs", (), (), (), page)
+        case "workbook":
+            with TemporaryDirectory() as folder:
+                content = run(scenario).to_excel(Path(folder) / "results.xlsx").read_bytes()
+            return Reply("The workbook of one run", (), (), (), content)
 
 
 def _reply_of_plan(found: Plan) -> Reply:
@@ -293,6 +319,8 @@ class Inquiry:
                 else "the process that worked at this was killed, perhaps for want of memory; ask "
                 "again, or with fewer people"
             )
+        except Exception as error:
+            self.failure = DialsimError(f"the answer can't be read: {error}")
         with self._lock:
             self._over.set()
         self._connection.close()

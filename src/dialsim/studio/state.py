@@ -171,9 +171,9 @@ class StudioState:
     def _full(self, path: str) -> str:
         path = path.strip().rstrip("+-").strip()
         try:
-            return long_path(self.scenario, path)
+            return _with_item_names(long_path(self.scenario, path), self.scenario)
         except DialsimError:
-            return path  # of something that the differences add
+            return path  # which the scenario refuses, or which a difference that is gone had added
 
     # -- particular changes -----------------------------------------------------------------------
 
@@ -196,11 +196,12 @@ class StudioState:
         if lever.kind == "answers":
             changed: Any = _outcomes(behaviour, text)
         else:
-            changed = behaviour.talk_time.model_dump(mode="json", by_alias=True, exclude_none=True)
+            talk = behaviour.talk_time
+            changed = talk.model_dump(mode="json", by_alias=True, exclude_none=True)
             changed |= {"mean": text}
-            if "sd" in changed:  # so that it is spread as before
+            if isinstance(talk, Lognormal | Gamma | Weibull):  # it is spread as before
                 share = _milliseconds(text, lever.value) / lever.value
-                changed["sd"] = format_duration(round(behaviour.talk_time.sd * share))
+                changed["sd"] = format_duration(round(talk.sd * share))
         return self.with_lines(*lines, f"{lever.path}={json.dumps(changed)}")
 
     def pause(self, campaign: Position, since: str, until: str) -> StudioState:
@@ -293,10 +294,10 @@ class StudioState:
         old, new = document_of(bare), _with_names(document_of(self.scenario), names)
         if old == new:
             return origin.text, beside
-        if is_json(origin.text):
+        if _is_json(origin.text):
             return f"{json.dumps(new, ensure_ascii=False, indent=2)}\n", beside
         text = _merged(origin.text, old, new)
-        if document_of(loads(text, folder=folder, files=origin.kept | beside)) != new:
+        if document_of(loads(text, folder=folder, files={**origin.kept, **beside})) != new:
             # anchors, for instance, stand for several places of which one was changed
             import yaml
 
@@ -370,7 +371,7 @@ def _milliseconds(text: str, otherwise: int) -> int:
         return otherwise
 
 
-def is_json(text: str) -> bool:
+def _is_json(text: str) -> bool:
     """Whether a scenario's text is JSON."""
     return text.lstrip()[:1] == "{"
 
@@ -494,6 +495,18 @@ def path_to_campaign(scenario: Scenario, campaign: Position) -> str:
     o, c = campaign
     name = scenario.organizations[o].campaigns[c].name
     return f"{path_to_organization(scenario, o)}.{_part('campaigns', name, c)}"
+
+
+def _with_item_names(path: str, scenario: Scenario) -> str:
+    """The path with organizations and campaigns by their names and not by their numbers."""
+    found = re.match(r"organizations\.(\d{1,6})(?:\.campaigns\.(\d{1,6}))?(?=\.|$)", path)
+    if found is None or int(found[1]) >= len(scenario.organizations):
+        return path
+    o = int(found[1])
+    head, end = path_to_organization(scenario, o), found.end(1)
+    if found[2] is not None and int(found[2]) < len(scenario.organizations[o].campaigns):
+        head, end = path_to_campaign(scenario, (o, int(found[2]))), found.end(2)
+    return head + path[end:]
 
 
 def _part(key: str, name: str, place: int) -> str:
@@ -652,8 +665,9 @@ def _shown(value: object) -> str:
         return ""
     if isinstance(value, tuple | Mapping) and len(value) > 3:
         return f"{len(value):,} items"
+    if value is None:
+        return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_name)
-    text = "" if value is None else text
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
