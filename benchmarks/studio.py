@@ -116,6 +116,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--changes", type=int, default=40, help="of each size; default: 40")
     parser.add_argument("--memory-changes", type=int, default=500, help="default: 500")
+    parser.add_argument("--sessions", type=int, default=10, help="0: none; default: 10")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     arguments = parser.parse_args()
@@ -127,8 +128,10 @@ def main() -> int:
         found = first_estimates(pool, people, arguments.changes, 0.2)
         found["all"] = [seconds for part in found.values() for seconds in part]
         latency[people] = {label: middle_and_late(part) for label, part in found.items()}
-    sessions = middle_and_late(beside_plans(pool, 10, 6))
-    sizes = memory_over_changes(pool, 80_000, arguments.memory_changes)
+    waits = beside_plans(pool, arguments.sessions, 6) if arguments.sessions else []
+    sessions = middle_and_late(waits) if waits else None
+    most = arguments.memory_changes
+    sizes = memory_over_changes(pool, 80_000, most) if most else {}
     pool.close()
     if arguments.json:
         print(json.dumps({"latency": latency, "sessions": sessions, "memory": sizes}))
@@ -138,7 +141,11 @@ def main() -> int:
     for people, parts in latency.items():
         for label, (half, late) in parts.items():
             print(f"| {people:,} | {label} | {1000 * half:.0f} | {1000 * late:.0f} |")
-    print(f"ten sessions beside a plan: {1000 * sessions[0]:.0f} and {1000 * sessions[1]:.0f} ms")
+    if sessions is not None:
+        half, late = (1000 * seconds for seconds in sessions)
+        print(
+            f"| 6,000 in {arguments.sessions} sessions, a plan beside | {half:.0f} | {late:.0f} |"
+        )
     for number, mebibytes in sizes.items():
         print(f"after {number} changes: {', '.join(f'{size:.0f}' for size in mebibytes)} MiB")
     return 0

@@ -78,7 +78,7 @@ def test_the_saved_file_has_the_same_figures_on_the_command_line(
     state = small.set("lines", "7").set("January.windows", "Mon-Sat 09:00-12:00")
     estimate = estimator.ask(state.scenario).final()
     file = state.save(tmp_path / "mine.yaml")
-    words = ["run", file, "--replications", "4", "--jobs", "1", "--format", "json"]
+    words = ["run", str(file), "--replications", "4", "--jobs", "1", "--format", "json"]
     said = subprocess.run(
         [sys.executable, "-m", "dialsim", *words], capture_output=True, check=True
     )

@@ -667,7 +667,8 @@ def _shown(value: object) -> str:
         return f"{len(value):,} items"
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_name)
+    is_text = isinstance(value, str)
+    text = str(value) if is_text else json.dumps(value, ensure_ascii=False, default=_name)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
