@@ -190,7 +190,7 @@ def test_a_scenario_with_nobody_in_it_is_answered(estimator: Estimator) -> None:
 
 
 def test_a_killed_worker_is_started_again(pool: Pool, small: StudioState) -> None:
-    estimator, (pid,) = Estimator(pool, limit=60), pool.processes
+    estimator, (*_, pid) = Estimator(pool, limit=60), pool.processes
     answer = estimator.ask(small.set("lines", "3").scenario)
     next(iter(answer))
     os.kill(pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from math import inf, isfinite
 from queue import Empty, SimpleQueue
 from threading import Condition, Lock, Thread
@@ -332,9 +332,15 @@ class _Outcome:
     failure: str | None = None
 
 
-def _work(connection: Connection, master: int) -> None:
+_NICE = 5
+"""How much later than a first answer the operating system serves refinement."""
+
+
+def _work(connection: Connection, master: int, nice: int) -> None:
     """Make runs for as long as the other end of the connection is there."""
     end_with(master)
+    with suppress(AttributeError, OSError):  # Windows has no such thing
+        os.nice(nice)
     with suppress(EOFError, OSError):
         worker = _Worker(connection)
         while True:
@@ -534,6 +540,10 @@ class Answer:
         over = self.is_cancelled or self.failure is not None
         return not over and len(self.started) < self.limit
 
+    def missing(self, most: int) -> list[int]:
+        """The first of the runs that nobody has begun."""
+        return [*islice((k for k in range(self.limit) if k not in self.started), most)]
+
     def cancel(self) -> None:
         """Have no more runs made for it."""
         self._pool.cancel(self)
@@ -588,7 +598,11 @@ class Pool:
     """Worker processes that several sessions share."""
 
     def __init__(self, jobs: int | None = None) -> None:
-        """`jobs` is how many processes there are; None: one per processor."""
+        """`jobs` is how many processes refine answers; None: one per processor.
+
+        One more makes the first run of each answer: a run under way can't be stopped at any time,
+        and a first answer shall not wait for it.
+        """
         from joblib import cpu_count
 
         self._changed = Condition()
@@ -597,7 +611,7 @@ class Pool:
         self._turns = count(1)
         self._is_closed = False
         self._engine: Engine = "simpy"
-        self._hands = [_Hand(self, number) for number in range(jobs or cpu_count())]
+        self._hands = [_Hand(self, number) for number in range(1 + (jobs or cpu_count()))]
         threads = [hand.serve for hand in self._hands]
         for target in (*threads, self._tell):
             Thread(target=target, name="dialsim-studio", daemon=True).start()
@@ -646,7 +660,13 @@ class Pool:
             while True:
                 if self._is_closed:
                     return None
-                waiting = [answer for answer in self._answers if answer.wants_runs]
+                waiting = [
+                    answer
+                    for answer in self._answers
+                    if answer.wants_runs and (hand or 0 not in answer.started)
+                ]
+                if hand and self._hands[0].is_free:
+                    waiting = [answer for answer in waiting if answer.missing(2) != [0]]
                 if waiting:
                     answer = min(waiting, key=lambda answer: answer.turn)
                     return answer, self._job(answer, hand)
@@ -657,13 +677,11 @@ class Pool:
 
         The figures are those of the first runs, so an early one that is missing holds up all.
         """
-        missing = (k for k in range(answer.limit) if k not in answer.started)
-        first = next(missing)
-        beyond = min(first + len(self._hands), answer.limit)
-        near = (k for k in range(first, beyond) if k not in answer.started)
-        own = next((k for k in near if k % len(self._hands) == hand), first)
-        owner = self._hands[first % len(self._hands)]
-        replication = own if owner.is_free_for(answer) else first
+        missing = answer.missing(1 + len(self._hands))
+        if missing[0] == 0 and hand and self._hands[0].is_free:
+            del missing[0]  # which is about to be begun
+        own = (k for k in missing if k % (len(self._hands) - 1) == hand - 1)
+        replication = next(own, missing[0]) if hand and missing[0] else missing[0]
         answer.started.add(replication)
         answer.last_turn = next(self._turns)
         return _Job(next(_numbers), answer.key, answer.case.seed, replication, self._engine)
@@ -733,23 +751,26 @@ class _Hand:
         self._connection: Connection | None = None
         self._process: Any = None
         self._busy_with: Answer | None = None
+        self._is_waiting = False
 
     @property
     def pid(self) -> int | None:
         """The worker's process id."""
         return None if self._process is None else self._process.pid
 
-    def is_free_for(self, answer: Answer) -> bool:
-        """Whether the worker is idle, or busy with an answer."""
-        return self._busy_with in (None, answer)
+    @property
+    def is_free(self) -> bool:
+        """Whether the worker waits for a job."""
+        return self._is_waiting
 
     def serve(self) -> None:
         """Give the worker jobs until the pool is closed; a new one is started when it dies."""
         while True:
             if self._connection is None:
                 self._start()
-            self._busy_with = None
+            self._busy_with, self._is_waiting = None, True
             given = self._pool.next_job(self._number)
+            self._is_waiting = False
             if given is None:
                 return
             answer, job = given
@@ -793,10 +814,10 @@ class _Hand:
         return wanted
 
     def _start(self) -> None:
-        context = loky_context()
+        context, nice = loky_context(), _NICE if self._number else 0
         ours, theirs = context.Pipe()
         with kept_memory():
-            process = context.Process(target=_work, args=(theirs, os.getpid()), daemon=True)
+            process = context.Process(target=_work, args=(theirs, os.getpid(), nice), daemon=True)
             process.start()
         theirs.close()
         with self._lock:
