@@ -665,8 +665,14 @@ class Pool:
                     for answer in self._answers
                     if answer.wants_runs and (hand or 0 not in answer.started)
                 ]
-                if hand and self._hands[0].is_free:
-                    waiting = [answer for answer in waiting if answer.missing(2) != [0]]
+                if hand:
+                    first = self._hands[0]
+                    waiting = [
+                        answer
+                        for answer in waiting
+                        if not first.makes_the_first_of(answer)
+                        and not (first.is_free and 0 not in answer.started)
+                    ]
                 if waiting:
                     answer = min(waiting, key=lambda answer: answer.turn)
                     return answer, self._job(answer, hand)
@@ -678,8 +684,6 @@ class Pool:
         The figures are those of the first runs, so an early one that is missing holds up all.
         """
         missing = answer.missing(1 + len(self._hands))
-        if missing[0] == 0 and hand and self._hands[0].is_free:
-            del missing[0]  # which is about to be begun
         own = (k for k in missing if k % (len(self._hands) - 1) == hand - 1)
         replication = next(own, missing[0]) if hand and missing[0] else missing[0]
         answer.started.add(replication)
@@ -701,6 +705,7 @@ class Pool:
                 if len(answer.finished) >= answer.limit:
                     self._leave(answer)
             self._news.put(answer)
+            self._changed.notify_all()
 
     def mourn(self, answer: Answer, job: _Job) -> None:
         """Have a run made again whose worker died; not for ever."""
@@ -757,6 +762,10 @@ class _Hand:
     def pid(self) -> int | None:
         """The worker's process id."""
         return None if self._process is None else self._process.pid
+
+    def makes_the_first_of(self, answer: Answer) -> bool:
+        """Whether the worker is at the first run of an answer, which others would only slow."""
+        return self._busy_with is answer and 0 not in answer.finished
 
     @property
     def is_free(self) -> bool:
