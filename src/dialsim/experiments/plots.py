@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Any
 

@@ -27,6 +27,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.thai_time import minute_text, thai
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
+from dialsim.scenario.calendar import day_start
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
 from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
@@ -34,7 +35,7 @@ from dialsim.scenario.organization import Organization
 from dialsim.scenario.preview import preview
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
-from dialsim.scenario.week import instant_in_words, midnight, read_windows, week_text, windows_of
+from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
 
 MOST_STEPS = 200
 """So many steps can be undone."""
@@ -652,8 +653,8 @@ def _below(value: object) -> Iterator[tuple[str, object]]:
         yield from ((str(key), below) for key, below in value.items())
     elif isinstance(value, tuple):
         for place, item in enumerate(value):
-            name = getattr(item, "name", None)
-            yield (_part("", name, place)[1:] if name else str(place)), item
+            called = getattr(item, "name", None)
+            yield (_part("", called, place)[1:] if called else str(place)), item
 
 
 _LONGEST = 60
@@ -811,7 +812,7 @@ def new_instant(text: str, first_day: int | None = None) -> int:
 
     Raises StudioError for anything else.
     """
-    day = midnight(int(time.time() * 1000)) if first_day is None else first_day
+    day = day_start(int(time.time() * 1000)) if first_day is None else first_day
     try:
         found = instant_in_words(text, day)
         return parse_offset_instant(text.strip()) if found is None else found
@@ -823,7 +824,7 @@ def new_deadline(text: str, begin: int) -> int | None:
     """A deadline in words, None for no text. Raises StudioError unless it is after `begin`."""
     if not text.strip():
         return None
-    end = new_instant(text, midnight(begin))
+    end = new_instant(text, day_start(begin))
     if end <= begin:
         raise StudioError(
             f"{text} is {minute_text(end)}, which is not after the start, {minute_text(begin)}"
