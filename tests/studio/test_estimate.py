@@ -9,13 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import pytest
 
 import dialsim
-from dialsim.experiments.errors import WorkersLost
 from dialsim.experiments.folder import replications_document
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.errors import DialsimError
@@ -199,24 +197,6 @@ def test_a_killed_worker_is_started_again(pool: Pool, small: StudioState) -> Non
     assert estimate.notes == ("A worker process was killed, and started again.",)
     expected = dialsim.replicate(small.set("lines", "3").scenario, 2, jobs=1)
     assert texts(estimate.replications.figures[:2]) == texts(expected.figures)
-
-
-@pytest.mark.slow
-def test_a_scenario_that_kills_workers_is_given_up(pool: Pool, small: StudioState) -> None:
-    told, estimator = Event(), Estimator(pool, limit=100_000)
-
-    def kill(answer: Answer) -> None:
-        told.set()
-        if answer.failure is None:
-            for pid in pool.processes:
-                os.kill(pid, signal.SIGKILL)
-
-    answer = estimator.ask(small.set("lines", "2").scenario, kill)
-    with pytest.raises(WorkersLost, match="were killed 3 times"):
-        answer.final()
-    assert told.is_set()
-    # and the pool lives on
-    assert Estimator(pool, limit=2).ask(small.scenario).final().runs == 2
 
 
 @pytest.mark.slow

@@ -775,8 +775,9 @@ class _Hand:
     def serve(self) -> None:
         """Give the worker jobs until the pool is closed; a new one is started when it dies."""
         while True:
-            if self._connection is None:
-                self._start()
+            while self._connection is None:
+                with suppress(OSError):  # it may be killed while it is being started
+                    self._start()
             self._busy_with, self._is_waiting = None, True
             given = self._pool.next_job(self._number)
             self._is_waiting = False
