@@ -46,8 +46,9 @@ class ValueText(str):
         made.value = value
         return made
 
-    def __getnewargs__(self) -> tuple[str, float]:  # it may come from another process
-        return str(self), self.value
+    def __reduce__(self) -> tuple[type[ValueText], tuple[str, float]]:
+        # it may come from another process
+        return ValueText, (str(self), self.value)
 
 
 @dataclass(frozen=True, slots=True)
