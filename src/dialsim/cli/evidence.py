@@ -1,4 +1,5 @@
-"""What a log shows: `dialsim log` its contents, `verify` broken rules, `calibrate` a behaviour."""
+"""What a log shows: `dialsim log` its contents, `verify` broken rules, `calibrate` a behaviour,
+`replay` where the engine that made it and the model part."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.program import format_option, progress_bar
+from dialsim.cli.program import format_option, progress_bar, set_option
 
 if TYPE_CHECKING:
     from dialsim.evidence.contents import CampaignContents, Contents
     from dialsim.evidence.findings import Finding
     from dialsim.evidence.log import Log
+    from dialsim.evidence.replay import Parting, Replayed
     from dialsim.evidence.verify import Verified
 
 log_argument = click.argument("source", type=click.Path(path_type=Path), metavar="LOG")
@@ -165,6 +167,43 @@ def calibrate(
     click.echo(f"Written: {', '.join(str(file) for file in (out, page, draws) if file)}")
 
 
+@click.command(
+    short_help="Play a log of calls again, and say where the model parts from it.",
+    epilog="Example: dialsim replay out/first --scenario plan.yaml",
+)
+@log_argument
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="SCENARIO",
+    help="The campaigns that made the calls: their lists of people, schedules and lines.",
+)
+@set_option
+@column_option
+@format_option
+def replay(
+    source: Path, scenario: Path, overrides: tuple[str, ...], column: str | None, form: str
+) -> None:
+    """Have the people of a scenario do what a log says of them: what differs is scheduling alone.
+
+    LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The first call that
+    the model makes at another instant is named, with the rule that decides about it.
+    """
+    from dialsim.evidence.record import Record
+    from dialsim.evidence.replay import replay as play
+    from dialsim.scenario.loading import load
+
+    loaded = load(scenario, overrides)
+    record = Record(_read(source, column), loaded)
+    result = play(record)
+    if form == "json":
+        _print_json(result.to_dict())
+        return
+    for line in _replayed_text(result):
+        click.echo(line)
+
+
 def _read(source: Path, column: str | None) -> Log:
     from dialsim.evidence.log import read_log
 
@@ -260,3 +299,46 @@ def _finding_text(finding: Finding) -> str:
     place += [] if finding.campaign is None else [finding.campaign]
     place += [] if finding.call_id is None else [f"call {finding.call_id}"]
     return f"{finding.rule}  {', '.join(place)}: {finding.text}"
+
+
+def _replayed_text(result: Replayed) -> Iterator[str]:
+    from dialsim.results.thai_time import duration_text
+
+    yield f"{result.source} against {result.scenario}: {result.calls:,} calls are replayed."
+    if result.first is None:
+        yield "The model makes all of them, when they were made, and no others."
+    else:
+        yield f"{result.agree:,} are as the model makes them: {result.before:,} before the first"
+        yield f"difference, and {result.agree_after:,} of the {result.after:,} after it."
+    if result.missing:
+        yield f"{result.missing:,} calls of the log are not made by the model."
+    if result.extra:
+        yield f"{result.extra:,} calls of the model are not in the log."
+    if result.unseen:
+        yield f"{result.unseen:,} calls of the model may be conversations without webhook (A2, A4)."
+    if result.first is not None:
+        yield from _parting_text(result.first, "" if result.has_dials else "about ")
+    if not result.has_dials:
+        yield "The log has no instants of dials. Setup and ringing take, by what the model dials:"
+        for ending, lead in result.leads.items():
+            low, typical, high = map(duration_text, (lead.low, lead.typical, lead.high))
+            yield f"  {ending:<9} about {typical}; {low} to {high} is taken as agreement"
+    for note in result.notes:
+        yield f"Note: {note}."
+
+
+_DONE = {"created": "created", "lost": "lost in the queue", "released": "released",
+         "dialled": "dialled"}  # fmt: skip
+
+
+def _parting_text(first: Parting, about: str) -> Iterator[str]:
+    from dialsim.results.thai_time import date_text, time_text
+
+    who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"
+    yield f"First difference: {date_text(first.at)} {time_text(first.at)} Thai time, {who}"
+    about = about if first.event == "dialled" else ""
+    for name, at, more in (("recorded", first.recorded, about), ("simulated", first.simulated, "")):
+        what = _DONE[first.event]
+        when = f"{what} {more}{date_text(at)} {time_text(at)}" if at is not None else f"not {what}"
+        yield f"  {name + ':':<10} {when}"
+    yield f"  {first.rule}: {first.why}"
