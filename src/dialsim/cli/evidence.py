@@ -144,10 +144,7 @@ def calibrate(
     from dialsim.evidence.calibrate import calibrate as estimate
 
     for file in (out, page, draws):
-        if file is not None and file.exists() and not force:
-            raise click.UsageError(f"{file} exists; --force replaces it")
-        if file is not None and not file.absolute().parent.is_dir():
-            raise click.UsageError(f"{file}: there is no folder {file.parent}")
+        _require_free(file, force=force)
     read = _read(source, column)
     found = estimate(read, by, hold_out)  # type: ignore[arg-type]
     html = None
@@ -169,7 +166,12 @@ def calibrate(
 
 @click.command(
     short_help="Play a log of calls again, and say where the model parts from it.",
-    epilog="Example: dialsim replay out/first --scenario plan.yaml",
+    epilog="""Examples:
+
+    \b
+      dialsim replay out/first --scenario plan.yaml
+      dialsim replay webhooks.jsonl --scenario plan.yaml --out engine.yaml
+    """,
 )
 @log_argument
 @click.option(
@@ -179,29 +181,71 @@ def calibrate(
     metavar="SCENARIO",
     help="The campaigns that made the calls: their lists of people, schedules and lines.",
 )
+@click.option(
+    "--estimate",
+    "wants_settings",
+    is_flag=True,
+    help="Look for the settings of the engine that fit best, and say how sure that is.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write these settings to this file, as the block engine: of a scenario.",
+)
 @set_option
 @column_option
 @format_option
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def replay(
-    source: Path, scenario: Path, overrides: tuple[str, ...], column: str | None, form: str
+    source: Path,
+    scenario: Path,
+    wants_settings: bool,
+    out: Path | None,
+    overrides: tuple[str, ...],
+    column: str | None,
+    form: str,
+    force: bool,
 ) -> None:
     """Have the people of a scenario do what a log says of them: what differs is scheduling alone.
 
     LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The first call that
-    the model makes at another instant is named, with the rule that decides about it.
+    the model makes at another instant is named, with the rule that decides about it. The settings
+    that are estimated are order, sharing, queueTimeout, queueLimit, releaseInterval and
+    callsPerSecond; those that the log can't tell are named.
     """
+    from dialsim.evidence.engine_settings import engine_yaml, estimate, estimate_lines
     from dialsim.evidence.record import Record
     from dialsim.evidence.replay import replay as play
     from dialsim.scenario.loading import load
 
+    _require_free(out, force=force)
     loaded = load(scenario, overrides)
     record = Record(_read(source, column), loaded)
-    result = play(record)
+    result, found = play(record), None
+    if wants_settings or out is not None:
+        with progress_bar("Trying settings", "runs") as progress:
+            found = estimate(record, progress)
+    if found is not None and out is not None:
+        out.write_text(engine_yaml(found, record.source), encoding="utf-8")
     if form == "json":
-        _print_json(result.to_dict())
+        estimated = None if found is None else found.to_dict()
+        _print_json({**result.to_dict(), "engine": estimated})
         return
     for line in _replayed_text(result):
         click.echo(line)
+    for line in () if found is None else estimate_lines(found):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Written: {out}")
+
+
+def _require_free(file: Path | None, *, force: bool) -> None:
+    """Refuse to write over a file, or where there is no folder."""
+    if file is not None and file.exists() and not force:
+        raise click.UsageError(f"{file} exists; --force replaces it")
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.UsageError(f"{file}: there is no folder {file.parent}")
 
 
 def _read(source: Path, column: str | None) -> Log:

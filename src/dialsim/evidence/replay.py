@@ -24,7 +24,7 @@ FEW = 20
 """Of fewer calls nothing is learned about how long they are set up and ring."""
 _BELOW, _ABOVE = 3, 6
 """So many times the width of the half lies a call's setup and ringing beside it at most."""
-_LEAST_SPREAD_MS = 1_000
+_LEAST_WIDTH_MS = 500
 
 Event = Literal["created", "lost", "released", "dialled"]
 _COLUMNS: dict[Event, str] = {
@@ -39,12 +39,13 @@ class Lead:
     """How long calls of one ending are set up and ring, in ms, where no dial is recorded.
 
     `typical` is the middle of the shortest interval that has half of them; what lies outside `low`
-    to `high` is no such time.
+    to `high` is no such time. `spread` is half the length of that interval.
     """
 
     low: int
     typical: int
     high: int
+    spread: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +159,9 @@ def _expected_lead(record: Record, ending: int) -> Lead:
 
 
 def _lead(low: int, high: int) -> Lead:
-    width = max(high - low, _LEAST_SPREAD_MS)
-    return Lead(max(1, low - _BELOW * width), (low + high) // 2, high + _ABOVE * width)
+    width = max(high - low, _LEAST_WIDTH_MS)
+    bounds = max(1, low - _BELOW * width), high + _ABOVE * width
+    return Lead(bounds[0], (low + high) // 2, bounds[1], width // 2)
 
 
 def _paired(record: CallTimes, model: CallTimes) -> tuple[Integers, Integers, Integers]:
@@ -448,6 +450,9 @@ class _Scene:
         if not len(ones) or not len(instead):
             return None
         one, other = int(rows[ones[0]]), int(rows[instead[0]])
+        forbidden = self._outside(self._record.blocks[int(self._calls.campaign[one])], at)
+        if forbidden is not None:
+            return forbidden
         said = f"the log takes {self._person(one)}, the model {self._person(other)}"
         if self._calls.campaign[one] == self._calls.campaign[other]:
             return "Q3", f"order is {self._settings.order}: {said}"
