@@ -433,7 +433,8 @@ class _Search:
 
     def _tied_range(self, name: str, best: _Choice) -> Iterator[str]:
         """Up and down to where it begins to matter, by bisection."""
-        value = written = getattr(best, name)
+        written = getattr(best, name)
+        value: Any = written
         if not isinstance(value, int) or value < 1:
             # left out, none or unlimited: the number that comes nearest to it
             value = {"gap": 1, "queue_limit": self._most["queue_limit"]}[name]
@@ -515,7 +516,7 @@ def _per_second(gap: int) -> float | None:
     if gap == 0:
         return None
     for digits in range(8):
-        shown = ceil(Fraction(1000 * 10**digits, gap)) / 10**digits
+        shown: float = ceil(Fraction(1000 * 10**digits, gap)) / 10**digits
         if shown and dial_gap(shown) == gap:
             return shown
     return 1000 / gap
