@@ -172,6 +172,7 @@ def plan(number: int, engine: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_block_that_makes_the_log_again(tmp_path: Path) -> None:
     log, asked, out = tmp_path / "log", tmp_path / "plan.json", tmp_path / "engine.yaml"
     written(dialsim.run(scenario(9, settings(9))), log, "run")
@@ -188,7 +189,9 @@ def test_the_command_writes_a_block_that_makes_the_log_again(tmp_path: Path) -> 
     assert (status, json.loads(said)["first"]) == (0, None)
 
 
-def test_settings_that_fit_nothing_are_said_to(tmp_path: Path) -> None:
-    odd = EngineEstimate(EngineSettings(), (), calls=100, agree=40, runs=7)
+def test_settings_that_fit_nothing_are_said_to() -> None:
+    order = SettingEstimate("order", "due", (), doubtful=True)
+    odd = EngineEstimate(EngineSettings(), (order,), calls=100, agree=40, runs=7)
     assert not odd.fits
     assert "# No settings fit" in engine_yaml(odd, "log")
+    assert "  order: due  # doubtful\n" in engine_yaml(odd, "log")

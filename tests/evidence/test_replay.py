@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,15 @@ import numpy as np
 import pytest
 
 import dialsim
+from cli.program import dialsim as program
 from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.record import CallTimes, Record, ReplayError
 from dialsim.evidence.replay import replay
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
 
+PAGE = (Path(__file__).parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 URL = {"url": "https://example.test/hook"}
 
 
@@ -172,3 +177,30 @@ def test_a_log_with_holes_is_refused(tmp_path: Path) -> None:
     assert found.first is None
     assert 50 < found.calls < 200
     assert "of the log are not compared" in found.notes[0]
+
+
+def test_the_page_can_be_followed(tmp_path: Path) -> None:
+    for language, block in BLOCK.findall(PAGE):
+        if language == "yaml":
+            (tmp_path / "plan.yaml").write_text(block)
+        elif language == "console":
+            command, *lines = block.splitlines()
+            done = program(*shlex.split(command.removeprefix("$ dialsim ")), cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            for line in lines:
+                assert line in done.stdout
+        else:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(tmp_path)
+                exec(block, {})
+
+
+def test_what_the_command_prints_of_bodies(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(sketch().text)
+    logged(sketch(sharing="fifo").scenario(), tmp_path, "bodies")
+    done = program("replay", "webhooks.jsonl", "--scenario", "plan.json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (Path(__file__).parent / "replay.txt").read_text(encoding="utf-8")
+    done = program("replay", "plan.json", "--scenario", "plan.json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: plan.json: no body of a CALL_RESULT webhook in it")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import ceil
+from math import ceil, sqrt
 from typing import Any, get_args
 
 import numpy as np
@@ -29,7 +29,8 @@ SEARCHED = 20_000
 _RUNS = 400
 """About as many runs as a search takes: what the choice of the engine goes by."""
 _CLOSE = 5.0
-"""Settings whose log likelihoods differ by less can't be told apart by bodies."""
+"""Settings whose log likelihoods differ by less, or by half of the root of the number of calls,
+can't be told apart by bodies: the usual times are themselves estimates."""
 _UNLIKELY = -20.0
 _FITTING = 0.9
 """Settings under which fewer calls agree say nothing of the engine."""
@@ -47,6 +48,7 @@ _MOST_INTERVALS = 60
 _FEW_INTERVALS = (1_000, 10_000, 60_000, 600_000, LONGEST_RELEASE_INTERVAL)
 _GAPS = (20, 50, 100, 200, 250, 334, 400, 500, 667, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
          10_000, 20_000)  # fmt: skip
+_STARTS = 3
 _LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
 
 
@@ -55,18 +57,19 @@ class SettingEstimate:
     """One setting: its value as scenario files have it, and what fits as well.
 
     `others` are values and ranges (`90s to 24h`) with which the log agrees no less, each tried with
-    the best values of the other settings. Without any the log tells the value. None stands for a
-    setting that is left out.
+    the best values of the other settings. Without any the log tells the value, unless it is
+    `doubtful`, because no settings fit. None stands for a setting that is left out.
     """
 
     name: str
     value: str | None
     others: tuple[str, ...]
+    doubtful: bool = False
 
     @property
     def told(self) -> bool:
         """Whether the log tells it."""
-        return not self.others
+        return not self.others and not self.doubtful
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class EngineEstimate:
     @property
     def fits(self) -> bool:
         """Whether the log is that of such an engine at all."""
-        return self.agree >= _FITTING * self.calls
+        return not any(one.doubtful for one in self.estimates)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -141,17 +144,20 @@ def estimate(record: Record, progress: Progress | None = None) -> EngineEstimate
     """Find the settings of the engine that fit a record best."""
     search = _Search(record, progress)
     best = search.best()
-    estimates = []
-    for name, wire in _NAMES.items():
-        value = search.text(name, getattr(best, name))
-        estimates.append(SettingEstimate(wire, value, tuple(search.ties(name, best))))
     engine = search.settings(best)
     model = record.played(engine, choose("auto", len(record.calls)))
     found = pairs(record, model, {} if record.has_dials else leads(record, model))
-    return EngineEstimate(
-        engine=engine, estimates=tuple(estimates), calls=int((found.record >= 0).sum()),
-        agree=int(found.agree.sum()), runs=search.runs,
-    )  # fmt: skip
+    calls, agree = int((found.record >= 0).sum()), int(found.agree.sum())
+    estimates = tuple(
+        SettingEstimate(
+            name=wire,
+            value=search.text(name, getattr(best, name)),
+            others=tuple(search.ties(name, best)),
+            doubtful=agree < _FITTING * calls,
+        )
+        for name, wire in _NAMES.items()
+    )
+    return EngineEstimate(engine, estimates, calls, agree, search.runs)
 
 
 _NO_FIT = "No settings fit: the log is not that of such an engine, or not all of its calls."
@@ -174,6 +180,8 @@ def note_on(one: SettingEstimate) -> str:
     """How sure an estimate is."""
     if one.told:
         return "the log tells it"
+    if one.doubtful:
+        return "doubtful"
     shown = [*one.others[:_SHOWN], *(["…"] if len(one.others) > _SHOWN else [])]
     return f"the log can't tell; fits as well: {', '.join(shown)}"
 
@@ -208,7 +216,7 @@ class _Search:
         self._which = choose("auto", _RUNS * len(self._record.calls))
         self._known: dict[_Choice, float] = {}
         self._own = _Choice.of(record.scenario.engine)
-        self._close = 0.0 if record.has_dials else _CLOSE
+        self._close = 0.0 if record.has_dials else max(_CLOSE, sqrt(len(record.calls)) / 2)
         self._counts_lines = any(block.share.counts_lines for block in record.blocks)
         self._most = {
             "queue_timeout": _LONGEST_TIMEOUT,
@@ -285,11 +293,12 @@ class _Search:
         guess = self._guess()
         starts = [self._own, _Choice.of(EngineSettings()), guess]
         if not self._record.has_dials:  # how long the queue is and how long one waits go together
-            spans = [*dict.fromkeys([*self._read("queue_timeout"), self._own.queue_timeout])]
-            starts += [
+            spans = dict.fromkeys([*self._read("queue_timeout"), self._own.queue_timeout])
+            pairs_of_both = [
                 self._own.but(queue_timeout=span, queue_limit=limit)
-                for span in spans[-4:] + spans[:2] for limit in (None, "unlimited")
-            ]  # fmt: skip
+                for span, limit in product(spans, (None, "unlimited", *_LIMITS[1::4]))
+            ]
+            starts += sorted(pairs_of_both, key=self._rank)[:_STARTS]
         best = min(
             (one.but(order=order, sharing=sharing)
              for one in starts for order, sharing in product(_ORDERS, _SHARINGS)),
@@ -330,19 +339,24 @@ class _Search:
         return best
 
     def _plain(self, best: _Choice) -> _Choice:
-        """Of values that fit as well the scenario's own, or else the default."""
+        """Of values that fit as well the scenario's own, or else the default, or whole seconds."""
+        plain = best
         for source in (self._own, _Choice.of(EngineSettings())):
             for name in _NAMES:
-                plainer = best.but(**{name: getattr(source, name)})
-                if self._own is not source and getattr(best, name) == getattr(self._own, name):
-                    continue
-                if self._fits(plainer, best) and self.misfit(plainer) <= self.misfit(best) + 1e-9:
-                    best = plainer
-        if isinstance(best.queue_limit, int) and best.queue_limit != self._own.queue_limit:
-            endless = best.but(queue_limit="unlimited")
-            if self.misfit(endless) <= self.misfit(best) + 1e-9:
-                best = endless
-        return best
+                plainer = plain.but(**{name: getattr(source, name)})
+                is_own = getattr(plain, name) == getattr(self._own, name)
+                if (source is self._own or not is_own) and self._fits(plainer, best):
+                    plain = plainer
+        for name in ("queue_timeout", "release_interval"):
+            whole = round(getattr(plain, name) / 1_000) * 1_000
+            rounder = plain.but(**{name: whole})
+            if whole and self._fits(rounder, best):
+                plain = rounder
+        if isinstance(plain.queue_limit, int) and plain.queue_limit != self._own.queue_limit:
+            endless = plain.but(queue_limit="unlimited")
+            if self._fits(endless, best):
+                plain = endless
+        return plain
 
     def _fits(self, choice: _Choice, best: _Choice) -> bool:
         """Whether settings fit as well as the best."""

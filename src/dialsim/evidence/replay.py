@@ -25,6 +25,8 @@ FEW = 20
 _BELOW, _ABOVE = 3, 6
 """So many times the width of the half lies a call's setup and ringing beside it at most."""
 _LEAST_WIDTH_MS = 500
+_CLOCK_MS = 1_000
+"""The service's own instants, where no simulated ones are compared, may be off by so much."""
 
 Event = Literal["created", "lost", "released", "dialled"]
 _COLUMNS: dict[Event, str] = {
@@ -198,7 +200,11 @@ def pairs(record: Record, model: CallTimes, by_ending: Mapping[int, Lead]) -> Pa
     for event, name in _COLUMNS.items():
         mine = _at(getattr(record.calls, name), own)
         others = _at(getattr(model, name), theirs)
-        if event == "lost" or record.has_dials:
+        if event == "lost" and not record.has_dials:
+            both = (mine != NO_INSTANT) & (others != NO_INSTANT)
+            far = np.abs(np.where(both, mine - others, 0)) > _CLOCK_MS
+            differs = far | (~both & (mine != others))
+        elif record.has_dials:
             differs = mine != others
         elif event == "dialled":
             over = _at(record.calls.over, own)
