@@ -63,7 +63,7 @@ def truth_of(name: str, engine: EngineSettings, lines: int) -> float:
 def is_right(one: SettingEstimate, engine: EngineSettings, lines: int) -> bool:
     """Whether a value is the truth: exactly, or within 5 % or a tick of a millisecond."""
     if one.name in {"order", "sharing"}:
-        return one.value == getattr(engine, one.name)
+        return one.value == str(getattr(engine, one.name))
     truth, found = truth_of(one.name, engine, lines), number_of(one.name, one.value, lines)
     if one.name == "queueLimit" or truth == 0:
         return found == truth

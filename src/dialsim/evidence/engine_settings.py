@@ -425,13 +425,12 @@ class _Search:
                 if self._fits(best.but(release_interval=other), best):
                     yield format_duration(other)
             return
-        special = {"queue_limit": (None,), "gap": (0,)}.get(name, ())
-        for other in special:
-            alike = other is None and {value} == self._lines
-            if other == value or alike:
-                continue
-            if self._fits(best.but(**{name: other}), best):
-                yield self.text(name, other) or _LEFT_OUT[_NAMES[name]]
+        special: dict[str, int | None] = {"queue_limit": None, "gap": 0}
+        if name in special and value != special[name]:
+            left_out = best.but(**{name: special[name]})
+            says_the_same = name == "queue_limit" and {value} == self._lines
+            if not says_the_same and self._fits(left_out, best):
+                yield _LEFT_OUT[_NAMES[name]]
         yield from self._tied_range(name, best)
 
     def _tied_ways(self, name: str, best: _Choice) -> Iterator[str]:
