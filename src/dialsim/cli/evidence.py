@@ -1,9 +1,10 @@
-"""What a log shows: `dialsim log` its contents, `verify` broken rules, `calibrate` a behaviour,
-`replay` where the engine that made it and the model part."""
+"""What logs show: `log` contents, `verify` broken rules, `calibrate` a behaviour, `compare-log`
+how far a simulation is from what happened, `replay` where the model parts from it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from dialsim.evidence.contents import CampaignContents, Contents
     from dialsim.evidence.findings import Finding
     from dialsim.evidence.log import Log
+    from dialsim.evidence.log_comparison import Compared, LogComparison, Side
     from dialsim.evidence.replay import Parting, Replayed
     from dialsim.evidence.verify import Verified
 
@@ -162,6 +164,66 @@ def calibrate(
     if read.damaged:
         click.echo(f"{read.damaged:,} lines of the log could not be read and were skipped.")
     click.echo(f"Written: {', '.join(str(file) for file in (out, page, draws) if file)}")
+
+
+@click.command(
+    name="compare-log",
+    short_help="Say how far a simulation is from a real log.",
+    epilog="""Examples:
+
+    \b
+      dialsim compare-log webhooks.jsonl out/first
+      dialsim compare-log webhooks.jsonl simulated.jsonl --scenario first-campaign.yaml
+    """,
+)
+@click.argument("real", type=click.Path(path_type=Path), metavar="REAL")
+@click.argument("simulated", type=click.Path(path_type=Path), metavar="SIMULATED")
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    metavar="SCENARIO",
+    help="The scenario whose further runs say what is noise; default: the one in the folder "
+    "SIMULATED or REAL, else what is learned from both logs.",
+)
+@click.option(
+    "--replications",
+    type=click.IntRange(min=1),
+    default=80,
+    show_default=True,
+    metavar="N",
+    help="How many further runs to make, 40 or more. Two logs of one model are taken for different "
+    "at most 4 times in N + 4.",
+)
+@column_option
+@format_option
+def compare_log(
+    real: Path,
+    simulated: Path,
+    scenario: Path | None,
+    replications: int,
+    column: str | None,
+    form: str,
+) -> None:
+    """Say how far a simulated log is from a real one, and what differs most.
+
+    REAL and SIMULATED are folders of `dialsim run` or webhooks that a receiver stored. Each
+    distance is held against the noise: how far runs of one model are apart by chance. Exit status:
+    0 no difference beyond noise, 1 a difference, 2 no log.
+    """
+    from dialsim.evidence.log_comparison import compare_logs
+    from dialsim.scenario.loading import load
+
+    model = None if scenario is None else load(scenario)
+    logs = _read(real, column), _read(simulated, column)
+    with progress_bar("Simulating", "runs") as progress:
+        found = compare_logs(*logs, model, replications=replications, progress=progress)
+    if form == "json":
+        _print_json(found.to_dict())
+    else:
+        for line in _comparison_text(found):
+            click.echo(line)
+    if found.main is not None:
+        raise click.exceptions.Exit(1)
 
 
 @click.command(
@@ -343,6 +405,56 @@ def _finding_text(finding: Finding) -> str:
     place += [] if finding.campaign is None else [finding.campaign]
     place += [] if finding.call_id is None else [f"call {finding.call_id}"]
     return f"{finding.rule}  {', '.join(place)}: {finding.text}"
+
+
+def _comparison_text(found: LogComparison) -> Iterator[str]:
+    yield f"REAL       {_side_text(found.real)}"
+    yield f"SIMULATED  {_side_text(found.simulated)}"
+    yield f"Noise: how far {found.replications} further runs of {found.noise} are apart."
+    yield ""
+    rows = [
+        ("Distance", "", "", "noise up to", "other runs", ""),
+        *map(_distance_row, found.distances),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, distance, unit, floor, others, said in rows:
+        cells = (f"{name:<{widths[0]}}", f"{distance:>{widths[1]}}", f"{unit:<{widths[2]}}",
+                 f" {floor:>{widths[3]}}", f" {others:<{widths[4]}}", said)  # fmt: skip
+        yield " ".join(cells).rstrip()
+    yield ""
+    if found.untold is not None:
+        yield f"Not compared where there is no number: {found.untold}."
+    yield found.sentence
+    if found.main is not None:
+        more = len(found.beyond_noise) - 1
+        also = f"; {more} other distance{' is' if more == 1 else 's are'} beyond noise, too"
+        ratio = found.main.ratio
+        times = f"{ratio:,.1f} times" if isfinite(ratio) else "more than"
+        yield f"It is {times} what chance makes of it at most{also if more else ''}."
+
+
+def _side_text(side: Side) -> str:
+    from dialsim.results.thai_time import minute_text
+
+    found = side.profile
+    span = f"{minute_text(found.first)} to {minute_text(found.last)}"
+    return f"{side.source}: {found.calls:,} calls to {found.people:,} people, {span} Thai time"
+
+
+def _distance_row(one: Compared) -> tuple[str, ...]:
+    name, unit = one.metric.name, one.metric.unit
+    if isnan(one.distance):
+        return name, "–", unit, "–", "", ""
+    amount = _amount(one.distance, unit)
+    others = f"{_amount(one.low, unit)} to {_amount(one.high, unit)}"
+    said = " beyond noise" if one.beyond_noise else ""
+    return name, amount, unit, _amount(one.floor, unit), others, said
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "share":
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if not unit or value >= 100 else f"{value:.{1 if value >= 10 else 2}f}"
 
 
 def _replayed_text(result: Replayed) -> Iterator[str]:

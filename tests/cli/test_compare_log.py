@@ -1,0 +1,68 @@
+"""`dialsim compare-log`: what it prints, and its exit statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import dialsim
+from cli import program
+from dialsim.cli import commands
+
+SCENARIO = """
+version: 1
+name: Small
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 3
+    agents: [{name: Reminder}]
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {count: 150}
+        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
+"""
+TEXTS = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("logs")
+    (place / "plan.yaml").write_text(SCENARIO)
+    later = SCENARIO.replace("T02:", "T04:")
+    for name, text, seed in (("real", SCENARIO, 1), ("same", SCENARIO, 2), ("later", later, 2)):
+        dialsim.run(dialsim.loads(text), seed=seed).write(place / name)
+    return place
+
+
+def called(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> Result:
+    monkeypatch.chdir(folder)
+    return CliRunner().invoke(commands, ["compare-log", *arguments, "--replications", "40"])
+
+
+@pytest.mark.parametrize(("simulated", "status"), [("same", 0), ("later", 1)])
+def test_it_says_what_differs_most(
+    simulated: str, status: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = called(monkeypatch, folder, "real", simulated, "--scenario", "plan.yaml")
+    assert done.output == (TEXTS / f"compare_log_{simulated}.txt").read_text(encoding="utf-8")
+    assert done.exit_code == status
+
+
+def test_the_same_as_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = called(monkeypatch, folder, "real/webhooks.jsonl", "later", "--format", "json")
+    assert done.exit_code == 1
+    document = json.loads(done.output)
+    assert document["mainDifference"] == "shift"
+    assert document["noise"] == {"from": "the scenario in later", "replications": 40}
+    assert next(one["key"] for one in document["distances"] if one["beyondNoise"]) == "shift"
+    assert document["real"]["people"] == 150
+
+
+def test_what_is_no_log_ends_with_2(folder: Path) -> None:
+    done = program.dialsim("compare-log", "real", "plan.yaml", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: plan.yaml: no body of a CALL_RESULT webhook in it\n")

@@ -1,0 +1,149 @@
+"""`compare_logs`: which differences are noise, and which one explains the others."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialsim
+from dialsim import DialsimError
+from dialsim.evidence.log import Log, read_log
+from dialsim.evidence.log_comparison import LogComparison, compare_logs
+
+SCENARIO = """
+version: 1
+name: Small
+seed: {seed}
+organizations:
+  - name: Acme
+    maxConcurrentCalls: 5
+    agents: [{{name: Reminder}}]
+    campaigns:
+      - name: January
+        agent: Reminder
+        recipients: {{count: {people}}}
+        schedule:
+          startDateTime: {start}
+          maxAttempts: {attempts}
+          retryInterval: {retry_interval}
+          timeWindows: [{{dayOfWeek: 1, time: [{{start: "{opens}:00", end: "{closes}:00"}}]}}]
+behaviours:
+  default: {{talkTime: {{dist: lognormal, mean: {talk}s, sd: 30s}}}}
+"""
+TRUTH = {
+    "seed": 1, "people": 800, "start": "2026-01-05T02:00:00Z", "attempts": 3,
+    "retry_interval": 3_600_000, "talk": 60, "opens": "09", "closes": "18",
+}  # fmt: skip
+"""Nine hours of which the calls take five."""
+
+
+def scenario(**changed: object) -> dialsim.Scenario:
+    return dialsim.loads(SCENARIO.format(**{**TRUTH, **changed}))
+
+
+def logged(folder: Path, seed: int, form: str = "run", **changed: Any) -> Log:
+    """A log of a run: its folder, or its webhooks alone."""
+    result = dialsim.run(scenario(**changed), seed=seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    if form == "run":
+        return read_log(result.write(folder / "run", without=["transitions", "recipients"]))
+    with (folder / "webhooks.jsonl").open("wb") as file:
+        result.write_webhooks(file)
+    return read_log(folder / "webhooks.jsonl")
+
+
+def compared(folder: Path, form: str = "run", **changed: Any) -> LogComparison:
+    """A real log, and one simulated by a scenario that was changed."""
+    real = logged(folder / "real", 11, form)
+    return compare_logs(real, logged(folder / "simulated", 12, form, **changed), replications=40)
+
+
+LATER = {"start": "2026-01-05T04:00:00Z"}
+CHANGES: dict[str, tuple[dict[str, object], str, str]] = {
+    "two hours later": (LATER, "shift", "those of SIMULATED are about 2 h later"),
+    "windows two hours later": (
+        {"opens": "11", "closes": "20"}, "shift", "those of SIMULATED are about 2 h later"),
+    "20 % longer talks": ({"talk": 72}, "talkTime", "SIMULATED talks 2"),
+    "another retry interval": (
+        {"retry_interval": 7_200_000}, "retryInterval",
+        "SIMULATED calls people again after 2 h at the soonest, REAL after 1 h"),
+    "fewer people": ({"people": 500}, "people", "500 in SIMULATED, 800 in REAL"),
+}  # fmt: skip
+
+
+FAST = {"two hours later", "20 % longer talks"}
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(name, form, marks=[] if name in FAST and form == "run" else pytest.mark.slow)
+        for name in CHANGES
+        for form in ("run", "webhooks")
+    ],
+)
+def test_the_main_difference_is_named(name: str, form: str, tmp_path: Path) -> None:
+    changed, key, said = CHANGES[name]
+    found = compared(tmp_path, form, **changed)
+    assert found.main is not None
+    assert found.main.metric.key == key
+    assert found.sentence.startswith(f"What differs most is the {found.main.metric.name}: ")
+    assert said in found.sentence
+    assert found.main in found.beyond_noise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["run", "webhooks"])
+@pytest.mark.parametrize("part", [range(5), range(5, 30), range(30, 55), range(55, 80),
+                                  range(80, 100)])  # fmt: skip
+def test_two_seeds_of_one_scenario_do_not_differ(part: range, form: str, tmp_path: Path) -> None:
+    """100 pairs, each with noise of its own; 6 of 100 may be taken for different."""
+    alarms: list[str] = []
+    for pair in part:
+        few: dict[str, Any] = {"seed": pair, "people": 300}
+        logs = [logged(tmp_path / f"{pair}-{side}", 1_000 + 2 * pair + side, form, **few)
+                for side in (0, 1)]  # fmt: skip
+        found = compare_logs(logs[0], logs[1])
+        alarms += [found.sentence] if found.main else []
+    assert len(alarms) <= max(1, 0.06 * len(part)), alarms
+
+
+def test_a_log_does_not_differ_from_itself(tmp_path: Path) -> None:
+    log = logged(tmp_path, 1, people=100)
+    found = compare_logs(log, log, scenario(people=100), replications=40)
+    assert found.noise == "the scenario"
+    assert [one.distance for one in found.distances] == [0] * len(found.distances)
+    assert found.main is None
+
+
+def test_masked_people_are_not_told_apart(tmp_path: Path) -> None:
+    log = logged(tmp_path, 1, people=100)
+    log.calls.loc[:3, "recipient"] = None
+    found = compare_logs(log, log, scenario(people=100), replications=40)
+    assert found.untold == f"people are masked in {log.source} and {log.source}"
+    compared = {one.metric.key: one.distance for one in found.distances}
+    assert math.isnan(compared["gaps"])
+    assert compared["talkTime"] == 0
+    document = found.to_dict()
+    assert {"key": "gaps", "distance": None, "beyondNoise": False}.items() <= {
+        **document["distances"][13]
+    }.items()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("few", "what is noise can't be learned from .*: give the scenario"),
+        ("none", "no call in it was dialled and has ended"),
+        ("replications", "replications must be 40 or more, not 3"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(changed: str, said: str, tmp_path: Path) -> None:
+    log = logged(tmp_path, 1, "webhooks", people=10, attempts=1, retry_interval=0)
+    if changed == "none":
+        log.calls["ended_at"] = None
+    with pytest.raises(DialsimError, match=said):
+        compare_logs(log, log, replications=3 if changed == "replications" else 80)
