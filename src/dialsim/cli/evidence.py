@@ -1,5 +1,5 @@
 """What logs show: `log` contents, `verify` broken rules, `calibrate` a behaviour, `compare-log`
-how far a simulation is from what happened."""
+how far a simulation is from what happened, `replay` where the model parts from it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.program import format_option, progress_bar
+from dialsim.cli.program import format_option, progress_bar, set_option
 
 if TYPE_CHECKING:
     from dialsim.evidence.contents import CampaignContents, Contents
     from dialsim.evidence.findings import Finding
     from dialsim.evidence.log import Log
     from dialsim.evidence.log_comparison import Compared, LogComparison, Side
+    from dialsim.evidence.replay import Parting, Replayed
     from dialsim.evidence.verify import Verified
 
 log_argument = click.argument("source", type=click.Path(path_type=Path), metavar="LOG")
@@ -145,10 +146,7 @@ def calibrate(
     from dialsim.evidence.calibrate import calibrate as estimate
 
     for file in (out, page, draws):
-        if file is not None and file.exists() and not force:
-            raise click.UsageError(f"{file} exists; --force replaces it")
-        if file is not None and not file.absolute().parent.is_dir():
-            raise click.UsageError(f"{file}: there is no folder {file.parent}")
+        _require_free(file, force=force)
     read = _read(source, column)
     found = estimate(read, by, hold_out)  # type: ignore[arg-type]
     html = None
@@ -226,6 +224,90 @@ def compare_log(
             click.echo(line)
     if found.main is not None:
         raise click.exceptions.Exit(1)
+
+
+@click.command(
+    short_help="Play a log of calls again, and say where the model parts from it.",
+    epilog="""Examples:
+
+    \b
+      dialsim replay out/first --scenario plan.yaml
+      dialsim replay webhooks.jsonl --scenario plan.yaml --out engine.yaml
+    """,
+)
+@log_argument
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="SCENARIO",
+    help="The campaigns that made the calls: their lists of people, schedules and lines.",
+)
+@click.option(
+    "--estimate",
+    "wants_settings",
+    is_flag=True,
+    help="Look for the settings of the engine that fit best, and say how sure that is.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write these settings to this file, as the block engine: of a scenario.",
+)
+@set_option
+@column_option
+@format_option
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def replay(
+    source: Path,
+    scenario: Path,
+    wants_settings: bool,
+    out: Path | None,
+    overrides: tuple[str, ...],
+    column: str | None,
+    form: str,
+    force: bool,
+) -> None:
+    """Have the people of a scenario do what a log says of them: what differs is scheduling alone.
+
+    LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The first call that
+    the model makes at another instant is named, with the rule that decides about it. The settings
+    that are estimated are order, sharing, queueTimeout, queueLimit, releaseInterval and
+    callsPerSecond; those that the log can't tell are named.
+    """
+    from dialsim.evidence.engine_settings import engine_yaml, estimate, estimate_lines
+    from dialsim.evidence.record import Record
+    from dialsim.evidence.replay import replay as play
+    from dialsim.scenario.loading import load
+
+    _require_free(out, force=force)
+    loaded = load(scenario, overrides)
+    record = Record(_read(source, column), loaded)
+    result, found = play(record), None
+    if wants_settings or out is not None:
+        with progress_bar("Trying settings", "runs") as progress:
+            found = estimate(record, progress)
+    if found is not None and out is not None:
+        out.write_text(engine_yaml(found, record.source), encoding="utf-8")
+    if form == "json":
+        estimated = None if found is None else found.to_dict()
+        _print_json({**result.to_dict(), "engine": estimated})
+        return
+    for line in _replayed_text(result):
+        click.echo(line)
+    for line in () if found is None else estimate_lines(found):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Written: {out}")
+
+
+def _require_free(file: Path | None, *, force: bool) -> None:
+    """Refuse to write over a file, or where there is no folder."""
+    if file is not None and file.exists() and not force:
+        raise click.UsageError(f"{file} exists; --force replaces it")
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.UsageError(f"{file}: there is no folder {file.parent}")
 
 
 def _read(source: Path, column: str | None) -> Log:
@@ -373,3 +455,46 @@ def _amount(value: float, unit: str) -> str:
     if unit == "share":
         return f"{value:.3f}"
     return f"{value:,.0f}" if not unit or value >= 100 else f"{value:.{1 if value >= 10 else 2}f}"
+
+
+def _replayed_text(result: Replayed) -> Iterator[str]:
+    from dialsim.results.thai_time import duration_text
+
+    yield f"{result.source} against {result.scenario}: {result.calls:,} calls are replayed."
+    if result.first is None:
+        yield "The model makes all of them, when they were made, and no others."
+    else:
+        yield f"{result.agree:,} are as the model makes them: {result.before:,} before the first"
+        yield f"difference, and {result.agree_after:,} of the {result.after:,} after it."
+    if result.missing:
+        yield f"{result.missing:,} calls of the log are not made by the model."
+    if result.extra:
+        yield f"{result.extra:,} calls of the model are not in the log."
+    if result.unseen:
+        yield f"{result.unseen:,} calls of the model may be conversations without webhook (A2, A4)."
+    if result.first is not None:
+        yield from _parting_text(result.first, "" if result.has_dials else "about ")
+    if not result.has_dials:
+        yield "The log has no instants of dials. Setup and ringing take, by what the model dials:"
+        for ending, lead in result.leads.items():
+            low, typical, high = map(duration_text, (lead.low, lead.typical, lead.high))
+            yield f"  {ending:<9} about {typical}; {low} to {high} is taken as agreement"
+    for note in result.notes:
+        yield f"Note: {note}."
+
+
+_DONE = {"created": "created", "lost": "lost in the queue", "released": "released",
+         "dialled": "dialled"}  # fmt: skip
+
+
+def _parting_text(first: Parting, about: str) -> Iterator[str]:
+    from dialsim.results.thai_time import date_text, time_text
+
+    who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"
+    yield f"First difference: {date_text(first.at)} {time_text(first.at)} Thai time, {who}"
+    about = about if first.event == "dialled" else ""
+    for name, at, more in (("recorded", first.recorded, about), ("simulated", first.simulated, "")):
+        what = _DONE[first.event]
+        when = f"{what} {more}{date_text(at)} {time_text(at)}" if at is not None else f"not {what}"
+        yield f"  {name + ':':<10} {when}"
+    yield f"  {first.rule}: {first.why}"

@@ -95,9 +95,9 @@ class Log:
     - `bodies`: how many there are; `re_analyses`: how many of them differ and say so;
     - `sent_at`: the first POST (or receipt), where the log says it; `received`: whether one of its
       bodies was accepted; `masked`: no body shows the person;
-    - `created_at`, `queued_at`, `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`:
-      known in
-      folders of runs only, else null.
+    - `position`, the person's place in the campaign's list, from 0; `created_at`, `queued_at`,
+      `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`: known in folders of runs
+      only, else null.
     """
 
     source: str
@@ -427,6 +427,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
             "sent_at": _instants(sent_at[first]),
             "received": accepted,
             "masked": person == 0,
+            "position": pd.arrays.IntegerArray(np.zeros(size, np.int64), np.ones(size, dtype=bool)),
             **dict.fromkeys(_DIAL_INSTANTS, nothing),
             **{name: _names(np.full(size, -1), []) for name in _DIAL_NAMES},
         },
@@ -769,6 +770,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
             "sent_at": from_bodies("sent_at"),
             "received": number("received", 0).astype(bool),
             "masked": number("masked", 0).astype(bool),
+            "position": table["recipient"].astype("Int64"),
             **{name: table[name] for name in (*_DIAL_INSTANTS, *_DIAL_NAMES)},
         }
     )
