@@ -175,7 +175,7 @@ def calibrate(
     `behaviours:` of a scenario. Each number in it has its standard error and the count that it
     rests on; what the log can't tell is said and left at its default.
     """
-    from dialsim.evidence.behaviour_text import draws_text, summary_lines, yaml_text
+    from dialsim.evidence.behaviour_text import draws_text, summary_lines
     from dialsim.evidence.calibrate import calibrate as estimate
 
     for file in (out, page, draws):
@@ -190,7 +190,7 @@ def calibrate(
         from dialsim.report.calibration_page import calibration_page
 
         html = calibration_page(found).html()
-    out.write_text(yaml_text(found), encoding="utf-8")
+    out.write_text(found.to_yaml(), encoding="utf-8")
     if page is not None and html is not None:
         page.write_text(html, encoding="utf-8")
     if draws is not None:

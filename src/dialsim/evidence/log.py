@@ -342,7 +342,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     sent_at = bodies["sent_at"].to_numpy()
     call = bodies["call"].to_numpy()
     worth = np.select([result == RESULTS.index("analyzed"), result == RESULTS.index("masked"),
-                       result < 0], [3, 1, 0], 2)  # fmt: skip
+                       result < 0], [3, 1, 0], 2).astype(np.int8)  # fmt: skip
     order = np.lexsort((bodies["line"].to_numpy(), sent_at, again, worth, call))
     ends = np.flatnonzero(np.diff(call[order], append=-1))
     newest = order[ends]
