@@ -221,6 +221,7 @@ HOSTILE = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5),
     st.just([]), st.just([[]]), st.just({}), st.just({"value": []}), st.just("9" * 400),
     st.just("9999-12-31T23:59:59.999-12:00"), st.just(["x"]), st.just("\x00"), st.just(2**63),
+    st.just(2**70),
 )  # fmt: skip
 
 

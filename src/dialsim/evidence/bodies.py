@@ -6,6 +6,7 @@ a log may come from the service itself.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -134,11 +135,15 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Dictionary:
-    """Values that repeat in many bodies, each kept once: settings and agents, by their JSON."""
+    """Values that repeat in many bodies, each kept once: settings and agents.
+
+    `setting_texts` and `agent_texts` spare the parsing of a text that was there before.
+    """
 
     settings: dict[bytes, int] = field(default_factory=dict)
     known_settings: list[Settings] = field(default_factory=list)
     agents: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
+    setting_texts: dict[bytes, int] = field(default_factory=dict)
     agent_texts: dict[bytes, tuple[object, object]] = field(default_factory=dict)
     unknown_fields: Counter[str] = field(default_factory=Counter)
 
@@ -441,10 +446,11 @@ def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes 
         return tel, None, marks | Mark.TEL_MASKED
     if is_removed and sum(map(str.isdigit, tel)) > 4:
         marks |= Mark.LONG_TEL
-    return tel, orjson.dumps((tel, name, params), option=_SORTED), marks
-
-
-_SORTED = orjson.OPT_SORT_KEYS
+    told = tel, name, params
+    try:
+        return tel, orjson.dumps(told, option=orjson.OPT_SORT_KEYS), marks
+    except TypeError:  # a number of more than 64 bits
+        return tel, json.dumps(told, sort_keys=True).encode(), marks
 
 
 def _agent(payload: _Payload, known: Dictionary) -> tuple[int, int]:
@@ -465,14 +471,18 @@ def _agent(payload: _Payload, known: Dictionary) -> tuple[int, int]:
 
 
 def _setting(payload: _Payload, known: Dictionary) -> int:
-    key = bytes(payload.campaign)
-    code = known.settings.get(key)
+    text = bytes(payload.campaign)
+    code = known.setting_texts.get(text)
     if code is None:
-        campaign = orjson.loads(key)
+        campaign = orjson.loads(text)
         _object({"campaign": campaign}, "campaign")
-        code = len(known.known_settings)
-        known.known_settings.append(_settings(campaign, payload.campaign_name))
-        known.settings[key] = code
+        key = orjson.dumps(campaign)  # without differences of spaces
+        code = known.settings.get(key)
+        if code is None:
+            code = len(known.known_settings)
+            known.known_settings.append(_settings(campaign, payload.campaign_name))
+            known.settings[key] = code
+        known.setting_texts[text] = code
     return code
 
 
@@ -542,7 +552,7 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
         return NO_RESULT, None, None, None, 0
     if not isinstance(result, dict):
         raise Damaged(f"payload.callResult: is {_kind(result)} and no object")
-    digest = text
+    digest = orjson.dumps(result)  # without differences of spaces
     fixed = result.get("fixedAttr")
     if not isinstance(fixed, dict):
         fixed = _NOTHING
@@ -555,7 +565,9 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
     ):
         marks |= Mark.FORM_DISAGREES
     funnel = fixed.get("funnel")
-    step = funnel.get("value") if isinstance(funnel, dict) else None
+    if not isinstance(funnel, dict):
+        funnel = _NOTHING
+    step, steps = funnel.get("value"), funnel.get("funnelFlow")
     values = (
         {key: item.get("value") for key, item in items.items() if isinstance(item, dict)}
         if isinstance(items, dict)
@@ -568,7 +580,7 @@ def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int
     marks |= Mark.HAS_RESULT_VALUES
     if not isinstance(step, str):
         step = None
-    elif step != UNKNOWN and step not in (funnel.get("funnelFlow") or ()):  # type: ignore[union-attr]
+    elif step != UNKNOWN and step not in (steps if isinstance(steps, list) else ()):
         marks |= Mark.FUNNEL_OUTSIDE
     if "error" in values and len(values) == 1:  # section 2.6: so a client tells the fallback
         spoke = fixed.get("callSummary") != NO_CONVERSATION
