@@ -156,7 +156,8 @@ def _read(source: Source) -> Log:
 class _Part(NamedTuple):
     """What came of a chunk of entries; codes of settings and agents go by its own `known`."""
 
-    batch: pa.RecordBatch
+    columns: list[pa.Array]
+    """Not a batch: columns that come from another process as one can't be given up one by one."""
     known: Dictionary
     damages: list[Damage]
 
@@ -188,7 +189,7 @@ def _part(chunk: Chunk) -> _Part:
         kept = np.ones(len(rows), dtype=bool)
         kept[[*wrong]] = False
         batch = batch.filter(pa.array(kept))
-    return _Part(batch, known, damages)
+    return _Part(batch.columns, known, damages)
 
 
 def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
@@ -234,7 +235,7 @@ class _Builder:
             self._damages += part.damages[: KEPT_DAMAGES - len(self._damages)]
             self._known.unknown_fields.update(part.known.unknown_fields)
             codes = self._known.taken_in(part.known)
-            for name, column in zip(_COLUMNS, part.batch.columns, strict=True):
+            for name, column in zip(_COLUMNS, part.columns, strict=True):
                 own = codes.get(name)
                 self._columns[name].append(
                     column if own is None else pa.array(own, pa.int32()).take(column)
