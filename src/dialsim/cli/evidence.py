@@ -250,7 +250,8 @@ def compare_log(
     from dialsim.scenario.loading import load
 
     model = None if scenario is None else load(scenario)
-    logs = (_read(one, Place(column, None, None)) for one in (real, simulated))
+    place = Place(column, None, None)
+    logs = _read(real, place), _read(simulated, place)
     with progress_bar("Simulating", "runs") as progress:
         found = compare_logs(*logs, model, replications=replications, progress=progress)
     if form == "json":
