@@ -403,7 +403,7 @@ def searches(among: Sequence[Steps], experiments: int, seed: int = 1) -> Iterato
         yield found
 
 
-VARIANTS, BASE_S, ALIKE = 12, 3000.0, 0.01
+VARIANTS, MOST_OF_EACH, BASE_S, ALIKE = 12, 100, 3000.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -461,11 +461,19 @@ class DecidedSweeps:
     def share(self) -> float:
         return self.wrong / self.sweeps
 
+    @property
+    def within_chance(self) -> bool:
+        """Whether so many are wrong in one of 100 experiments where just `WRONG` of all are.
+
+        Where all claims lie at one half exactly that share is wrong, and not fewer.
+        """
+        return bool(stats.binom.sf(self.wrong - 1, self.sweeps, WRONG) > 0.01)
+
 
 def decided(among: Sequence[Apart], sweeps: int, seed: int = 1) -> Iterator[DecidedSweeps]:
     names = [str(number) for number in range(1, VARIANTS + 1)]
     scenarios = [SCENARIO.with_(f"{LIMIT}={name}") for name in names]
-    deciding = Deciding("finish", ALIKE, names, "1", MOST, [SCENARIO])
+    deciding = Deciding("finish", ALIKE, names, "1", MOST_OF_EACH, [SCENARIO])
     for number, apart in enumerate(among):
         chance = np.random.default_rng((seed, 3000 + number))
         found = DecidedSweeps(apart.name, " or ".join(apart.true) or "open", sweeps)
@@ -483,7 +491,7 @@ def decided(among: Sequence[Apart], sweeps: int, seed: int = 1) -> Iterator[Deci
 def decided_table(found: Sequence[DecidedSweeps]) -> str:
     lines = [
         "| variants | so they are | verdicts | called sure | sweeps with a wrong one "
-        f"| runs, of {VARIANTS * MOST:,} |",
+        f"| runs, of {VARIANTS * MOST_OF_EACH:,} |",
         "|---|---|---|---|---|---|",
     ]
     for part in found:
@@ -547,7 +555,7 @@ def main() -> int:
     found = [*searches([*drawn_steps(), simulated_steps()], arguments.searches, arguments.seed)]
     met = met and all(part.share <= WRONG for part in found)
     apart = [*decided(drawn_variants(), arguments.searches, arguments.seed)]
-    met = met and all(part.share <= WRONG for part in apart)
+    met = met and all(part.within_chance for part in apart)
     if arguments.json:
         parts = {
             "coverage": [
@@ -567,7 +575,7 @@ def main() -> int:
         print(f"Answers of {arguments.searches} searches, of which at most "
               f"{100 * WRONG:.0f} % may be wrong:\n\n{search_table(found)}\n")  # fmt: skip
         print(f"{arguments.searches} sweeps with --decide, of which at most {100 * WRONG:.0f} % "
-              f"may have a wrong verdict:\n\n{decided_table(apart)}\n")  # fmt: skip
+              f"may have a wrong verdict, chance apart:\n\n{decided_table(apart)}\n")  # fmt: skip
         print("PASS" if met else "FAIL")
     return 0 if met else 1
 

@@ -148,9 +148,11 @@ class Deciding:
         for count in self._looks.counts:
             place.ahead = (len(still_open) + 1) * (self._most - made)
             place.replicate([base, *(by_name[name] for name in still_open)], count)
-            made = count
+            made, start = count, earliest_start(base.first(count))
+            theirs = self._figure.in_tables(base.first(count), start)
             for name in still_open:
-                decisions[name] = self._decision(name, by_name[name], base, count)
+                ours = self._figure.in_tables(by_name[name].first(count), start)
+                decisions[name] = self._decision(name, ours, theirs)
             still_open = [name for name in still_open if decisions[name].verdict == "open"]
             if not still_open:
                 break
@@ -163,11 +165,10 @@ class Deciding:
             tuple(decisions[name] for name in by_name),
         )
 
-    def _decision(self, name: str, case: Case, base: Case, count: int) -> Decision:
+    def _decision(self, name: str, ours: Values, theirs: Values) -> Decision:
         from scipy import stats
 
-        start = earliest_start(base.first(count))
-        ours, theirs = (self._figure.in_tables(each.first(count), start) for each in (case, base))
+        count = len(theirs)
         more, less = int((ours > theirs).sum()), int((ours < theirs).sum())
         alike = self._alike(ours, theirs)
         hits: dict[Verdict, int] = {"more": more, "less": less, "alike": alike}
