@@ -120,6 +120,9 @@ ASKED = (
     Asked("POST", "/webhooks/1/resend", None, 409, "NO_WEBHOOK_URL"),
     Asked("PATCH", "/organizations/Acme", {"webhookUrl": "http://127.0.0.1:9/"}, 200),
     Asked("POST", "/webhooks/1/resend", None, 200),
+    Asked("GET", "/requests?method=get&path=/api/**&status=4xx&organization=Acme", None, 200),
+    Asked("GET", "/requests?status=late", None, 400, "VALIDATION_FAILED"),
+    Asked("DELETE", "/requests", None, 200),
     Asked("GET", "/export", None, 200),
 )  # fmt: skip
 # what takes more than a request: test_control_plane, test_application and test_unwritable_journal

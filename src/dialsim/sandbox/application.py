@@ -25,16 +25,18 @@ from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
+from dialsim.sandbox.control.requests import RequestOperations
 from dialsim.sandbox.control.webhooks import WebhookOperations
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.http.answers import JSON, failure
+from dialsim.sandbox.http.answers import JSON, failure, read_bytes
 from dialsim.sandbox.http.failures import ASKED_FOR, MARK, NO_KEY, OUR_FAULT, WRONG_KEY
 from dialsim.sandbox.http.openapi import document
 from dialsim.sandbox.http.operation import Operations
 from dialsim.sandbox.http.service import FileOperations, InterfaceOperations
 from dialsim.sandbox.organization import KeyRing
 from dialsim.sandbox.page.routes import PageRoutes
+from dialsim.sandbox.request_log import RequestLogging
 
 _ERRORS = {kind.status: kind for kind in ASKED_FOR}
 
@@ -55,7 +57,11 @@ class AnswerFaults:
         fault = self._fault(scope)
         if fault is None:
             await self._app(scope, receive, send)
-        elif fault.order.api == "error":
+            return
+        scope["fault"] = fault.number
+        if fault.order.api == "error":
+            with suppress(Refused, ClientDisconnect):  # so that the log has what was sent
+                await read_bytes(Request(scope, receive))
             refused = _ERRORS[fault.order.status or 503].refused()
             await failure(refused, {MARK: str(fault.number)})(scope, receive, send)
         else:
@@ -129,6 +135,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
     PeopleOperations,
     FaultOperations,
     WebhookOperations,
+    RequestOperations,
     ExportOperations,
     FileOperations,
 )
@@ -157,6 +164,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
             Route(DESCRIPTION, _describe),
         ],
         middleware=[
+            Middleware(RequestLogging, core=core),
             Middleware(ControlGuard, token=token),
             Middleware(Authentication, keys=core.keys),
             Middleware(AnswerFaults, core=core),

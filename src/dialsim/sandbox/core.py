@@ -18,6 +18,7 @@ from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, Not
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.outbox import Delivery, Outbox
+from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender
 from dialsim.sandbox.webhooks import WebhookTable
 from dialsim.scenario.scenario import Scenario
@@ -50,6 +51,7 @@ class SandboxCore:
         self._regenerated = [0] * len(self.accounts)
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
+        self.requests = RequestLog()
         self.journal: Journal | None = None
         self._leaving: list[Delivery] = []  # with the next step that is kept
         self._settling: asyncio.Task[None] | None = None

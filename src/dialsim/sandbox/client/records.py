@@ -15,7 +15,7 @@ from dialsim.interface.instants import parse_instant
 from dialsim.interface.status import CampaignStatus
 
 
-def _by_field(state: dict[str, Any]) -> dict[str, Any]:
+def by_field(state: dict[str, Any]) -> dict[str, Any]:
     """The values of an object on the wire by the names of Python, instants as datetimes."""
     return {
         to_snake(name): instant_as_datetime(parse_instant(value)) if name in _INSTANTS else value
@@ -23,7 +23,7 @@ def _by_field(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_INSTANTS = ("at", "createdAt")
+_INSTANTS = ("at", "createdAt", "receivedAt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CampaignRecord:
     @classmethod
     def read(cls, state: dict[str, Any]) -> Self:
         """Read the state of a campaign as it is on the wire."""
-        values = _by_field(state)
+        values = by_field(state)
         return cls(**values | {"status": CampaignStatus(values["status"])})
 
     @property
@@ -90,4 +90,4 @@ class WebhookRecord:
     @classmethod
     def read(cls, row: dict[str, Any]) -> Self:
         """Read a row of the list as it is on the wire."""
-        return cls(**_by_field(row))
+        return cls(**by_field(row))

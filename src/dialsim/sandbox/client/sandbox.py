@@ -22,6 +22,7 @@ from dialsim.scenario.scenario import Scenario, override_texts
 
 if TYPE_CHECKING:
     from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
+    from dialsim.sandbox.client.requests import RemoteRequests
     from dialsim.sandbox.client.session import Session
 
 
@@ -164,6 +165,34 @@ class Sandbox:
             rows += map(WebhookRecord.read, shown["webhooks"])
             page, last = page + 1, shown["totalPages"]
         return rows
+
+    @property
+    def requests(self) -> RemoteRequests:
+        """What clients asked for, the oldest first: `requests[-1]`, `requests.filter("POST")`.
+
+        The latest 2,000. Those that `schedule` and `pause` make are among them.
+        """
+        return self._running.requests
+
+    def assert_called(
+        self,
+        method: str,
+        path: str,
+        *,
+        times: int | None = None,
+        body: object = None,
+        status: int | str | None = None,
+        organization: str | None = None,
+    ) -> None:
+        """Raise AssertionError unless clients asked for that, `times` times or at least once.
+
+        What a request must be is as for `requests.filter`. The error shows the nearest misses, and
+        what is otherwise about them.
+        """
+        from dialsim.sandbox.client.requests import Wanted
+
+        wanted = Wanted(method, path, body, status, organization)
+        self._running.requests.assert_called(wanted, times)
 
     def result(self) -> Result:
         """The result of the run so far; what happens later doesn't change it.

@@ -6,6 +6,7 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.client.remote import ControlClient, RemoteClock, RemoteFaults
+from dialsim.sandbox.client.requests import RemoteRequests
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.scenario.scenario import Scenario
@@ -28,6 +29,7 @@ class Session:
         self.client = ControlClient(self.url)
         self.clock = RemoteClock(self.client)
         self.faults = RemoteFaults(self.client)
+        self.requests = RemoteRequests(self.client)
 
     @property
     def at(self) -> int:

@@ -89,6 +89,7 @@ class Operation:
     `messages`, the texts beside it, are given, else of the whole body; None for one that is no
     JSON but of the type `media`. In place of the body one of the type `other_media` may come.
     `links` are OpenAPI links of a success by name, `described` parameters that the handler reads.
+    `kept`: whether a journal keeps what it changes.
     """
 
     method: str
@@ -105,6 +106,7 @@ class Operation:
     links: dict[str, Any] | None = None
     query: type[WireModel] | None = None
     in_path: dict[str, PathParameter] = field(default_factory=dict)
+    kept: bool = True
 
     @property
     def name(self) -> str:
@@ -150,7 +152,7 @@ class Operation:
         if self.has_key and self.method == "POST":
             kinds += [fail.INVALID_BODY] if self.body else []
             kinds.append(fail.TOO_LARGE)
-        if self.method != "GET":
+        if self.method != "GET" and self.kept:
             kinds.append(fail.NOT_KEPT)
         return [*kinds, *self.own_failures]
 

@@ -20,6 +20,7 @@ from dialsim.sandbox.commands import ClearFaults, ResendWebhook, SteerCampaign
 from dialsim.sandbox.control.clock import Mode, MoveJson
 from dialsim.sandbox.control.faults import injection
 from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.control.requests import RequestRow
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.http import failures as fail
@@ -107,6 +108,7 @@ class PageRoutes:
             _part("calls/{place}", self._call),
             _part("webhooks/{place}", self._webhook),
             _part("webhooks/{place}/again", self._send_again, "POST"),
+            _part("requests/{n}", self._request),
             _part("faults", self._add_fault, "POST"),
             _part("faults/{id}/clear", self._clear_fault, "POST"),
             Route(f"{OWN}/{{name}}", _asset),
@@ -194,6 +196,13 @@ class PageRoutes:
         self._core.carry_out(ResendWebhook(**self._core.webhooks.key(row.n)._asdict()))
         return render("sent_again")
 
+    async def _request(self, request: Request) -> str:
+        found = self._core.requests.find(number_in(request.path_params["n"]))
+        if found is None:
+            raise Refused(404, "REQUEST_NOT_FOUND", ["The request is not in the log any more"])
+        row = RequestRow.of(found, self._core)
+        return render("request", row=row, body=_readable(row.body), answer=_readable(row.answer))
+
     async def _add_fault(self, request: Request) -> str:
         order = read_model(FaultOrder, _fault_of(await _form(request)))
         self._core.carry_out(injection(order, self._core))
@@ -237,6 +246,13 @@ def _number(text: str) -> object:
 
 def _indented(answer: object) -> str:
     return orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode()
+
+
+def _readable(body: object) -> str:
+    """A body as the log has it; empty for none."""
+    if body is None or isinstance(body, str):
+        return body or ""
+    return _indented(body)
 
 
 async def _form(request: Request) -> dict[str, str]:

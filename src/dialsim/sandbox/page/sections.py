@@ -24,6 +24,7 @@ from dialsim.sandbox.page.lists import (
     Who,
     find_people,
     latest_calls,
+    latest_requests,
     latest_webhooks,
     view_at,
 )
@@ -160,6 +161,7 @@ class Sections:
             "campaigns": self._campaigns(view),
             "calls": render("calls", calls=latest_calls(core, view), view=view),
             "webhooks": render("webhooks", webhooks=latest_webhooks(core, view), view=view),
+            "requests": render("requests", requests=latest_requests(core)),
             "person": self._person(view),
             "faults": render(
                 "faults", faults=[(fault, fault_text(core, fault)) for fault in core.faults]
@@ -180,7 +182,7 @@ class Sections:
             core.at,
             core.simulation.log.size(),
             (clock.advancing, clock.speed, core.journal and core.journal.error),
-            (len(core.outbox.log), core.sender.busy),
+            (len(core.outbox.log), core.sender.busy, core.requests.changes),
             tuple((fault.number, fault.met) for fault in core.faults),
             monotonic() // _UNTOLD,
         )
