@@ -44,8 +44,9 @@ _ERRORS = {kind.status: kind for kind in ASKED_FOR}
 class AnswerFaults:
     """Has a request whose sender is known meet the faults of answers.
 
-    An error comes in the place of the answer, and the request is not carried out. A slow answer is
-    that of the moment of the request, and is only held back.
+    An error, or a connection that is dropped, comes in the place of the answer; the request is
+    carried out only where the fault says so. A slow answer is that of the moment of the request,
+    and is only held back, as a whole or piece by piece.
     """
 
     def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
@@ -59,20 +60,34 @@ class AnswerFaults:
             await self._app(scope, receive, send)
             return
         scope["fault"] = fault.number
-        if fault.order.api == "error":
+        order, delay = fault.order, fault.order.delay or 0
+        match order.api:
+            case "slow":
+                await self._app(scope, receive, _held_back(send, delay))
+                return
+            case "slowBody":
+                await self._app(scope, receive, _in_pieces(send, delay))
+                return
+        if order.executed:
+            await self._app(scope, receive, _unsent)
+        else:
             with suppress(Refused, ClientDisconnect):  # so that the log has what was sent
                 await read_bytes(Request(scope, receive))
-            refused = _ERRORS[fault.order.status or 503].refused()
-            await failure(refused, {MARK: str(fault.number)})(scope, receive, send)
-        else:
-            await self._app(scope, receive, _held_back(send, fault.order.delay or 0))
+        if order.api == "drop":
+            await _drop(scope, receive)
+            return
+        headers = {MARK: str(fault.number)}
+        if order.retry_after is not None:
+            headers["Retry-After"] = str(-(-order.retry_after // 1000))
+        status = order.status or (503 if order.retry_after is None else 429)
+        await failure(_ERRORS[status].refused(), headers)(scope, receive, send)
 
     def _fault(self, scope: Scope) -> InjectedFault | None:
         organization = scope.get("organization")  # known only under /api
         if organization is None:
             return None
         core = self._core
-        return core.face(core.faults.for_answer(organization, scope["path"]))
+        return core.face(core.faults.for_answer(organization, scope["path"], core.at))
 
 
 def _held_back(send: Send, delay: int) -> Send:
@@ -88,6 +103,45 @@ def _held_back(send: Send, delay: int) -> Send:
         await send(message)
 
     return later
+
+
+PIECES = 10
+"""In how many pieces the body of an answer comes that is slow."""
+
+
+def _in_pieces(send: Send, delay: int) -> Send:
+    """Sends the body of an answer in pieces over `delay` ms, or until the sandbox stops."""
+    stopping = False
+
+    async def piecewise(message: Message) -> None:
+        nonlocal stopping
+        body = message.get("body", b"")
+        size = -(-len(body) // PIECES)
+        while len(body) > size and not stopping:
+            await send({"type": "http.response.body", "body": body[:size], "more_body": True})
+            body = body[size:]
+            try:
+                await asyncio.sleep(delay / 1000 / PIECES)
+            except CancelledError:  # the request has been carried out: it is answered all the same
+                stopping = True
+        await send({**message, "body": body} if body else message)
+
+    return piecewise
+
+
+async def _unsent(_message: Message) -> None:
+    """Takes an answer that nobody gets."""
+
+
+DROP = "dialsim.drop"
+"""Under this name a server's connection tells, in the scope, how it is broken off."""
+
+
+async def _drop(scope: Scope, receive: Receive) -> None:
+    """Break a connection off, and wait until it is gone."""
+    scope[DROP]()
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 _HEADER = b"x-api-key"

@@ -183,7 +183,7 @@ class InjectFault(_FaultCommand):
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
-        core.faults.add(self.order, self.organization, self.campaign)
+        core.faults.add(self.order, self.organization, self.campaign, core.at)
 
 
 class CountFaults(_FaultCommand):
@@ -196,7 +196,7 @@ class CountFaults(_FaultCommand):
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
-        core.faults.count(self.met, self.struck, self.post)
+        core.faults.count(self.met, self.struck, self.post, core.at)
 
 
 class ClearFaults(_FaultCommand):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 
 from pydantic import TypeAdapter
@@ -183,17 +184,23 @@ class SandboxCore:
 
     def collect(self) -> None:
         """Have the POSTs ready that leave now (T4 step 9); they meet the faults in that order."""
-        deliveries = self.outbox.collect()
-        for delivery in deliveries:
-            post = self.outbox.log.row(delivery.row)
-            met, struck = self.faults.for_post(post)
+        for delivery in self.outbox.collect():
+            post = self.outbox.next_post(delivery)
+            met, struck = self.faults.for_post(post, partial(self.outbox.log.before, post.key))
             if met:
                 number = None if struck is None else struck.number
                 count = CountFaults(met=met, struck=number, post=which_post(post))
                 self.repeat(count)
                 self._note(_entry_of(count, self.at))
+            until = self.faults.held_until(which_post(post))
+            if until is not None and until > self.at:
+                self.outbox.hold(delivery, until)
+                continue
             delivery.fault = self.faults.fate(post)
-        self._leaving += deliveries
+            before = self.outbox.log.before(post.key) if delivery.fault == "stale" else None
+            delivery.stale = None if before is None else self.webhooks.body(before)
+            self.outbox.write_down(delivery, post)
+            self._leaving.append(delivery)
 
     def _let_leave(self) -> None:
         """Have POSTs leave that are ready, if all that led to them is kept."""

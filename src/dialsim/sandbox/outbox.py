@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import groupby
@@ -19,7 +19,7 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import CampaignView
-from dialsim.sandbox.faults import WebhookFault
+from dialsim.sandbox.faults import WebhookFault, WhichPost
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
 from dialsim.webhooks.bodies import Bodies
@@ -148,7 +148,7 @@ class Delivery:
 
     `turn` is as in `Post`. `row` is that of the newest POST in the log. A delivery without a
     `place` is of a result that somebody has had sent again. `fault` is what happens to its POST
-    on purpose.
+    on purpose; `stale` is the body that comes behind it then.
     """
 
     key: PostKey
@@ -159,6 +159,7 @@ class Delivery:
     tries: int = 0
     row: int = -1
     fault: WebhookFault | None = None
+    stale: bytes | None = None
 
     @property
     def resent(self) -> bool:
@@ -214,9 +215,9 @@ class Outbox:
     # -- what leaves ------------------------------------------------------------------------------
 
     def collect(self) -> list[Delivery]:
-        """The POSTs that leave now, everything else on this instant being done (T4 step 9).
+        """The POSTs that may leave now, everything else on this instant being done (T4 step 9).
 
-        Their bodies are made before any of them leaves; they stand in the log as under way.
+        Their bodies are made before any of them leaves. Each is then written down, or held.
         """
         self._read_urls()
         for organization, url in enumerate(self._urls):
@@ -229,9 +230,23 @@ class Outbox:
         if due:
             self.happened += len(due)
             leaving += sorted(self._deliveries(due), key=lambda delivery: delivery.key)
-        for delivery in leaving:
-            self._write_down(delivery)
         return leaving
+
+    def next_post(self, delivery: Delivery) -> Post:
+        """The POST of a delivery that may leave now."""
+        counted = delivery.key in self._sent_again
+        number = self.log.count(delivery.key) + 1 if counted else delivery.tries + 1
+        return Post(delivery.key, number, self._simulation.at, delivery.turn, delivery.resent)
+
+    def write_down(self, delivery: Delivery, post: Post) -> None:
+        """Have a POST in the log, as under way."""
+        delivery.row = self.log.append(post)
+        self.changes += 1
+
+    def hold(self, delivery: Delivery, until: int) -> None:
+        """Have a delivery leave later (ms), as it is, unless somebody asked for it."""
+        assert delivery.place is not None
+        self._try_again(delivery, delivery.place, until)
 
     def send_again(self, key: PostKey, body: bytes) -> None:
         """Have a result that was sent or kept before leave once more, with the next `collect`.
@@ -272,20 +287,27 @@ class Outbox:
             asked = next(delivery for delivery in self._asked_for if delivery.key == post.key)
             self._asked_for.remove(asked)
 
-    def restore(self) -> None:
-        """Go on where what was recorded ends: no result is forgotten, none told of too often."""
+    def restore(self, held_until: Callable[[WhichPost], int | None]) -> None:
+        """Go on where what was recorded ends: no result is forgotten, none told of too often.
+
+        `held_until` is when (ms) a POST leaves that a fault delays.
+        """
         self._read_urls()
         for organization in range(len(self._accounts)):
             self._learn(organization, overdue=False)
         trace = self._simulation.trace
         if any(change.url is not None for change in trace.urls):
             for place, stream in RunView(trace).streams.items():
-                self._restore_campaign(trace, place, stream)
+                self._restore_campaign(trace, place, stream, held_until)
 
     # -- the rest ---------------------------------------------------------------------------------
 
     def _restore_campaign(
-        self, trace: Trace, position: tuple[int, int], stream: CampaignStream
+        self,
+        trace: Trace,
+        position: tuple[int, int],
+        stream: CampaignStream,
+        held_until: Callable[[WhichPost], int | None],
     ) -> None:
         """Put what was due by now, and is not over, among the entries again."""
         box, calls, messages = (
@@ -304,7 +326,8 @@ class Outbox:
             body = orjson.dumps(next(stream.bodies(np.array([row]))))
             turn = int(messages.turn[row])
             delivery = Delivery(key, url, body, turn, place, int(tries[row]))
-            self._try_again(delivery, place, int(due[row]))
+            held = held_until((*key, delivery.tries + 1))
+            self._try_again(delivery, place, int(due[row]) if held is None else held)
 
     def _read_urls(self) -> None:
         changes = self._simulation.log.urls
@@ -371,10 +394,3 @@ class Outbox:
     def _try_again(self, delivery: Delivery, place: _Place, at: int) -> None:
         self._failed[place] = delivery
         heappush(self._entries, _Entry(at, place))
-
-    def _write_down(self, delivery: Delivery) -> None:
-        counted = delivery.key in self._sent_again
-        number = self.log.count(delivery.key) + 1 if counted else delivery.tries + 1
-        post = Post(delivery.key, number, self._simulation.at, delivery.turn, delivery.resent)
-        delivery.row = self.log.append(post)
-        self.changes += 1

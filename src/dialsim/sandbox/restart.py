@@ -35,7 +35,7 @@ def resume(path: Path) -> SandboxCore:
     journal = Journal.reopen(path)
     try:
         core, refused = _replay(journal)
-        core.outbox.restore()
+        core.outbox.restore(core.faults.held_until)
         if refused:
             journal.take_back(core.step())
         journal.settle()

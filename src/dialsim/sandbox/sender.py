@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
@@ -94,6 +95,10 @@ class Sender:
             case "twice":
                 response = await self.post(delivery)
                 await self.post(delivery)  # the service knows of one alone
+                return response
+            case "stale" if delivery.stale is not None:
+                response = await self.post(delivery)
+                await self.post(replace(delivery, body=delivery.stale))
                 return response
         return await self.post(delivery)
 

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.sandbox.application import application
+from dialsim.sandbox.application import DROP, application
 from dialsim.sandbox.control.guard import ControlToken, is_control
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
@@ -157,6 +157,7 @@ class Connection(H11Protocol):
             await send(message)
 
         refused = self._refusal(scope)
+        scope[DROP] = self.transport.abort
         if refused is None:
             await self._application(scope, receive, dated)
         else:

@@ -67,11 +67,19 @@ KINDS = {
     "api=error&status=503": "API answers: 503 in their place",
     "api=error&status=500": "API answers: 500 in their place",
     "api=slow&delay=2s": "API answers: 2 s late",
+    "api=error&status=503&executed=true": "API answers: carried out, but 503 in their place",
+    "api=error&status=429&retryAfter=5s": "API answers: 429, to be tried again after 5 s",
+    "api=error&status=401": "API answers: 401, as of a wrong key",
+    "api=drop": "API answers: none, connection dropped",
+    "api=drop&executed=true": "API answers: carried out, but connection dropped",
     "api=slow&delay=15s": "API answers: 15 s late",
+    "api=slowBody&delay=15s": "API answers: in pieces, over 15 s",
     "webhooks=timeout": "Webhooks: lost on the way, no answer",
     "webhooks=refuse": "Webhooks: connection refused",
     "webhooks=late": "Webhooks: received, answer too late",
     "webhooks=twice": "Webhooks: received twice",
+    "webhooks=stale": "Webhooks: followed by the person's result before",
+    "webhooks=delayed&delay=5m": "Webhooks: 5 min late, overtaken by others",
 }
 """What can be asked for by the form; the control plane takes any status, delay and path."""
 
@@ -231,9 +239,13 @@ def _fault_of(form: Mapping[str, str]) -> dict[str, object]:
     fields = {name: value for name, value in form.items() if value and name != "kind"}
     fields |= dict(parse_qsl(form.get("kind", "")))
     return {
-        name: _number(value) if name in ("next", "share", "status") else value
+        name: _number(value) if name in ("next", "share", "status") else _switch(name, value)
         for name, value in fields.items()
     }
+
+
+def _switch(name: str, text: str) -> object:
+    return text == "true" if name == "executed" else text
 
 
 def _number(text: str) -> object:

@@ -115,6 +115,7 @@ _POSTS = {
     "refuse": "the webhook's connection is refused",
     "late": "webhooks are received and answered too late",
     "twice": "webhooks are received twice",
+    "stale": "webhooks are followed by the result before",
 }
 
 
@@ -164,7 +165,11 @@ class Sections:
             "requests": render("requests", requests=latest_requests(core)),
             "person": self._person(view),
             "faults": render(
-                "faults", faults=[(fault, fault_text(core, fault)) for fault in core.faults]
+                "faults",
+                faults=[
+                    (fault, fault_text(core, fault), fault.is_over(core.at))
+                    for fault in core.faults
+                ],
             ),
         }
 
@@ -263,12 +268,16 @@ def fault_text(core: SandboxCore, fault: InjectedFault) -> str:
 
 
 def _what(order: FaultOrder) -> str:
+    late = "" if order.delay is None else format_duration(order.delay)
     if order.webhooks is not None:
-        what = _POSTS[order.webhooks]
+        what = _POSTS.get(order.webhooks, f"webhooks leave {late} later")
     else:
+        done = {
+            "error": f"are {order.status or (503 if order.retry_after is None else 429)}",
+            "drop": "are dropped connections",
+            "slow": f"come {late} late",
+            "slowBody": f"take {late} for their body",
+        }[order.api or "error"]
         answers = "API answers" + (f" of {order.path}…" if order.path else "")
-        done = f"are {order.status or 503}"
-        if order.delay is not None:
-            done = f"come {format_duration(order.delay)} late"
-        what = f"{answers} {done}"
+        what = f"{answers} {done}" + (", after being carried out" if order.executed else "")
     return what if order.share == 1 else f"{what}, with a chance of {order.share:.0%}"
