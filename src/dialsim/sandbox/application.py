@@ -26,6 +26,7 @@ from dialsim.sandbox.control.faults import FaultOperations
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
 from dialsim.sandbox.control.requests import RequestOperations
+from dialsim.sandbox.control.triggers import TriggerOperations
 from dialsim.sandbox.control.webhooks import WebhookOperations
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
@@ -189,6 +190,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
     PeopleOperations,
     FaultOperations,
     WebhookOperations,
+    TriggerOperations,
     RequestOperations,
     ExportOperations,
     FileOperations,

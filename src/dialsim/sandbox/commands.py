@@ -20,6 +20,7 @@ from dialsim.interface.model import invalid, read_model
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.organization import OrganizationChanges
+from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.added_campaign import Surroundings, read_campaign
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scenario import Campaign as CampaignModel
@@ -224,6 +225,20 @@ class ResendWebhook(_CampaignCommand):
         core.outbox.send_again(key, core.webhooks.body(key))
 
 
+class TriggerResult(_Command):
+    """Make a result of a chosen kind, of an organization by position; no call of its own tells."""
+
+    kind: Literal["triggerResult"] = "triggerResult"
+    concerns_calling: ClassVar[bool] = False
+    organization: int
+    order: TriggerOrder
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        with _refusing():
+            core.triggers.add(self.order, core.accounts[self.organization], core.simulation)
+
+
 class SetSpeed(_Command):
     """Have the clock run by itself, so many times as fast as real time, or (None) by hand."""
 
@@ -247,6 +262,7 @@ Command = Annotated[
     | CountFaults
     | ClearFaults
     | ResendWebhook
+    | TriggerResult
     | SetSpeed,
     Field(discriminator="kind"),
 ]

@@ -21,6 +21,7 @@ from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenera
 from dialsim.sandbox.outbox import Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender
+from dialsim.sandbox.triggers import Triggers
 from dialsim.sandbox.webhooks import WebhookTable
 from dialsim.scenario.scenario import Scenario
 
@@ -53,6 +54,7 @@ class SandboxCore:
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
         self.requests = RequestLog()
+        self.triggers = Triggers()
         self.journal: Journal | None = None
         self._leaving: list[Delivery] = []  # with the next step that is kept
         self._settling: asyncio.Task[None] | None = None
@@ -291,6 +293,11 @@ class SandboxCore:
             if account.block.name == named:
                 return account
         raise Refused(404, "ORGANIZATION_NOT_FOUND", ["Organization not found"])
+
+    def webhook_url(self, organization: int) -> str | None:
+        """Where the results of an organization, by position, are sent now."""
+        changes = reversed(self.simulation.log.urls)
+        return next(row.url for row in changes if row.organization == organization)
 
     def campaign(self, identifier: str) -> tuple[Account, CampaignView]:
         """The campaign of any organization, also one that was deleted; 404 if there is none."""

@@ -140,7 +140,7 @@ class CallFiles:
             call_id=_name(view, call),
             session_id=view.session_ids(np.array([call]))[0].decode(),
             duration_ms=entry.talk_ms,
-            turns=turns(entry.talk_ms, self._is_male(entry)) if said else [],
+            turns=turns(entry.talk_ms, _is_male(view, entry)) if said else [],
         )
         return orjson.dumps(shown.model_dump(mode="json", by_alias=True))
 
@@ -149,7 +149,7 @@ class CallFiles:
     ) -> tuple[CampaignView, int]:
         """The call whose file a link leads to."""
         view, call = self._call(identifier)
-        world, at = self._core.simulation.log.world, self._core.simulation.at
+        world, at = view.part.trace.world, self._core.simulation.at
         known = _EXPIRES.fullmatch(expires) is not None
         if not known or not hmac.compare_digest(
             signature(kind, _name(view, call), int(expires), world.seed).encode(), signed.encode()
@@ -167,23 +167,27 @@ class CallFiles:
         missing = Refused(404, "FILE_NOT_FOUND", ["File not found"])
         if not is_uuid(identifier):
             raise missing
-        try:
-            view, call = self._core.call(identifier)
-        except Refused:
-            raise missing from None
+        accounts, triggers = self._core.accounts, self._core.triggers
+        calls = (
+            one.call(identifier) or triggers.call(one.block.position, identifier)
+            for one in accounts
+        )
+        found = next((call for call in calls if call is not None), None)
+        if found is None:
+            raise missing
+        view, call = found
         view.catch_up()
         entry = view.calls[call]
         if not entry.has_talked or view.analyses.outcome(call) is AnalysisOutcome.NOT_RECORDED:
             raise missing
         return view, call
 
-    def _is_male(self, entry: CallEntry) -> bool:
-        """Whether the agent spoke with a male voice; one that is not known is female."""
-        world = self._core.simulation.log.world
-        key = None if entry.voice < 0 else world.voice_keys[entry.voice]
-        return any(
-            voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices
-        )
+
+def _is_male(view: CampaignView, entry: CallEntry) -> bool:
+    """Whether the agent spoke with a male voice; one that is not known is female."""
+    world = view.part.trace.world
+    key = None if entry.voice < 0 else world.voice_keys[entry.voice]
+    return any(voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices)
 
 
 def _name(view: CampaignView, call: int) -> str:

@@ -64,6 +64,24 @@ def find(campaigns: Sequence[CampaignRecord], name: str) -> CampaignRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class TriggeredRecord:
+    """A result that was triggered, the `n`th, and what came of its POST (see `WebhookRecord`)."""
+
+    n: int
+    at: datetime
+    call_id: str
+    url: str
+    response: int | str
+    received: bool
+    body: dict[str, Any]
+
+    @classmethod
+    def read(cls, row: dict[str, Any]) -> Self:
+        """Read the answer as it is on the wire."""
+        return cls(**by_field(row))
+
+
+@dataclass(frozen=True, slots=True)
 class WebhookRecord:
     """A POST that was made, or a payload that was kept for want of a URL (W6).
 

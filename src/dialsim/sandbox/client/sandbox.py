@@ -15,7 +15,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_webhook_url
-from dialsim.sandbox.client.records import CampaignRecord, WebhookRecord, find
+from dialsim.sandbox.client.records import CampaignRecord, TriggeredRecord, WebhookRecord, find
 from dialsim.sandbox.dependencies import require_extra
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
@@ -271,6 +271,34 @@ class Sandbox:
     def resend_webhook(self, n: int) -> WebhookRecord:
         """Send a webhook again, by its place in the list (`webhooks[…].n`); what came of it."""
         return WebhookRecord.read(self._ask("POST", f"{_WEBHOOKS}/{n}/resend"))
+
+    def trigger(
+        self,
+        status: str | None = None,
+        organization: str | None = None,
+        *,
+        script: str | None = None,
+        agent: str | None = None,
+        recipient: Mapping[str, object] | None = None,
+        re_analysis: bool = False,
+        url: str | None = None,
+    ) -> TriggeredRecord:
+        """Send one result, now, to the organization's URL or another; what came of it.
+
+        How its call ended says a `status` ("NO_ANSWER"), or in more detail the first step of a
+        `script` ("answered 5s 60s silent"). The call is outside of the simulation: the interface
+        shows it by its id, but nothing else does.
+        """
+        order = {
+            "status": status,
+            "script": script,
+            "organization": self._organization(organization),
+            "agent": agent,
+            "recipient": recipient,
+            "isReAnalysis": re_analysis or None,
+            "url": url,
+        }
+        return TriggeredRecord.read(self._ask("POST", "/_dialsim/trigger", order))
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization; the only one need not be named."""

@@ -83,7 +83,6 @@ class OrganizationOperations(Operations):
     def _state(self, account: Account) -> OrganizationState:
         position = account.block.position
         dialler = self.core.simulation.dialler(position)
-        changes = self.core.simulation.log.urls
         return OrganizationState(
             id=account.identifier,
             name=account.block.name,
@@ -91,7 +90,7 @@ class OrganizationOperations(Operations):
             slots_in_use=dialler.slots_in_use,
             queue_length=dialler.queue_length,
             calling_allowed=dialler.calling_allowed,
-            webhook_url=next(row.url for row in reversed(changes) if row.organization == position),
+            webhook_url=self.core.webhook_url(position),
         )
 
 

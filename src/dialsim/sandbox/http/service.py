@@ -113,7 +113,9 @@ class InterfaceOperations(Operations):
 
         One recipient, as in the list of its campaign.
         """
-        found = self.core.accounts[caller].recipient(recipient_id)
+        core = self.core
+        found = core.accounts[caller].recipient(recipient_id)
+        found = found or core.triggers.recipient(caller, recipient_id)
         if found is None:
             raise fail.NO_RECIPIENT.refused()
         view, recipient = found
@@ -134,7 +136,8 @@ class InterfaceOperations(Operations):
 
         One call with its result. The webhook gives its id as payload.call.id.
         """
-        found = self.core.accounts[caller].call(call_id)
+        core = self.core
+        found = core.accounts[caller].call(call_id) or core.triggers.call(caller, call_id)
         if found is None:
             raise fail.NO_CALL.refused()
         view, call = found
