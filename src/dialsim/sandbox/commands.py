@@ -22,6 +22,7 @@ from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.organization import OrganizationChanges
 from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.added_campaign import Surroundings, read_campaign
+from dialsim.scenario.added_organization import read_agent, read_organization
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scenario import Campaign as CampaignModel
 from dialsim.scenario.scripts import parse_script
@@ -140,6 +141,38 @@ def _refusing() -> Iterator[None]:
         raise invalid(*told) from None
 
 
+class AddOrganization(_Command):
+    """Add an organization; what its block leaves out is as in the one at the position `like`."""
+
+    kind: Literal["addOrganization"] = "addOrganization"
+    block: dict[str, JsonValue]
+    like: int | None = None
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        there = core.settings
+        like = None if self.like is None else there[self.like]
+        with _refusing():
+            settings = read_organization(self.block, core.scenario, there, like)
+        core.add_organization(settings)
+
+
+class AddAgent(_Command):
+    """Add an agent to an organization, by position."""
+
+    kind: Literal["addAgent"] = "addAgent"
+    organization: int
+    block: dict[str, JsonValue]
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        with _refusing():
+            agent = read_agent(self.block, core.scenario, core.settings, self.organization)
+        block = core.accounts[self.organization].block
+        agents = (*block.settings.agents, agent)
+        block.settings = block.settings.model_copy(update={"agents": agents})
+
+
 class ChangeOrganization(_Command):
     """Change settings of an organization, by position, all or none of them (see the shape)."""
 
@@ -256,6 +289,8 @@ Command = Annotated[
     | SteerCampaign
     | ReanalyzeCall
     | AddCampaign
+    | AddOrganization
+    | AddAgent
     | ChangeOrganization
     | ScriptNumber
     | InjectFault

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from dialsim.engine.post_log import Post
 from dialsim.interface.errors import Refused
+from dialsim.interface.model import invalid
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.clock import VirtualClock
 from dialsim.sandbox.commands import Command, CountFaults
@@ -23,6 +24,7 @@ from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender
 from dialsim.sandbox.triggers import Triggers
 from dialsim.sandbox.webhooks import WebhookTable
+from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario
 
 POST: TypeAdapter[Post] = TypeAdapter(Post)
@@ -278,6 +280,22 @@ class SandboxCore:
         block, times = world.organizations[organization], self._regenerated[organization]
         first = block.settings.api_key or derived_key(world.seed, block.name)
         return regenerated_key(world.seed, block.name, first, times) if times else first
+
+    def add_organization(self, settings: Organization) -> None:
+        """Add an organization behind the others; 400 where its key is another's."""
+        key = settings.api_key
+        if key is not None and self.keys.owner(key.encode()) is not None:
+            raise invalid("apiKey must be unique, but another organization has it")
+        block = self.simulation.add_organization(settings)
+        self.accounts.append(Account(self.simulation, block))
+        self._regenerated.append(0)
+        self.keys.add(self.api_key(block.position))
+        self.outbox.add_organization()
+
+    @property
+    def settings(self) -> list[Organization]:
+        """The settings of all organizations that there are by now, as they began."""
+        return [account.block.settings for account in self.accounts]
 
     def regenerate_key(self, organization: int) -> None:
         """Give an organization a new key; the old one is wrong at once (interface, section 5)."""

@@ -193,6 +193,11 @@ class Outbox:
         changes = [deed for deeds in timelines for deed in deeds if deed.action == "setWebhookUrl"]
         self._url_changes = sorted(deed.at for deed in changes)
 
+    def add_organization(self) -> None:
+        """Take in that there is one more account."""
+        self._boxes.append([])
+        self._urls.append(None)
+
     # -- what lies ahead --------------------------------------------------------------------------
 
     def next_due(self) -> int | None:

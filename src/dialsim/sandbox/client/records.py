@@ -64,6 +64,25 @@ def find(campaigns: Sequence[CampaignRecord], name: str) -> CampaignRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class OrganizationRecord:
+    """An organization as it stood when it was added or asked for, with its `api_key`."""
+
+    id: str
+    name: str
+    api_key: str
+    max_concurrent_calls: int
+    slots_in_use: int
+    queue_length: int
+    calling_allowed: bool
+    webhook_url: str | None
+
+    @classmethod
+    def read(cls, state: dict[str, Any], api_key: str) -> Self:
+        """Read the state of an organization as it is on the wire."""
+        return cls(**by_field(state) | {"api_key": api_key})
+
+
+@dataclass(frozen=True, slots=True)
 class TriggeredRecord:
     """A result that was triggered, the `n`th, and what came of its POST (see `WebhookRecord`)."""
 

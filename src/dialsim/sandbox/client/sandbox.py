@@ -15,7 +15,13 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_webhook_url
-from dialsim.sandbox.client.records import CampaignRecord, TriggeredRecord, WebhookRecord, find
+from dialsim.sandbox.client.records import (
+    CampaignRecord,
+    OrganizationRecord,
+    TriggeredRecord,
+    WebhookRecord,
+    find,
+)
 from dialsim.sandbox.dependencies import require_extra
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
@@ -30,6 +36,7 @@ Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
 """A scenario, its file, its text, or its content as a mapping."""
 
 _CAMPAIGNS = "/_dialsim/campaigns"
+_ORGANIZATIONS = "/_dialsim/organizations"
 _PEOPLE = "/_dialsim/people"
 _WEBHOOKS = "/_dialsim/webhooks"
 
@@ -155,6 +162,11 @@ class Sandbox:
         """A campaign as it stands; raises DialsimError if the name is not exactly one's."""
         return find(self.campaigns, name)
 
+    def organization(self, name: str | None = None) -> OrganizationRecord:
+        """An organization as it stands; the only one need not be named."""
+        known = self._organization(name)
+        return OrganizationRecord.read(self._ask("GET", self._path(known)), self.api_keys[known])
+
     @property
     def webhooks(self) -> list[WebhookRecord]:
         """Every POST made so far and every payload kept, in the order in which they left."""
@@ -222,6 +234,23 @@ class Sandbox:
         return place
 
     # -- commands ---------------------------------------------------------------------------------
+
+    def add_organization(
+        self, organization: Mapping[str, object], like: str | None = None
+    ) -> OrganizationRecord:
+        """Add an organization, a tenant of its own with its own key, for as long as this one runs.
+
+        `organization` is a block as in a scenario file, without campaigns. What it leaves out is as
+        in the organization `like`, if one is named: agents, numbers, limit.
+        """
+        block = {**organization, **({} if like is None else {"like": like})}
+        added = self._ask("POST", _ORGANIZATIONS, block)
+        return OrganizationRecord.read(added, added["apiKey"])
+
+    def add_agent(self, agent: Mapping[str, object], organization: str | None = None) -> str:
+        """Add an agent, a block as in a scenario file, to an organization; returns its id."""
+        path = f"{self._path(self._organization(organization))}/agents"
+        return str(self._ask("POST", path, agent)["id"])
 
     def add_campaign(
         self,
@@ -350,8 +379,10 @@ class Sandbox:
         self._running.client.ask("POST", path, body, api_key=key)
 
     def _change(self, organization: str | None, changes: dict[str, object]) -> Any:
-        path = f"/_dialsim/organizations/{quote(self._organization(organization), safe='')}"
-        return self._ask("PATCH", path, changes)
+        return self._ask("PATCH", self._path(self._organization(organization)), changes)
+
+    def _path(self, organization: str) -> str:
+        return f"{_ORGANIZATIONS}/{quote(organization, safe='')}"
 
     def _organization(self, name: str | None) -> str:
         names = [*self._running.api_keys]
