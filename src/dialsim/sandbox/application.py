@@ -34,7 +34,11 @@ from dialsim.sandbox.http.answers import JSON, failure, read_bytes
 from dialsim.sandbox.http.failures import ASKED_FOR, MARK, NO_KEY, OUR_FAULT, WRONG_KEY
 from dialsim.sandbox.http.openapi import document
 from dialsim.sandbox.http.operation import Operations
-from dialsim.sandbox.http.service import FileOperations, InterfaceOperations
+from dialsim.sandbox.http.service import (
+    FileOperations,
+    GuessedOperations,
+    InterfaceOperations,
+)
 from dialsim.sandbox.organization import KeyRing
 from dialsim.sandbox.page.routes import PageRoutes
 from dialsim.sandbox.request_log import RequestLogging
@@ -195,12 +199,17 @@ OPERATIONS: tuple[type[Operations], ...] = (
     ExportOperations,
     FileOperations,
 )
-"""All that a sandbox offers to programs, in the order of the description."""
+"""What every sandbox offers to programs, in the order of the description."""
 
 
-def description() -> dict[str, Any]:
+def offered(guessed: bool) -> tuple[type[Operations], ...]:
+    """All that a sandbox offers to programs, the guessed part of the interface too if `guessed`."""
+    return (*OPERATIONS, GuessedOperations) if guessed else OPERATIONS
+
+
+def description(guessed: bool = False) -> dict[str, Any]:
     """The OpenAPI 3.1 description of interface and control plane, as plain values."""
-    return document([one for kind in OPERATIONS for one in kind.declared])
+    return document([one for kind in offered(guessed) for one in kind.declared])
 
 
 def application(core: SandboxCore, token: ControlToken | None = None) -> Starlette:
@@ -212,12 +221,17 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
         yield
         await core.close()
 
+    guessed = core.scenario.service.guessed
+
+    async def describe(_request: Request) -> Response:
+        return Response(_description(guessed), media_type=JSON)
+
     app = Starlette(
         lifespan=lifespan,
         routes=[
-            *(route for kind in OPERATIONS for route in kind(core).routes()),
+            *(route for kind in offered(guessed) for route in kind(core).routes()),
             *PageRoutes(core).routes(),
-            Route(DESCRIPTION, _describe),
+            Route(DESCRIPTION, describe),
         ],
         middleware=[
             Middleware(RequestLogging, core=core),
@@ -236,13 +250,9 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
     return app
 
 
-async def _describe(_request: Request) -> Response:
-    return Response(_description(), media_type=JSON)
-
-
 @cache
-def _description() -> bytes:
-    return orjson.dumps(description())
+def _description(guessed: bool) -> bytes:
+    return orjson.dumps(description(guessed))
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

@@ -19,7 +19,7 @@ from dialsim.engine.calls import CallEntry
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid
-from dialsim.interface.payload import FileKind, signature
+from dialsim.interface.payload import FileKind, links, signature
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.webhooks.analysis import AnalysisOutcome
@@ -173,14 +173,29 @@ class CallFiles:
             for one in accounts
         )
         found = next((call for call in calls if call is not None), None)
-        if found is None:
+        if found is None or not has_recording(*found):
             raise missing
-        view, call = found
-        view.catch_up()
-        entry = view.calls[call]
-        if not entry.has_talked or view.analyses.outcome(call) is AnalysisOutcome.NOT_RECORDED:
-            raise missing
-        return view, call
+        return found
+
+
+def has_recording(view: CampaignView, call: int) -> bool:
+    """Whether there is something to be heard of a call, or was before it was removed."""
+    view.catch_up()
+    recorded = view.analyses.outcome(call) is not AnalysisOutcome.NOT_RECORDED
+    return bool(view.calls[call].has_talked and recorded)
+
+
+def record_url(view: CampaignView, call: int, at: int) -> str | None:
+    """A link to a call's recording, made at an instant (ms); None where there is none, or no more.
+
+    It is as the webhook's would be that is sent now.
+    """
+    if not has_recording(view, call) or view.expired(call, at) & AUDIO:
+        return None
+    world, who = view.part.trace.world, np.array([call])
+    public_url = world.scenario.service.public_url
+    [url] = links(public_url, "recordings", view.call_ids(who), np.array([at]), world.seed)
+    return str(url)
 
 
 def _is_male(view: CampaignView, entry: CallEntry) -> bool:

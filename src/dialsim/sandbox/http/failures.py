@@ -105,6 +105,7 @@ UNKNOWN_MEDIA = FailureKind(
 NO_FILE = FailureKind(404, "FILE_NOT_FOUND", "File not found")
 WRONG_SIGNATURE = FailureKind(403, "INVALID_SIGNATURE", "The link's signature is wrong")
 EXPIRED = FailureKind(410, "LINK_EXPIRED", "The link expired at 2026-01-05T03:00:00.000Z")
+NO_RECORDING = FailureKind(404, "RECORDING_NOT_FOUND", "Recording not found")
 REMOVED = FailureKind(410, "FILE_REMOVED", "The recording was removed")
 KEYED = (NO_KEY, *ASKED_FOR)
 """How every request under /api may fail."""

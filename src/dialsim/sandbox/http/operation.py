@@ -89,7 +89,8 @@ class Operation:
     `messages`, the texts beside it, are given, else of the whole body; None for one that is no
     JSON but of the type `media`. In place of the body one of the type `other_media` may come.
     `links` are OpenAPI links of a success by name, `described` parameters that the handler reads.
-    `kept`: whether a journal keeps what it changes.
+    `kept`: whether a journal keeps what it changes. `guessed`: the interface names it, but how
+    it is asked and answered is our guess.
     """
 
     method: str
@@ -107,6 +108,7 @@ class Operation:
     query: type[WireModel] | None = None
     in_path: dict[str, PathParameter] = field(default_factory=dict)
     kept: bool = True
+    guessed: bool = False
 
     @property
     def name(self) -> str:
