@@ -176,7 +176,7 @@ def test_added_organizations_and_agents_are_there_after_a_restart(tmp_path: Path
     file = tmp_path / "journal"
     client = Client(begin(file, dialsim.loads(WORLD.text)))
     added = control(client, "POST", "/organizations", {"name": "T", "like": "Acme"}).json()
-    agent = control(client, "POST", "/organizations/T/agents", {"name": "Newest"}).json()
+    agent = control(client, "POST", "/agents", {"organization": "T", "name": "Newest"}).json()
     campaign = {"organization": "T", "name": "May", "agent": "Newest", "recipients": [CALLED]}
     assert control(client, "POST", "/campaigns", campaign | {"schedule": NOW}).status_code == 201
     control(client, "PATCH", "/organizations/T", {"maxConcurrentCalls": 7})
@@ -196,36 +196,56 @@ def test_added_organizations_and_agents_are_there_after_a_restart(tmp_path: Path
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
-        ("", {"name": "T"}, "maxConcurrentCalls is required"),
-        ("", [], "body must be an object"),
-        ("", {"name": "Acme", "like": "Acme"}, 'name "Acme" must be unique, but organizations.0'),
-        ("", {"name": "T", "like": "Nobody"}, 'organization "Nobody" is not known; known here'),
-        ("", {"name": "T", "maxConcurrentCalls": 1, "x": 1}, "x is not a known key; known here"),
+        ("/organizations", {"name": "T"}, "maxConcurrentCalls is required"),
+        ("/organizations", [], "body must be an object"),
         (
-            "",
+            "/organizations",
+            {"name": "Acme", "like": "Acme"},
+            'name "Acme" must be unique, but organizations.0',
+        ),
+        (
+            "/organizations",
+            {"name": "T", "like": "Nobody"},
+            'organization "Nobody" is not known; known here',
+        ),
+        (
+            "/organizations",
+            {"name": "T", "maxConcurrentCalls": 1, "x": 1},
+            "x is not a known key; known here",
+        ),
+        (
+            "/organizations",
             {"name": "T", "like": "Acme", "campaigns": [{}]},
             "campaigns can't come with an organization that is added",
         ),
-        ("", {"name": "T", "like": "Acme", "apiKey": "x"}, "apiKey must be a prefix that ends"),
         (
-            "",
+            "/organizations",
+            {"name": "T", "like": "Acme", "apiKey": "x"},
+            "apiKey must be a prefix that ends",
+        ),
+        (
+            "/organizations",
             {"name": "T", "like": "Acme", "apiKey": key("Beta")},
             '"beta_',
         ),
-        ("/Acme/agents", {"name": "Survey"}, 'name "Survey" must be unique'),
+        ("/agents", {"organization": "Acme", "name": "Survey"}, 'name "Survey" must be unique'),
         (
-            "/Acme/agents",
-            {"name": "A", "voiceKey": "nobody"},
+            "/agents",
+            {"organization": "Acme", "name": "A", "voiceKey": "nobody"},
             'voiceKey "nobody" is no voice; known here: ',
         ),
-        ("/Acme/agents", {"name": "A", "behaviour": "x"}, 'behaviour "x" is no behaviour'),
+        (
+            "/agents",
+            {"organization": "Acme", "name": "A", "behaviour": "x"},
+            'behaviour "x" is no behaviour',
+        ),
     ],
 )
 def test_what_can_not_be_added_changes_nothing(
     client: Client, path: str, body: Any, message: str
 ) -> None:
     before = control(client, "GET", "/organizations").content
-    response = control(client, "POST", f"/organizations{path}", body)
+    response = control(client, "POST", path, body)
     assert (response.status_code, response.json()["code"]) == (400, "VALIDATION_FAILED")
     assert message in response.json()["message"]
     assert control(client, "GET", "/organizations").content == before

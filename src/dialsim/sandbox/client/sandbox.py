@@ -249,8 +249,8 @@ class Sandbox:
 
     def add_agent(self, agent: Mapping[str, object], organization: str | None = None) -> str:
         """Add an agent, a block as in a scenario file, to an organization; returns its id."""
-        path = f"{self._path(self._organization(organization))}/agents"
-        return str(self._ask("POST", path, agent)["id"])
+        block = {"organization": self._organization(organization), **agent}
+        return str(self._ask("POST", "/_dialsim/agents", block)["id"])
 
     def add_campaign(
         self,

@@ -68,6 +68,12 @@ class UploadedOrganization(AddedOrganization):
     )
 
 
+class UploadedAgent(Agent):
+    """An agent as in a scenario file, and the organization that it is for."""
+
+    organization: Text = Field(description="Its id or its name.", examples=["Acme"])
+
+
 class CreatedAgent(WireModel):
     """An agent that was added."""
 
@@ -115,17 +121,20 @@ class OrganizationOperations(Operations):
         key = self.core.api_key(account.block.position)
         return CreatedOrganization(**self._state(account).model_dump(), api_key=key)
 
-    @operation("POST", f"{PREFIX}/organizations/{{id}}/agents", status=201, body=Agent)
-    async def create_agent(self, id: FoundAccount, request: Request) -> CreatedAgent:
+    @operation("POST", f"{PREFIX}/agents", status=201, body=UploadedAgent)
+    async def create_agent(self, request: Request) -> CreatedAgent:
         """Create an agent.
 
         Checked as in a scenario file. Campaigns that are added from now on may name it.
         """
         refuse_query(request)
-        position = id.block.position
-        self.core.carry_out(AddAgent(organization=position, block=await _block(request)))
-        made = id.agents[0]
-        return CreatedAgent(id=str(made["id"]), organization=id.block.name, name=str(made["name"]))
+        block = await _block(request)
+        account = organization_of(block.pop("organization", None), self.core)
+        self.core.carry_out(AddAgent(organization=account.block.position, block=block))
+        made = account.agents[0]
+        return CreatedAgent(
+            id=str(made["id"]), organization=account.block.name, name=str(made["name"])
+        )
 
     @operation("GET", f"{PREFIX}/organizations/{{id}}")
     def get_organization(self, id: FoundAccount) -> OrganizationState:
