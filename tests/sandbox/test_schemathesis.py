@@ -124,9 +124,9 @@ def schemathesis(core: SandboxCore, folder: Path, *options: str) -> str:
 
 
 # Not asked: what makes up to ten million people; links, which can't be guessed; changes of an
-# organization and triggered results, lest they are sent to made-up addresses; what adds organizations
-# by the hundred, each with pictures in the export. Not warned of: what is missing because it was
-# deleted on the way.
+# organization and triggered results, lest they are sent to made-up addresses; what would add
+# organizations by the hundred, each with pictures in the export. Not warned of: what is missing
+# because it was deleted on the way.
 CONTROL = (
     *("--warnings", "off"),
     *("--include-tag", "sandbox"),
