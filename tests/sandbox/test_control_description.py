@@ -20,6 +20,7 @@ from tests.sandbox.described import (
 from dialsim.results.result import Result
 from dialsim.sandbox.application import DESCRIPTION, application
 from dialsim.sandbox.control.guard import ControlToken
+from dialsim.sandbox.core import MOST_SNAPSHOTS
 from dialsim.sandbox.faults import MOST_FAULTS
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
 
@@ -121,13 +122,25 @@ ASKED = (
     Asked("PATCH", "/organizations/Acme", {"webhookUrl": "http://127.0.0.1:9/"}, 200),
     Asked("POST", "/webhooks/1/resend", None, 200),
     Asked("GET", "/export", None, 200),
+    *[Asked("POST", "/snapshots", {}, 201)] * (MOST_SNAPSHOTS - 1),
+    Asked("POST", "/snapshots", {"name": "before"}, 201),
+    Asked("POST", "/snapshots", {"name": "before"}, 409, "SNAPSHOT_EXISTS"),
+    Asked("POST", "/snapshots", {}, 409, "TOO_MANY_SNAPSHOTS"),
+    Asked("POST", "/snapshots", {"name": "a b"}, 400, "VALIDATION_FAILED"),
+    Asked("GET", "/snapshots", None, 200),
+    Asked("POST", "/snapshots/before/restore", None, 200),
+    Asked("POST", "/snapshots/after/restore", None, 404, "SNAPSHOT_NOT_FOUND"),
+    Asked("DELETE", "/snapshots/before", None, 200),
+    Asked("DELETE", "/snapshots/before", None, 404, "SNAPSHOT_NOT_FOUND"),
+    Asked("POST", "/reset", None, 200),
 )  # fmt: skip
-# what takes more than a request: test_control_plane, test_application and test_unwritable_journal
-# have their tests
+# what takes more than a request: test_control_plane, test_application, test_snapshots and
+# test_unwritable_journal have their tests
 TRIED_ELSEWHERE = {
     (409, "CLOCK_BUSY"),
     (409, "CLOCK_RUNNING"),
     (409, "NOT_IDLE"),
+    (409, "STATE_REPLACED"),
     (500, "INTERNAL_ERROR"),
     (507, "NOT_KEPT"),
 }
@@ -215,7 +228,9 @@ def request_of(name: str) -> tuple[str, str]:
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             if operation["operationId"] == name:
-                return method.upper(), path.replace("{id}", "x").replace("{n}", "1")
+                return method.upper(), path.replace("{id}", "x").replace("{n}", "1").replace(
+                    "{name}", "x"
+                )
     raise AssertionError(name)
 
 

@@ -25,6 +25,7 @@ from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
+from dialsim.sandbox.control.state import StateOperations
 from dialsim.sandbox.control.webhooks import WebhookOperations
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
@@ -33,7 +34,6 @@ from dialsim.sandbox.http.failures import ASKED_FOR, MARK, NO_KEY, OUR_FAULT, WR
 from dialsim.sandbox.http.openapi import document
 from dialsim.sandbox.http.operation import Operations
 from dialsim.sandbox.http.service import FileOperations, InterfaceOperations
-from dialsim.sandbox.organization import KeyRing
 from dialsim.sandbox.page.routes import PageRoutes
 
 _ERRORS = {kind.status: kind for kind in ASKED_FOR}
@@ -90,9 +90,9 @@ _HEADER = b"x-api-key"
 class Authentication:
     """Lets a request under /api pass with the position of its organization, or answers 401."""
 
-    def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
+    def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
         self._app = app
-        self._keys = keys
+        self._core = core
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -109,7 +109,7 @@ class Authentication:
         key = b", ".join(value for name, value in scope["headers"] if name == _HEADER).strip()
         if not key:
             raise NO_KEY.refused()
-        owner = self._keys.owner(key)
+        owner = self._core.keys.owner(key)
         if owner is None:
             raise WRONG_KEY.refused()
         return owner
@@ -130,6 +130,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
     FaultOperations,
     WebhookOperations,
     ExportOperations,
+    StateOperations,
     FileOperations,
 )
 """All that a sandbox offers to programs, in the order of the description."""
@@ -158,7 +159,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
         ],
         middleware=[
             Middleware(ControlGuard, token=token),
-            Middleware(Authentication, keys=core.keys),
+            Middleware(Authentication, core=core),
             Middleware(AnswerFaults, core=core),
         ],
         exception_handlers={

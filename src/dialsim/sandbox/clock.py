@@ -112,6 +112,13 @@ class VirtualClock:
         if self.speed is not None and (self._runner is None or self._runner.done()):
             self._runner = asyncio.create_task(self._run())
 
+    def give_up(self) -> None:
+        """Stand still, as the run is given up: an advance that is under way is refused (409)."""
+        if self.advance is not None:
+            self.advance.stop(replaced())
+        self.speed = None
+        self.close()
+
     def close(self) -> None:
         """Don't move by itself any more."""
         self._require_no_fault()
@@ -203,6 +210,7 @@ class _Advance:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.stopped = False
+        self._refusal: Refused | None = None
         self._clock = clock
 
     def __enter__(self) -> _Advance:
@@ -217,13 +225,14 @@ class _Advance:
         self._clock.advance = self
         return self
 
-    def stop(self) -> None:
-        """Have it end where the clock stands, also while it waits for POSTs.
+    def stop(self, refusal: Refused | None = None) -> None:
+        """Have it end where the clock stands, also while it waits for POSTs, or with a refusal.
 
         Whoever calls this has his turn between two instants: nothing is left half done. The clock
         may be moved again at once.
         """
         self.stopped = True
+        self._refusal = refusal
         self._clock.advance = None
         self._task.cancel()
 
@@ -237,7 +246,17 @@ class _Advance:
         if self._clock.advance is self:
             self._clock.advance = None
         stops = self.stopped and isinstance(error, asyncio.CancelledError)
-        return stops and self._task.uncancel() == 0
+        if not stops or self._task.uncancel() > 0:
+            return False
+        if self._refusal is not None:
+            raise self._refusal
+        return True
+
+
+def replaced() -> Refused:
+    """What is told to who waits for what came of a run that is given up."""
+    text = "The sandbox was reset or restored meanwhile; nothing is left of this"
+    return Refused(409, "STATE_REPLACED", [text])
 
 
 def _busy() -> Refused:

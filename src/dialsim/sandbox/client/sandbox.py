@@ -23,6 +23,7 @@ from dialsim.scenario.scenario import Scenario, override_texts
 if TYPE_CHECKING:
     from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
     from dialsim.sandbox.client.session import Session
+    from dialsim.sandbox.core import Snapshot
 
 
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
@@ -30,6 +31,7 @@ Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
 
 _CAMPAIGNS = "/_dialsim/campaigns"
 _PEOPLE = "/_dialsim/people"
+_SNAPSHOTS = "/_dialsim/snapshots"
 _WEBHOOKS = "/_dialsim/webhooks"
 
 
@@ -72,6 +74,7 @@ class Sandbox:
         self._port = port
         self._session: Session | None = None
         self._over = False
+        self._state: Snapshot | None = None  # where a fork begins
 
     # -- from start to stop -----------------------------------------------------------------------
 
@@ -84,7 +87,7 @@ class Sandbox:
 
         if self._session is not None or self._over:
             raise DialsimError("a sandbox is started once: make another one")
-        self._session = Session(self._scenario, self._seed, self._port)
+        self._session = Session(self._scenario, self._seed, self._port, self._state)
         return self
 
     def stop(self) -> None:
@@ -265,6 +268,52 @@ class Sandbox:
         It takes the place of what is left of an earlier one, None of all.
         """
         self._ask("POST", _PEOPLE, {"tel": tel, "script": script})
+
+    # -- states -----------------------------------------------------------------------------------
+
+    def snapshot(self, name: str | None = None) -> str:
+        """Keep the state of now to be restored, and return its name: `snapshot-1` and so on.
+
+        Raises `Refused` where there is a snapshot of that name, or a hundred of them.
+        """
+        return str(self._ask("POST", _SNAPSHOTS, {"name": name})["name"])
+
+    @property
+    def snapshots(self) -> list[str]:
+        """The names of the snapshots, in the order in which they were taken."""
+        return [state["name"] for state in self._ask("GET", _SNAPSHOTS)]
+
+    def restore(self, name: str) -> None:
+        """Be in the state of a snapshot again; raises `Refused` if there is none of the name.
+
+        The clock stands still then. POSTs under way are broken off, and an advance by another
+        thread raises `Refused`. POSTs that were under way at the snapshot leave again.
+        """
+        self._ask("POST", f"{_SNAPSHOTS}/{quote(name, safe='')}/restore")
+
+    def delete_snapshot(self, name: str) -> None:
+        """Forget a snapshot; raises `Refused` if there is none of the name."""
+        self._ask("DELETE", f"{_SNAPSHOTS}/{quote(name, safe='')}")
+
+    def reset(self) -> None:
+        """Be as at the start again, as `restore` does it; snapshots stay."""
+        self._ask("POST", "/_dialsim/reset")
+
+    def fork(self) -> Sandbox:
+        """Another sandbox that begins in the state of now, to try something without a trace here.
+
+        ```python
+        with sandbox.fork() as other:
+            other.set_concurrency(30)
+            other.clock.advance(until="idle")
+        ```
+
+        It has a port of its own, and links to its files lead there. Its webhooks don't leave: each
+        counts as answered with 200. It has no snapshots, and its clock stands still.
+        """
+        other = Sandbox(self._scenario, seed=self._seed)
+        other._state = self._running.state()
+        return other
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -135,6 +135,7 @@ class ClockOperations(Operations):
         fail.CLOCK_BUSY,
         fail.CLOCK_RUNNING,
         fail.NOT_IDLE,
+        fail.STATE_REPLACED,
     )
     async def advance_clock(self, body: MoveJson) -> AdvancedClock:
         """Move the clock.

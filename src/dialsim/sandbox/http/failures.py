@@ -91,6 +91,20 @@ NOT_DELIVERED = FailureKind(
 NO_WEBHOOK = FailureKind(404, "WEBHOOK_NOT_FOUND", "Webhook not found")
 NO_WEBHOOK_URL = FailureKind(409, "NO_WEBHOOK_URL", "The organization has no webhook URL")
 NO_ORGANIZATION = FailureKind(404, "ORGANIZATION_NOT_FOUND", "Organization not found")
+STATE_REPLACED = FailureKind(
+    409,
+    "STATE_REPLACED",
+    "The sandbox was reset or restored meanwhile; nothing is left of this",
+)
+NO_SNAPSHOT = FailureKind(404, "SNAPSHOT_NOT_FOUND", "Snapshot not found")
+SNAPSHOT_EXISTS = FailureKind(
+    409,
+    "SNAPSHOT_EXISTS",
+    'There is a snapshot "before" already: delete it, or choose another name',
+)
+TOO_MANY_SNAPSHOTS = FailureKind(
+    409, "TOO_MANY_SNAPSHOTS", "There are 100 snapshots already: delete some of them"
+)
 NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
     409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
