@@ -33,6 +33,7 @@ NEW = {"organization": "Acme", "name": "New", "agent": "Survey", "recipients": [
 AT_ONCE = {"schedule": {"startDateTime": "2026-01-05T02:00:00Z"}}
 NOT_ALLOWED = NEW | AT_ONCE | {"organization": "Gamma", "agent": "Caller"}
 FAULT = {"api": "error", "next": 1}
+UNTIL = {"until": "status", "status": "COMPLETED"}
 HOME = {"Host": "127.0.0.1:8400"}
 JSON = {"Content-Type": "application/json"}
 FILES = ("getRecording", "getTranscript")
@@ -62,6 +63,10 @@ ASKED = (
     Asked("GET", "/clock", None, 200),
     Asked("POST", "/clock/advance", {"by": "1s"}, 200),
     Asked("POST", "/clock/advance", {"by": 5}, 400, "VALIDATION_FAILED"),
+    Asked("POST", "/clock/advance", {"until": "webhooks", "count": 1, "within": "1ms"}, 200),
+    Asked("POST", "/clock/advance", UNTIL | {"campaign": COMPLETED}, 200),
+    Asked("POST", "/clock/advance", UNTIL | {"campaign": NOBODY}, 404, "CAMPAIGN_NOT_FOUND"),
+    Asked("POST", "/clock/advance", UNTIL | {"call": NOBODY}, 404, "CALL_NOT_FOUND"),
     Asked("PUT", "/clock", {"mode": "manual"}, 200),
     Asked("PUT", "/clock", {"mode": "manual", "speed": 5}, 400, "VALIDATION_FAILED"),
     Asked("GET", "/campaigns", None, 200),
@@ -133,6 +138,8 @@ ASKED = (
     Asked("DELETE", "/snapshots/before", None, 200),
     Asked("DELETE", "/snapshots/before", None, 404, "SNAPSHOT_NOT_FOUND"),
     Asked("POST", "/reset", None, 200),
+    Asked("POST", "/forecast", {"replications": 19}, 200),
+    Asked("POST", "/forecast", {"replications": 18}, 400, "VALIDATION_FAILED"),
 )  # fmt: skip
 # what takes more than a request: test_control_plane, test_application, test_snapshots and
 # test_unwritable_journal have their tests

@@ -23,6 +23,7 @@ from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
 from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
+from dialsim.sandbox.control.forecast import ForecastOperations
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
 from dialsim.sandbox.control.state import StateOperations
@@ -131,6 +132,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
     WebhookOperations,
     ExportOperations,
     StateOperations,
+    ForecastOperations,
     FileOperations,
 )
 """All that a sandbox offers to programs, in the order of the description."""

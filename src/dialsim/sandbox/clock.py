@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
@@ -20,6 +20,20 @@ LONGEST_TO_IDLE = 366 * 86_400_000
 """The most virtual time (ms) that waiting for idleness takes: it never runs for ever."""
 MOST_SPEED = 1_000_000
 """A running clock goes at most so many times as fast as real time."""
+
+Ended = Literal["there", "stopped", "limit", "idle", "clockEnd", "never"]
+"""How an advance ended: at its goal, on the way, or without a chance to come there."""
+
+
+class Condition(Protocol):
+    """What an advance waits for."""
+
+    def is_met(self) -> bool:
+        """Whether it is so now, or has been since it was asked for the last time."""
+
+    def is_hopeless(self) -> bool:
+        """Whether it can't come any more."""
+
 
 TICK = 0.02  # seconds between two moves of a running clock
 _LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for longer doesn't jump
@@ -76,6 +90,30 @@ class VirtualClock:
                 await asyncio.sleep(0)
                 await self.settle()
         return not advance.stopped
+
+    async def advance_until(self, condition: Condition, span: int) -> Ended:
+        """Move event by event until a condition is met, at most by a span (ms)."""
+        core, end = self._core, self._end()
+        last = min(core.at + span, end)
+        ended: Ended = "there"
+        with _Advance(self) as advance:
+            await self.settle()
+            while not condition.is_met():
+                ahead = core.next_event_at()
+                if condition.is_hopeless():
+                    ended = "never"
+                elif ahead is None:
+                    ended = "idle"
+                elif ahead > last:
+                    ended = "limit" if last < end else "clockEnd"
+                    core.move_to(last)
+                else:
+                    core.move_to(ahead)
+                    await asyncio.sleep(0)
+                    await self.settle()
+                    continue
+                break
+        return "stopped" if advance.stopped else ended
 
     async def advance_to_idle(self) -> bool:
         """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +22,7 @@ from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
 
 if TYPE_CHECKING:
+    from dialsim.experiments.forecast import Forecast
     from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
     from dialsim.sandbox.client.session import Session
     from dialsim.sandbox.core import Snapshot
@@ -269,6 +271,42 @@ class Sandbox:
         """
         self._ask("POST", _PEOPLE, {"tel": tel, "script": script})
 
+    # -- the clock --------------------------------------------------------------------------------
+
+    def advance_until(
+        self,
+        condition: Callable[[Sandbox], object] | None = None,
+        *,
+        campaign: str | None = None,
+        call: str | None = None,
+        status: str | None = None,
+        webhooks: int | None = None,
+        within: timedelta | None = None,
+    ) -> datetime:
+        """Move the clock until something is so, and return where it stands.
+
+        That is a `status` of a `campaign`, by name, or of a `call`, by id; or so many more
+        `webhooks` (POSTs and kept payloads), of a `campaign` if one is given; or a `condition` that
+        is true of the sandbox, which is asked after every event: ten times as slow as the others.
+        `within` is the most virtual time that it may take.
+
+        Raises DialsimError if it doesn't come, with why, and where the clock stands then.
+        """
+        kinds = [condition is not None, status is not None, webhooks is not None]
+        if sum(kinds) != 1 or (status is not None and (campaign is None) == (call is None)):
+            raise DialsimError(
+                "advance_until: give a condition, or the status of a campaign or a call, or a "
+                "count of webhooks"
+            )
+        if condition is not None:
+            return self.clock.advance_while(lambda: not condition(self), within)
+        asked: dict[str, object] = {
+            "until": "webhooks" if status is None else "status",
+            "call": call,
+        }
+        asked |= {"campaign": None if campaign is None else self.campaign(campaign).id}
+        return self.clock.advance_until(asked | {"status": status, "count": webhooks}, within)
+
     # -- states -----------------------------------------------------------------------------------
 
     def snapshot(self, name: str | None = None) -> str:
@@ -314,6 +352,17 @@ class Sandbox:
         other = Sandbox(self._scenario, seed=self._seed)
         other._state = self._running.state()
         return other
+
+    def forecast(
+        self, replications: int = 100, *, seed: int | None = None, jobs: int | None = None
+    ) -> Forecast:
+        """How the campaigns go on from now, by many runs; nothing changes here.
+
+        Arguments and errors are those of `dialsim.forecast`.
+        """
+        from dialsim.experiments.forecast import forecast
+
+        return forecast(self._running.remaining(), replications, seed=seed, jobs=jobs)
 
     # -- the rest ---------------------------------------------------------------------------------
 

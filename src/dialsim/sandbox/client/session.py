@@ -7,6 +7,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.client.remote import ControlClient, RemoteClock, RemoteFaults
 from dialsim.sandbox.core import SandboxCore, Snapshot
+from dialsim.sandbox.remaining import remaining_run
 from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.scenario.scenario import Scenario
 
@@ -55,6 +56,10 @@ class Session:
     def state(self) -> Snapshot:
         """The state of now, for a fork."""
         return self._thread.ask(lambda: self._core.state)
+
+    def remaining(self) -> Scenario:
+        """What is still to come, as a scenario that begins now."""
+        return self._thread.ask(lambda: remaining_run(self._core.simulation))().scenario
 
     def snapshot(self) -> Trace:
         """What has happened so far, for keeps."""
