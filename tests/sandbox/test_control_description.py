@@ -127,6 +127,8 @@ ASKED = (
     Asked("PATCH", "/organizations/Acme", {"webhookUrl": "http://127.0.0.1:9/"}, 200),
     Asked("POST", "/webhooks/1/resend", None, 200),
     Asked("GET", "/export", None, 200),
+    Asked("GET", "/events?after=0", None, 200),
+    Asked("GET", "/events?after=x", None, 409, "EVENTS_GONE"),
     *[Asked("POST", "/snapshots", {}, 201)] * (MOST_SNAPSHOTS - 1),
     Asked("POST", "/snapshots", {"name": "before"}, 201),
     Asked("POST", "/snapshots", {"name": "before"}, 409, "SNAPSHOT_EXISTS"),
@@ -148,6 +150,7 @@ TRIED_ELSEWHERE = {
     (409, "CLOCK_RUNNING"),
     (409, "NOT_IDLE"),
     (409, "STATE_REPLACED"),
+    (503, "TOO_MANY_STREAMS"),
     (500, "INTERNAL_ERROR"),
     (507, "NOT_KEPT"),
 }

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
+from dialsim.sandbox.control.events import EventOperations
 from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
 from dialsim.sandbox.control.forecast import ForecastOperations
@@ -133,6 +134,7 @@ OPERATIONS: tuple[type[Operations], ...] = (
     ExportOperations,
     StateOperations,
     ForecastOperations,
+    EventOperations,
     FileOperations,
 )
 """All that a sandbox offers to programs, in the order of the description."""

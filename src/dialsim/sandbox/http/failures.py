@@ -105,6 +105,12 @@ SNAPSHOT_EXISTS = FailureKind(
 TOO_MANY_SNAPSHOTS = FailureKind(
     409, "TOO_MANY_SNAPSHOTS", "There are 100 snapshots already: delete some of them"
 )
+EVENTS_GONE = FailureKind(
+    409, "EVENTS_GONE", "This id is of another run, or of no event: read the state anew"
+)
+TOO_MANY_STREAMS = FailureKind(
+    503, "TOO_MANY_STREAMS", "There are 64 streams of events already: close some of them"
+)
 NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
     409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
