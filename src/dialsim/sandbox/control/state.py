@@ -90,6 +90,7 @@ class StateOperations(Operations):
         fail.SNAPSHOT_EXISTS,
         fail.TOO_MANY_SNAPSHOTS,
         status=201,
+        body_required=False,
         links={
             "itsRestore": link("restoreSnapshot", "name", "name"),
             "itsEnd": link("deleteSnapshot", "name", "name"),
