@@ -338,7 +338,7 @@ def test_an_advance_is_stopped_on_the_way_and_says_how_far_it_came() -> None:
                 pass
             stopped = sandbox.ask("PUT", "/clock", {"mode": "manual"})
             assert (stopped["mode"], stopped["status"]) == ("manual", "ready")
-            assert advance.join() == stopped | {"stopped": True}
+            assert advance.join() == stopped | {"stopped": True, "ended": "stopped"}
             time.sleep(0.1)
             assert sandbox.ask("GET", "/clock") == stopped
             start = stopped["now"]
@@ -378,7 +378,7 @@ def test_a_stopped_advance_does_not_wait_for_results_that_are_under_way() -> Non
         advance = Advance(sandbox, until="idle")
         receiver.wait_for(1)
         stopped = sandbox.ask("PUT", "/clock", {"mode": "manual"})
-        assert advance.join() == stopped | {"stopped": True}
+        assert advance.join() == stopped | {"stopped": True, "ended": "stopped"}
         [row] = sandbox.webhooks
         assert (row["status"], row["at"]) == ("underWay", stopped["now"])
         go_on.set()

@@ -20,6 +20,7 @@ from tests.sandbox.described import (
 from dialsim.results.result import Result
 from dialsim.sandbox.application import DESCRIPTION, application
 from dialsim.sandbox.control.guard import ControlToken
+from dialsim.sandbox.core import MOST_SNAPSHOTS
 from dialsim.sandbox.faults import MOST_FAULTS
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
 
@@ -32,6 +33,7 @@ NEW = {"organization": "Acme", "name": "New", "agent": "Survey", "recipients": [
 AT_ONCE = {"schedule": {"startDateTime": "2026-01-05T02:00:00Z"}}
 NOT_ALLOWED = NEW | AT_ONCE | {"organization": "Gamma", "agent": "Caller"}
 FAULT = {"api": "error", "next": 1}
+UNTIL = {"until": "status", "status": "COMPLETED"}
 HOME = {"Host": "127.0.0.1:8400"}
 JSON = {"Content-Type": "application/json"}
 FILES = ("getRecording", "getTranscript")
@@ -61,6 +63,10 @@ ASKED = (
     Asked("GET", "/clock", None, 200),
     Asked("POST", "/clock/advance", {"by": "1s"}, 200),
     Asked("POST", "/clock/advance", {"by": 5}, 400, "VALIDATION_FAILED"),
+    Asked("POST", "/clock/advance", {"until": "webhooks", "count": 1, "within": "1ms"}, 200),
+    Asked("POST", "/clock/advance", UNTIL | {"campaign": COMPLETED}, 200),
+    Asked("POST", "/clock/advance", UNTIL | {"campaign": NOBODY}, 404, "CAMPAIGN_NOT_FOUND"),
+    Asked("POST", "/clock/advance", UNTIL | {"call": NOBODY}, 404, "CALL_NOT_FOUND"),
     Asked("PUT", "/clock", {"mode": "manual"}, 200),
     Asked("PUT", "/clock", {"mode": "manual", "speed": 5}, 400, "VALIDATION_FAILED"),
     Asked("GET", "/campaigns", None, 200),
@@ -131,13 +137,30 @@ ASKED = (
     Asked("GET", "/requests?status=late", None, 400, "VALIDATION_FAILED"),
     Asked("DELETE", "/requests", None, 200),
     Asked("GET", "/export", None, 200),
+    Asked("GET", "/events?after=0", None, 200),
+    Asked("GET", "/events?after=x", None, 409, "EVENTS_GONE"),
+    *[Asked("POST", "/snapshots", {}, 201)] * (MOST_SNAPSHOTS - 1),
+    Asked("POST", "/snapshots", {"name": "before"}, 201),
+    Asked("POST", "/snapshots", {"name": "before"}, 409, "SNAPSHOT_EXISTS"),
+    Asked("POST", "/snapshots", {}, 409, "TOO_MANY_SNAPSHOTS"),
+    Asked("POST", "/snapshots", {"name": "a b"}, 400, "VALIDATION_FAILED"),
+    Asked("GET", "/snapshots", None, 200),
+    Asked("POST", "/snapshots/before/restore", None, 200),
+    Asked("POST", "/snapshots/after/restore", None, 404, "SNAPSHOT_NOT_FOUND"),
+    Asked("DELETE", "/snapshots/before", None, 200),
+    Asked("DELETE", "/snapshots/before", None, 404, "SNAPSHOT_NOT_FOUND"),
+    Asked("POST", "/reset", None, 200),
+    Asked("POST", "/forecast", {"replications": 19}, 200),
+    Asked("POST", "/forecast", {"replications": 18}, 400, "VALIDATION_FAILED"),
 )  # fmt: skip
-# what takes more than a request: test_control_plane, test_application and test_unwritable_journal
-# have their tests
+# what takes more than a request: test_control_plane, test_application, test_snapshots and
+# test_unwritable_journal have their tests
 TRIED_ELSEWHERE = {
     (409, "CLOCK_BUSY"),
     (409, "CLOCK_RUNNING"),
     (409, "NOT_IDLE"),
+    (409, "STATE_REPLACED"),
+    (503, "TOO_MANY_STREAMS"),
     (500, "INTERNAL_ERROR"),
     (507, "NOT_KEPT"),
 }
@@ -225,7 +248,9 @@ def request_of(name: str) -> tuple[str, str]:
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             if operation["operationId"] == name:
-                return method.upper(), path.replace("{id}", "x").replace("{n}", "1")
+                return method.upper(), path.replace("{id}", "x").replace("{n}", "1").replace(
+                    "{name}", "x"
+                )
     raise AssertionError(name)
 
 

@@ -21,11 +21,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
+from dialsim.sandbox.control.events import EventOperations
 from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
+from dialsim.sandbox.control.forecast import ForecastOperations
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
 from dialsim.sandbox.control.requests import RequestOperations
+from dialsim.sandbox.control.state import StateOperations
 from dialsim.sandbox.control.triggers import TriggerOperations
 from dialsim.sandbox.control.webhooks import WebhookOperations
 from dialsim.sandbox.core import SandboxCore
@@ -39,7 +42,6 @@ from dialsim.sandbox.http.service import (
     GuessedOperations,
     InterfaceOperations,
 )
-from dialsim.sandbox.organization import KeyRing
 from dialsim.sandbox.page.routes import PageRoutes
 from dialsim.sandbox.request_log import RequestLogging
 
@@ -155,9 +157,9 @@ _HEADER = b"x-api-key"
 class Authentication:
     """Lets a request under /api pass with the position of its organization, or answers 401."""
 
-    def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
+    def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
         self._app = app
-        self._keys = keys
+        self._core = core
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -174,7 +176,7 @@ class Authentication:
         key = b", ".join(value for name, value in scope["headers"] if name == _HEADER).strip()
         if not key:
             raise NO_KEY.refused()
-        owner = self._keys.owner(key)
+        owner = self._core.keys.owner(key)
         if owner is None:
             raise WRONG_KEY.refused()
         return owner
@@ -197,6 +199,9 @@ OPERATIONS: tuple[type[Operations], ...] = (
     TriggerOperations,
     RequestOperations,
     ExportOperations,
+    StateOperations,
+    ForecastOperations,
+    EventOperations,
     FileOperations,
 )
 """What every sandbox offers to programs, in the order of the description."""
@@ -236,7 +241,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
         middleware=[
             Middleware(RequestLogging, core=core),
             Middleware(ControlGuard, token=token),
-            Middleware(Authentication, keys=core.keys),
+            Middleware(Authentication, core=core),
             Middleware(AnswerFaults, core=core),
         ],
         exception_handlers={

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
@@ -20,6 +20,20 @@ LONGEST_TO_IDLE = 366 * 86_400_000
 """The most virtual time (ms) that waiting for idleness takes: it never runs for ever."""
 MOST_SPEED = 1_000_000
 """A running clock goes at most so many times as fast as real time."""
+
+Ended = Literal["there", "stopped", "limit", "idle", "clockEnd", "never"]
+"""How an advance ended: at its goal, on the way, or without a chance to come there."""
+
+
+class Condition(Protocol):
+    """What an advance waits for."""
+
+    def is_met(self) -> bool:
+        """Whether it is so now, or has been since it was asked for the last time."""
+
+    def is_hopeless(self) -> bool:
+        """Whether it can't come any more."""
+
 
 TICK = 0.02  # seconds between two moves of a running clock
 _LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for longer doesn't jump
@@ -77,6 +91,30 @@ class VirtualClock:
                 await self.settle()
         return not advance.stopped
 
+    async def advance_until(self, condition: Condition, span: int) -> Ended:
+        """Move event by event until a condition is met, at most by a span (ms)."""
+        core, end = self._core, self._end()
+        last = min(core.at + span, end)
+        ended: Ended = "there"
+        with _Advance(self) as advance:
+            await self.settle()
+            while not condition.is_met():
+                ahead = core.next_event_at()
+                if condition.is_hopeless():
+                    ended = "never"
+                elif ahead is None:
+                    ended = "idle"
+                elif ahead > last:
+                    ended = "limit" if last < end else "clockEnd"
+                    core.move_to(last)
+                else:
+                    core.move_to(ahead)
+                    await asyncio.sleep(0)
+                    await self.settle()
+                    continue
+                break
+        return "stopped" if advance.stopped else ended
+
     async def advance_to_idle(self) -> bool:
         """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""
         core, last = self._core, self._last()
@@ -111,6 +149,13 @@ class VirtualClock:
         """Run if there is a speed to run at."""
         if self.speed is not None and (self._runner is None or self._runner.done()):
             self._runner = asyncio.create_task(self._run())
+
+    def give_up(self) -> None:
+        """Stand still, as the run is given up: an advance that is under way is refused (409)."""
+        if self.advance is not None:
+            self.advance.stop(replaced())
+        self.speed = None
+        self.close()
 
     def close(self) -> None:
         """Don't move by itself any more."""
@@ -203,6 +248,7 @@ class _Advance:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.stopped = False
+        self._refusal: Refused | None = None
         self._clock = clock
 
     def __enter__(self) -> _Advance:
@@ -217,13 +263,14 @@ class _Advance:
         self._clock.advance = self
         return self
 
-    def stop(self) -> None:
-        """Have it end where the clock stands, also while it waits for POSTs.
+    def stop(self, refusal: Refused | None = None) -> None:
+        """Have it end where the clock stands, also while it waits for POSTs, or with a refusal.
 
         Whoever calls this has his turn between two instants: nothing is left half done. The clock
         may be moved again at once.
         """
         self.stopped = True
+        self._refusal = refusal
         self._clock.advance = None
         self._task.cancel()
 
@@ -237,7 +284,17 @@ class _Advance:
         if self._clock.advance is self:
             self._clock.advance = None
         stops = self.stopped and isinstance(error, asyncio.CancelledError)
-        return stops and self._task.uncancel() == 0
+        if not stops or self._task.uncancel() > 0:
+            return False
+        if self._refusal is not None:
+            raise self._refusal
+        return True
+
+
+def replaced() -> Refused:
+    """What is told to who waits for what came of a run that is given up."""
+    text = "The sandbox was reset or restored meanwhile; nothing is left of this"
+    return Refused(409, "STATE_REPLACED", [text])
 
 
 def _busy() -> Refused:

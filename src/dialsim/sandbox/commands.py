@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
 from typing_extensions import override
@@ -45,6 +45,10 @@ class _Command(BaseModel, ABC):
     @abstractmethod
     def carry_out(self, core: SandboxCore) -> None:
         """Carry the command out; raises `Refused` where a rule forbids it, and changes nothing."""
+
+    def without_sources(self) -> Self:
+        """The command as it is kept to be replayed: without what it was read from."""
+        return self
 
 
 class _CampaignCommand(_Command):
@@ -129,6 +133,12 @@ class AddCampaign(_Command):
             add_campaign(
                 simulation.dialler(self.organization), simulation.at, self._read, None, None
             )
+
+    @override
+    def without_sources(self) -> Self:
+        kept = self.model_copy(update={"block": {}, "csv": None})
+        kept._read = self._read  # the run has these people anyway: nothing is kept twice
+        return kept
 
 
 @contextmanager
@@ -284,6 +294,41 @@ class SetSpeed(_Command):
         core.clock.speed = self.speed
 
 
+class _SnapshotCommand(_Command):
+    """Something done to snapshots; a journal tells of it, a run does not.
+
+    So nothing is carried out: whoever replays a journal takes such an entry for the place that it
+    has there.
+    """
+
+    concerns_calling: ClassVar[bool] = False
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        raise AssertionError("a run has no snapshots")
+
+
+class TakeSnapshot(_SnapshotCommand):
+    """Keep the state of now under a name."""
+
+    kind: Literal["takeSnapshot"] = "takeSnapshot"
+    name: str
+
+
+class DropSnapshot(_SnapshotCommand):
+    """Forget the snapshot of a name."""
+
+    kind: Literal["dropSnapshot"] = "dropSnapshot"
+    name: str
+
+
+class Restore(_SnapshotCommand):
+    """Be in the state of a snapshot again, by name; None: in that of the start."""
+
+    kind: Literal["restore"] = "restore"
+    name: str | None
+
+
 Command = Annotated[
     ScheduleCampaign
     | SteerCampaign
@@ -298,7 +343,10 @@ Command = Annotated[
     | ClearFaults
     | ResendWebhook
     | TriggerResult
-    | SetSpeed,
+    | SetSpeed
+    | TakeSnapshot
+    | DropSnapshot
+    | Restore,
     Field(discriminator="kind"),
 ]
 """Any command; pydantic reads it back from what `model_dump` wrote."""

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from time import monotonic
+from typing import NamedTuple, Self
 
 from pydantic import TypeAdapter
 
@@ -14,14 +15,21 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.model import invalid
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.clock import VirtualClock
-from dialsim.sandbox.commands import Command, CountFaults
+from dialsim.sandbox.commands import (
+    Command,
+    CountFaults,
+    DropSnapshot,
+    Restore,
+    SetSpeed,
+    TakeSnapshot,
+)
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, NotKept
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.outbox import Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
-from dialsim.sandbox.sender import Sender
+from dialsim.sandbox.sender import Sender, SilentSender
 from dialsim.sandbox.triggers import Triggers
 from dialsim.sandbox.webhooks import WebhookTable
 from dialsim.scenario.organization import Organization
@@ -30,8 +38,27 @@ from dialsim.scenario.scenario import Scenario
 POST: TypeAdapter[Post] = TypeAdapter(Post)
 """Writes and reads what the journal keeps of a POST."""
 
+MOST_SNAPSHOTS = 100
+
 PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
 _NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
+
+
+class Record(NamedTuple):
+    """What happened at an instant (ms) and follows from nothing before: a command, or a POST."""
+
+    at: int
+    what: Command | Post
+
+
+class Snapshot(NamedTuple):
+    """A state that a sandbox was in: what had happened by an instant (ms), in that order.
+
+    The rules say everything else, so to replay the records is to be in that state again.
+    """
+
+    at: int
+    records: tuple[Record, ...]
 
 
 class SandboxCore:
@@ -45,10 +72,21 @@ class SandboxCore:
     can't be known before, a step of the clock and what came of a POST, is kept before anything
     follows from it: where the journal can't be written, the clock stands still, no POST leaves, and
     commands raise `NotKept`, until it can.
+
+    `records` has what happened, in that order, `snapshots` the states that can be restored, by
+    name. `epoch` counts the restores and resets: whoever waited through one finds another run, but
+    the same log of `requests`.
     """
 
-    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
-        """`seed` defaults to the scenario's."""
+    def __init__(
+        self, scenario: Scenario, seed: int | None = None, *, silent: bool = False
+    ) -> None:
+        """`seed` defaults to the scenario's. If `silent`, no POST leaves: all count as answered."""
+        self.epoch = 0
+        self._silent = silent
+        self.records: list[Record] = []
+        self.snapshots: dict[str, Snapshot] = {}
+        self._restoring = asyncio.Lock()
         self.simulation = LiveEngine(scenario, seed)
         world = self.simulation.log.world
         self.accounts = [Account(self.simulation, block) for block in world.organizations]
@@ -62,8 +100,22 @@ class SandboxCore:
         self._settling: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
-        self.sender = Sender(scenario.service.name, self._came_back)
+        self.sender = self._new_sender()
         self.clock = VirtualClock(self)
+
+    @classmethod
+    def replayed(
+        cls, scenario: Scenario, seed: int | None, state: Snapshot, *, silent: bool = False
+    ) -> Self:
+        """A sandbox in a state that another one of this scenario and seed was in.
+
+        POSTs that were under way then are due again.
+        """
+        core = cls(scenario, seed, silent=silent)
+        for record in state.records:
+            core.replay(record)
+        core.finish_replay(state.at)
+        return core
 
     @property
     def scenario(self) -> Scenario:
@@ -76,11 +128,7 @@ class SandboxCore:
         Raises `Refused` where a rule forbids it, `NotKept` where the journal can't be written; then
         nothing has changed. What was carried out is in the journal, if there is one.
         """
-        if self.journal is not None:
-            try:
-                self.journal.keep(_entry_of(command, self.at))
-            except JournalError as error:
-                raise NotKept(error) from None
+        self._keep(command)
         try:
             self.repeat(command)
         except BaseException:
@@ -88,6 +136,7 @@ class SandboxCore:
                 self.journal.take_back()
                 self._see_to(self.journal)
             raise
+        self._record(command)
         if command.concerns_calling:
             self.collect()
             self._read_on()
@@ -99,6 +148,23 @@ class SandboxCore:
             self.simulation.carry_out(lambda: command.carry_out(self))
         else:
             command.carry_out(self)
+
+    def replay(self, record: Record) -> None:
+        """Have happen once more what is next in a replay, at its instant."""
+        at, what = record
+        if isinstance(what, Post):  # changes nothing of the calls: they need not be up to date
+            self.outbox.recorded(what)
+            self.faults.ended(what)
+            self.records.append(record)
+        else:
+            self.simulation.move_to(at)
+            self.repeat(what)
+            self._record(what)
+
+    def finish_replay(self, at: int) -> None:
+        """Be at an instant (ms), all that happened by then having been replayed."""
+        self.simulation.move_to(at)
+        self.outbox.restore(self.faults.held_until)
 
     def open(self) -> None:
         """Go on, in an event loop: send what is due, and run the clock if it was running."""
@@ -195,6 +261,7 @@ class SandboxCore:
                 number = None if struck is None else struck.number
                 count = CountFaults(met=met, struck=number, post=which_post(post))
                 self.repeat(count)
+                self._record(count)
                 self._note(_entry_of(count, self.at))
             until = self.faults.held_until(which_post(post))
             if until is not None and until > self.at:
@@ -212,11 +279,18 @@ class SandboxCore:
             leaving, self._leaving = self._leaving, []
             self.sender.take(leaving)
 
-    def _came_back(self, delivery: Delivery, response: int) -> None:
+    def _new_sender(self) -> Sender:
+        kind = SilentSender if self._silent else Sender
+        return kind(self.scenario.service.name, partial(self._came_back, self.epoch))
+
+    def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
         """A POST has come to its end."""
+        if epoch != self.epoch:  # it left in a run that is given up
+            return
         self.outbox.came_back(delivery, response)
         post = self.outbox.log.row(delivery.row)
         self.faults.ended(post)
+        self.records.append(Record(post.at, post))
         self._note(Entry(post.at, EntryKind.POSTS, POST.dump_json(post)))
 
     def _stepped(self) -> None:
@@ -269,6 +343,84 @@ class SandboxCore:
         if self.journal is not None:
             try:
                 self.journal.settle()
+            except JournalError as error:
+                raise NotKept(error) from None
+
+    def _record(self, command: Command) -> None:
+        self.records.append(Record(self.at, command.without_sources()))
+
+    # -- snapshots --------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> Snapshot:
+        """The state of now."""
+        return Snapshot(self.at, (*self.records,))
+
+    def take_snapshot(self, name: str) -> Snapshot:
+        """Keep the state of now under a name; 409 if it is taken, or there are too many."""
+        if name in self.snapshots:
+            text = f'There is a snapshot "{name}" already: delete it, or choose another name'
+            raise Refused(409, "SNAPSHOT_EXISTS", [text])
+        if len(self.snapshots) >= MOST_SNAPSHOTS:
+            text = f"There are {MOST_SNAPSHOTS} snapshots already: delete some of them"
+            raise Refused(409, "TOO_MANY_SNAPSHOTS", [text])
+        self._keep(TakeSnapshot(name=name))
+        self.snapshots[name] = self.state
+        return self.snapshots[name]
+
+    def snapshot(self, name: str) -> Snapshot:
+        """The snapshot of a name; 404 if there is none."""
+        if name not in self.snapshots:
+            raise Refused(404, "SNAPSHOT_NOT_FOUND", ["Snapshot not found"])
+        return self.snapshots[name]
+
+    def drop_snapshot(self, name: str) -> None:
+        """Forget a snapshot; 404 if there is none."""
+        self.snapshot(name)
+        self._keep(DropSnapshot(name=name))
+        del self.snapshots[name]
+
+    async def restore(self, name: str | None) -> None:
+        """Be in the state of a snapshot again, by name (404), or (None) of the start.
+
+        Others are answered while it is replayed; what they change meanwhile is given up, too. POSTs
+        under way are broken off, an advance ends with 409, and the clock stands still.
+        """
+        async with self._restoring:
+            state = self.snapshot(name) if name is not None else self.beginning
+            seed = self.simulation.log.world.seed
+            other = await asyncio.to_thread(self.replayed, self.scenario, seed, state)
+            if name is not None and self.snapshot(name) is not state:
+                raise Refused(404, "SNAPSHOT_NOT_FOUND", ["Snapshot not found"])
+            self._keep(Restore(name=name))
+            given_up = self.sender
+            self._become(other)
+            self.open()
+            await given_up.close()
+
+    @property
+    def beginning(self) -> Snapshot:
+        """The state at the start."""
+        return Snapshot(self.scenario.clock.start, ())
+
+    def _become(self, other: SandboxCore) -> None:
+        """Take over the run of another core, which is not used any more."""
+        self.clock.give_up()
+        self.epoch += 1
+        self.simulation, self.accounts = other.simulation, other.accounts
+        self.keys, self._regenerated = other.keys, other._regenerated
+        self.faults, self.triggers = other.faults, other.triggers
+        self.outbox, self.webhooks = other.outbox, other.webhooks
+        self.records, self._leaving = other.records, []
+        self.sender = self._new_sender()
+        if other.clock.speed is not None:
+            self._record(SetSpeed(speed=None))
+
+    def _keep(self, command: Command) -> None:
+        """Have a command in the journal, if there is one; raises `NotKept`."""
+        if self.journal is not None:
+            try:
+                self.journal.keep(_entry_of(command, self.at))
             except JournalError as error:
                 raise NotKept(error) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -173,11 +174,13 @@ class Outbox:
     Campaigns of an organization that has a URL are followed instant by instant. What the others
     have to tell is looked at only when somebody asks: their payloads are kept, which is to say that
     they can be made at any time. `happened` counts what has fallen due, `changes` what was written
-    to the log.
+    to the log, `told` the POSTs that have left and the payloads that were seen to be kept, by
+    campaign.
     """
 
     def __init__(self, simulation: LiveEngine, accounts: Sequence[Account]) -> None:
         self.happened = 0
+        self.told: Counter[tuple[int, int]] = Counter()
         self.changes = 0
         self.log = simulation.log.posts = PostLog()
         self._simulation = simulation
@@ -246,6 +249,7 @@ class Outbox:
     def write_down(self, delivery: Delivery, post: Post) -> None:
         """Have a POST in the log, as under way."""
         delivery.row = self.log.append(post)
+        self.told[delivery.key[:2]] += 1
         self.changes += 1
 
     def hold(self, delivery: Delivery, until: int) -> None:
@@ -361,6 +365,7 @@ class Outbox:
         if overdue and not wanted.all():
             sent = sequence(trace, messages.sent_at, messages.turn)
             wanted |= has_url(trace, organization, sent)
+        self.told[organization, campaign] += len(wanted) - int(np.count_nonzero(wanted))
         chosen = messages[wanted]
         columns = (chosen.sent_at, chosen.call, chosen.result)
         for at, call, result in zip(*(column.tolist() for column in columns), strict=True):
@@ -384,6 +389,7 @@ class Outbox:
         sent = sequence(trace, messages.sent_at, messages.turn)
         to = urls(trace, place.organization, sent)
         chosen = np.array([row for row, url in enumerate(to) if url is not None], dtype=np.int64)
+        self.told[place[:2]] += len(to) - len(chosen)
         if not len(chosen):
             return []
         bodies = box.bodies(messages[chosen], self._simulation.at)

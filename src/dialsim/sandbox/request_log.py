@@ -59,7 +59,7 @@ class Captured:
 class LoggedRequest:
     """A request; `at` is the virtual instant (ms) at which it came, `received_at` the real one.
 
-    `organization`, by position, is known once its key is. `status` is None, and `took` (s) too,
+    `organization`, a name, is known once its key is. `status` is None, and `took` (s) too,
     until it is answered; `status` stays so where the connection was dropped. `fault` is the number
     of the one that struck it.
     """
@@ -73,7 +73,7 @@ class LoggedRequest:
     raw_headers: list[tuple[bytes, bytes]]
     body: Captured = field(default_factory=Captured)
     answer: Captured = field(default_factory=Captured)
-    organization: int | None = None
+    organization: str | None = None
     status: int | None = None
     took: float | None = None
     fault: int | None = None
@@ -158,7 +158,8 @@ class RequestLogging:
         if scope["type"] != "http" or _is_unlogged(scope["path"]):
             await self._app(scope, receive, send)
             return
-        log = self._core.requests
+        # who sent it is a position among those of now: a restore may have others meanwhile
+        log, accounts = self._core.requests, self._core.accounts
         request, began = log.begin(scope, self._core.at), time.perf_counter()
 
         async def heard() -> Message:
@@ -180,7 +181,8 @@ class RequestLogging:
             raise
         finally:
             request.took = time.perf_counter() - began
-            request.organization = scope.get("organization")
+            owner = scope.get("organization")
+            request.organization = None if owner is None else accounts[owner].block.name
             request.fault = scope.get("fault")
             log.changes += 1
 
@@ -220,7 +222,7 @@ def chosen(
     method: str | None = None,
     path: str | None = None,
     status: str | None = None,
-    organization: int | None = None,
+    organization: str | None = None,
     after: int = 0,
 ) -> list[LoggedRequest]:
     """The requests that are wanted; filters hold together, None stands for all."""

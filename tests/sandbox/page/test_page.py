@@ -135,7 +135,10 @@ def test_the_clock_is_moved_by_forms_as_it_is_by_json(client: Client) -> None:
     assert (moved.status_code, _text(moved)) == (200, "It is Mon 5 Jan 2026 12:00:00 now.")
     assert client.core.simulation.at == start + 3_600_000
     refused = ask(client, f"{OWN}/clock", "POST", "until=%3Cb%3E")
-    assert (refused.status_code, _text(refused)) == (400, "until must be nextEvent or idle")
+    assert (refused.status_code, _text(refused)) == (
+        400,
+        "until must be nextEvent, idle, status or webhooks",
+    )
     assert ask(client, f"{OWN}/clock", "POST", "by=60d").status_code == 400
 
 

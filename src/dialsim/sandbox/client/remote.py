@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self
@@ -120,6 +120,32 @@ class RemoteClock:
             raise DialsimError(f"advance: the clock was stopped on the way, at {state['now']}")
         return _datetime(state["now"])
 
+    def advance_until(self, condition: Mapping[str, object], within: timedelta | None) -> datetime:
+        """Move the clock until something is so, as the control plane words it; where it stands.
+
+        Raises DialsimError where it doesn't come: with why, and where the clock stands then.
+        """
+        span = {} if within is None else {"within": _span_text(within)}
+        state = self._client.ask("POST", f"{PREFIX}/clock/advance", {**condition, **span})
+        if state["ended"] != "there":
+            raise DialsimError(f"advance_until: {_WHY[state['ended']]}, at {state['now']}")
+        return _datetime(state["now"])
+
+    def advance_while(self, is_missing: Callable[[], bool], within: timedelta | None) -> datetime:
+        """Move the clock event by event while something is missing; errors as `advance_until`."""
+        last = None if within is None else self.now + within
+        while is_missing():
+            state = self._state()
+            ahead = state["nextEventAt"]
+            if ahead is None:
+                raise DialsimError(f"advance_until: {_WHY['idle']}, at {state['now']}")
+            if last is not None and _datetime(ahead) > last:
+                self.advance(to=last)
+                state = self._state()
+                raise DialsimError(f"advance_until: {_WHY['limit']}, at {state['now']}")
+            self.advance(until="nextEvent")
+        return self.now
+
     def run(self, speed: float = 1) -> None:
         """Have the clock run by itself, `speed` times as fast as real time."""
         self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "running", "speed": speed})
@@ -136,6 +162,19 @@ class RemoteClock:
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = self._client.ask("GET", f"{PREFIX}/clock")
         return state
+
+
+_WHY = {
+    "stopped": "the clock was stopped on the way",
+    "limit": "it has not come within the limit",
+    "idle": "it has not come, and nothing is left to happen",
+    "clockEnd": "it has not come, and the clock is at its end",
+    "never": "it can't come any more: the campaign is over with another status",
+}
+
+
+def _span_text(span: timedelta) -> str:
+    return f"{span // timedelta(milliseconds=1)}ms"
 
 
 def _datetime(text: str) -> datetime:

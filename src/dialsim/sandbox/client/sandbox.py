@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -27,9 +28,11 @@ from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
 
 if TYPE_CHECKING:
+    from dialsim.experiments.forecast import Forecast
     from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
     from dialsim.sandbox.client.requests import RemoteRequests
     from dialsim.sandbox.client.session import Session
+    from dialsim.sandbox.core import Snapshot
 
 
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
@@ -38,6 +41,7 @@ Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
 _CAMPAIGNS = "/_dialsim/campaigns"
 _ORGANIZATIONS = "/_dialsim/organizations"
 _PEOPLE = "/_dialsim/people"
+_SNAPSHOTS = "/_dialsim/snapshots"
 _WEBHOOKS = "/_dialsim/webhooks"
 
 
@@ -80,6 +84,7 @@ class Sandbox:
         self._port = port
         self._session: Session | None = None
         self._over = False
+        self._state: Snapshot | None = None  # where a fork begins
 
     # -- from start to stop -----------------------------------------------------------------------
 
@@ -92,7 +97,7 @@ class Sandbox:
 
         if self._session is not None or self._over:
             raise DialsimError("a sandbox is started once: make another one")
-        self._session = Session(self._scenario, self._seed, self._port)
+        self._session = Session(self._scenario, self._seed, self._port, self._state)
         return self
 
     def stop(self) -> None:
@@ -351,6 +356,99 @@ class Sandbox:
         It takes the place of what is left of an earlier one, None of all.
         """
         self._ask("POST", _PEOPLE, {"tel": tel, "script": script})
+
+    # -- the clock --------------------------------------------------------------------------------
+
+    def advance_until(
+        self,
+        condition: Callable[[Sandbox], object] | None = None,
+        *,
+        campaign: str | None = None,
+        call: str | None = None,
+        status: str | None = None,
+        webhooks: int | None = None,
+        within: timedelta | None = None,
+    ) -> datetime:
+        """Move the clock until something is so, and return where it stands.
+
+        That is a `status` of a `campaign`, by name, or of a `call`, by id; or so many more
+        `webhooks` (POSTs and kept payloads), of a `campaign` if one is given; or a `condition` that
+        is true of the sandbox, which is asked after every event: ten times as slow as the others.
+        `within` is the most virtual time that it may take.
+
+        Raises DialsimError if it doesn't come, with why, and where the clock stands then.
+        """
+        kinds = [condition is not None, status is not None, webhooks is not None]
+        if sum(kinds) != 1 or (status is not None and (campaign is None) == (call is None)):
+            raise DialsimError(
+                "advance_until: give a condition, or the status of a campaign or a call, or a "
+                "count of webhooks"
+            )
+        if condition is not None:
+            return self.clock.advance_while(lambda: not condition(self), within)
+        asked: dict[str, object] = {
+            "until": "webhooks" if status is None else "status",
+            "call": call,
+        }
+        asked |= {"campaign": None if campaign is None else self.campaign(campaign).id}
+        return self.clock.advance_until(asked | {"status": status, "count": webhooks}, within)
+
+    # -- states -----------------------------------------------------------------------------------
+
+    def snapshot(self, name: str | None = None) -> str:
+        """Keep the state of now to be restored, and return its name: `snapshot-1` and so on.
+
+        Raises `Refused` where there is a snapshot of that name, or a hundred of them.
+        """
+        return str(self._ask("POST", _SNAPSHOTS, {"name": name})["name"])
+
+    @property
+    def snapshots(self) -> list[str]:
+        """The names of the snapshots, in the order in which they were taken."""
+        return [state["name"] for state in self._ask("GET", _SNAPSHOTS)]
+
+    def restore(self, name: str) -> None:
+        """Be in the state of a snapshot again; raises `Refused` if there is none of the name.
+
+        The clock stands still then. POSTs under way are broken off, and an advance by another
+        thread raises `Refused`. POSTs that were under way at the snapshot leave again.
+        """
+        self._ask("POST", f"{_SNAPSHOTS}/{quote(name, safe='')}/restore")
+
+    def delete_snapshot(self, name: str) -> None:
+        """Forget a snapshot; raises `Refused` if there is none of the name."""
+        self._ask("DELETE", f"{_SNAPSHOTS}/{quote(name, safe='')}")
+
+    def reset(self) -> None:
+        """Be as at the start again, as `restore` does it; snapshots stay."""
+        self._ask("POST", "/_dialsim/reset")
+
+    def fork(self) -> Sandbox:
+        """Another sandbox that begins in the state of now, to try something without a trace here.
+
+        ```python
+        with sandbox.fork() as other:
+            other.set_concurrency(30)
+            other.clock.advance(until="idle")
+        ```
+
+        It has a port of its own, and links to its files lead there. Its webhooks don't leave: each
+        counts as answered with 200. It has no snapshots, and its clock stands still.
+        """
+        other = Sandbox(self._scenario, seed=self._seed)
+        other._state = self._running.state()
+        return other
+
+    def forecast(
+        self, replications: int = 100, *, seed: int | None = None, jobs: int | None = None
+    ) -> Forecast:
+        """How the campaigns go on from now, by many runs; nothing changes here.
+
+        Arguments and errors are those of `dialsim.forecast`.
+        """
+        from dialsim.experiments.forecast import forecast
+
+        return forecast(self._running.remaining(), replications, seed=seed, jobs=jobs)
 
     # -- the rest ---------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, WireModel, wrong
 from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_head
 from dialsim.sandbox.control.guard import PREFIX
-from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import is_number
 from dialsim.sandbox.http.operation import Operations, PageQuery, operation
 from dialsim.sandbox.request_log import LoggedRequest, chosen
@@ -53,15 +52,14 @@ class RequestRow(WireModel):
     fault: int | None = Field(description="The number of the fault that struck it.")
 
     @classmethod
-    def of(cls, request: LoggedRequest, core: SandboxCore) -> RequestRow:
+    def of(cls, request: LoggedRequest) -> RequestRow:
         """A request as it stands."""
-        owner = request.organization
         return cls(
             n=request.n,
             at=format_instant(request.at),
             received_at=format_instant(request.received_at),
             took_ms=None if request.took is None else round(request.took * 1000, 3),
-            organization=None if owner is None else core.accounts[owner].block.name,
+            organization=request.organization,
             method=request.method,
             path=request.path,
             query=request.query,
@@ -138,7 +136,7 @@ class RequestOperations(Operations):
         """
         core, owner = self.core, None
         if query.organization is not None:
-            owner = organization_of(query.organization, core).block.position
+            owner = organization_of(query.organization, core).block.name
         found = chosen(
             core.requests,
             method=query.method,
@@ -150,7 +148,7 @@ class RequestOperations(Operations):
         return RequestPage(
             **page_head(query.page, len(found)),
             forgotten=core.requests.forgotten,
-            requests=[RequestRow.of(one, core) for one in found[query.page.rows]],
+            requests=[RequestRow.of(one) for one in found[query.page.rows]],
         )
 
     @operation("DELETE", f"{PREFIX}/requests", kept=False)

@@ -12,6 +12,7 @@ from pydantic import Field, WithJsonSchema
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import UuidText
 from dialsim.results.timeline import Position
+from dialsim.sandbox.clock import replaced
 from dialsim.sandbox.commands import ResendWebhook
 from dialsim.sandbox.control.campaigns import TablePage, page_head
 from dialsim.sandbox.control.guard import PREFIX
@@ -85,7 +86,7 @@ class WebhookOperations(Operations):
             **page_head(query.page, len(found)), webhooks=table.rows(found[query.page.rows])
         )
 
-    @operation("POST", f"{PREFIX}/webhooks/{{n}}/resend", fail.NO_WEBHOOK_URL)
+    @operation("POST", f"{PREFIX}/webhooks/{{n}}/resend", fail.NO_WEBHOOK_URL, fail.STATE_REPLACED)
     async def resend_webhook(
         self,
         n: Annotated[int, number("The number of a webhook in the list, from 1.", fail.NO_WEBHOOK)],
@@ -97,9 +98,11 @@ class WebhookOperations(Operations):
         """
         key = self.core.webhooks.key(n)
         self.core.carry_out(ResendWebhook(**key._asdict()))
-        made = len(self.core.webhooks) - 1
+        made, epoch = len(self.core.webhooks) - 1, self.core.epoch
         with suppress(CancelledError):  # the sandbox stops: it is kept, and leaves when it goes on
             await self.core.sender.came_back(len(self.core.outbox.log) - 1)
+        if self.core.epoch != epoch:
+            raise replaced()
         return self.core.webhooks.rows(np.array([made]))[0]
 
     def _whose(self, query: WebhookQuery) -> tuple[Position | None, tuple[int, int] | None]:

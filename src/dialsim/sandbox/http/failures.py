@@ -93,6 +93,26 @@ NOT_DELIVERED = FailureKind(
 NO_WEBHOOK = FailureKind(404, "WEBHOOK_NOT_FOUND", "Webhook not found")
 NO_WEBHOOK_URL = FailureKind(409, "NO_WEBHOOK_URL", "The organization has no webhook URL")
 NO_ORGANIZATION = FailureKind(404, "ORGANIZATION_NOT_FOUND", "Organization not found")
+STATE_REPLACED = FailureKind(
+    409,
+    "STATE_REPLACED",
+    "The sandbox was reset or restored meanwhile; nothing is left of this",
+)
+NO_SNAPSHOT = FailureKind(404, "SNAPSHOT_NOT_FOUND", "Snapshot not found")
+SNAPSHOT_EXISTS = FailureKind(
+    409,
+    "SNAPSHOT_EXISTS",
+    'There is a snapshot "before" already: delete it, or choose another name',
+)
+TOO_MANY_SNAPSHOTS = FailureKind(
+    409, "TOO_MANY_SNAPSHOTS", "There are 100 snapshots already: delete some of them"
+)
+EVENTS_GONE = FailureKind(
+    409, "EVENTS_GONE", "This id is of another run, or of no event: read the state anew"
+)
+TOO_MANY_STREAMS = FailureKind(
+    503, "TOO_MANY_STREAMS", "There are 64 streams of events already: close some of them"
+)
 NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
     409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"

@@ -160,7 +160,7 @@ def _described(operation: Operation, schemas: Schemas, parameters: Parameters) -
         content = _json(schemas[operation.body, "validation"])
         if operation.other_media is not None:
             content |= {operation.other_media: {"schema": {"type": "string"}}}
-        described["requestBody"] = {"required": True, "content": content}
+        described["requestBody"] = {"required": operation.body_required, "content": content}
     return described
 
 

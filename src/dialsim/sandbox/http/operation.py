@@ -87,7 +87,8 @@ class Operation:
 
     `answer` is the model of a success, by default what the handler returns: of its `data` where
     `messages`, the texts beside it, are given, else of the whole body; None for one that is no
-    JSON but of the type `media`. In place of the body one of the type `other_media` may come.
+    JSON but of the type `media`. In place of the body one of the type `other_media` may come, and
+    unless it is `body_required` none at all.
     `links` are OpenAPI links of a success by name, `described` parameters that the handler reads.
     `kept`: whether a journal keeps what it changes. `guessed`: the interface names it, but how
     it is asked and answered is our guess.
@@ -102,6 +103,7 @@ class Operation:
     messages: tuple[str, ...] = ()
     described: tuple[dict[str, Any], ...] = ()
     body: type[WireModel] | None = None
+    body_required: bool = True
     other_media: str | None = None
     own_failures: tuple[FailureKind, ...] = ()
     links: dict[str, Any] | None = None

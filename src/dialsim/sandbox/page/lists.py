@@ -244,10 +244,7 @@ class RequestLine:
 
 def latest_requests(core: SandboxCore) -> list[RequestLine]:
     """The requests that came last, newest first."""
-    return [
-        RequestLine(one, "" if (o := one.organization) is None else core.accounts[o].block.name)
-        for one in core.requests.newest(MOST_REQUESTS)
-    ]
+    return [RequestLine(one, one.organization or "") for one in core.requests.newest(MOST_REQUESTS)]
 
 
 MOST_FOUND = 20

@@ -163,7 +163,7 @@ class PageRoutes:
 
     async def _move(self, request: Request) -> str:
         move = read_model(MoveJson, await _form(request))
-        arrived = await move.carry_out(self._core.clock)
+        arrived = await move.carry_out(self._core) == "there"
         return render("moved", now=self._core.simulation.at, arrived=arrived)
 
     async def _run(self, request: Request) -> str:

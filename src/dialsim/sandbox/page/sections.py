@@ -124,7 +124,7 @@ class Sections:
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
-        self._board = Board(core)
+        self._board, self._epoch = Board(core), core.epoch
         self._found: dict[str, list[PagePlace]] = {}
 
     async def events(self, view: View) -> AsyncIterator[bytes]:
@@ -153,6 +153,8 @@ class Sections:
 
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
+        if self._epoch != self._core.epoch:  # another run: what was counted is not of it
+            self._board, self._epoch = Board(self._core), self._core.epoch
         self._board.catch_up()
         core = self._core
         return {
@@ -184,6 +186,7 @@ class Sections:
         """Another value whenever there may be something new."""
         core, clock = self._core, self._core.clock
         return (
+            core.epoch,
             core.at,
             core.simulation.log.size(),
             (clock.advancing, clock.speed, core.journal and core.journal.error),
