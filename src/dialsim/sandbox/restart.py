@@ -122,13 +122,13 @@ def _replay(journal: Journal) -> tuple[SandboxCore, bool]:
 
 def _carry_out(core: SandboxCore, entry: Entry) -> None:
     simulation = core.simulation
-    if entry.at < simulation.at:
-        raise DialsimError("an entry lies before the one before it")
     if entry.kind is EntryKind.POSTS:  # changes nothing of the calls: they need not be up to date
         post = POST.validate_json(entry.body)
         core.outbox.recorded(post)
         core.faults.ended(post)
         return
+    if entry.at < simulation.at:
+        raise DialsimError("an entry lies before the one before it")
     simulation.move_to(entry.at)
     if entry.kind is EntryKind.COMMAND:
         core.repeat(_COMMAND.validate_json(entry.body))
