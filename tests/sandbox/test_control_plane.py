@@ -34,6 +34,7 @@ def test_the_clock_stands_at_the_start_until_it_is_moved(client: Client) -> None
         "now": "2026-01-05T02:00:00.000Z",
         "mode": "manual",
         "speed": None,
+        "speedReached": None,
         "nextEventAt": "2026-01-05T02:00:01.000Z",
         "status": "ready",
         "heldByJournal": None,

@@ -7,6 +7,7 @@ from asyncio import CancelledError
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import cache
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -31,7 +32,7 @@ from dialsim.sandbox.control.requests import RequestOperations
 from dialsim.sandbox.control.state import StateOperations
 from dialsim.sandbox.control.triggers import TriggerOperations
 from dialsim.sandbox.control.webhooks import WebhookOperations
-from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.core import PATIENCE, SandboxCore
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.http.answers import JSON, failure, read_bytes
 from dialsim.sandbox.http.failures import ASKED_FOR, MARK, NO_KEY, OUR_FAULT, WRONG_KEY
@@ -46,6 +47,37 @@ from dialsim.sandbox.page.routes import PageRoutes
 from dialsim.sandbox.request_log import RequestLogging
 
 _ERRORS = {kind.status: kind for kind in ASKED_FOR}
+
+
+class FairShare:
+    """Has requests wait for their turn, so that those who poll don't keep the clock from going on.
+
+    While the clock has anything to do, requests are begun one after the other, and after each there
+    is a pause as long as it took: they have half of the time. The clock for its part works for a
+    moment at most before others have their turn (`PATIENCE`).
+    """
+
+    def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
+        self._app = app
+        self._core = core
+        self._turn = asyncio.Lock()
+        self._next = 0.0  # when the next one is begun, at the earliest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        async with self._turn:  # those who wait are let through in the order in which they came
+            while self._core.clock.is_busy and (pause := self._next - monotonic()) > 0:
+                await asyncio.sleep(pause)
+        begun = monotonic()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            ended = monotonic()
+            # what takes longer has waited for something else: its body, a fault, the clock
+            self._next = ended + min(ended - begun, PATIENCE)
 
 
 class AnswerFaults:
@@ -239,6 +271,7 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
             Route(DESCRIPTION, describe),
         ],
         middleware=[
+            Middleware(FairShare, core=core),
             Middleware(RequestLogging, core=core),
             Middleware(ControlGuard, token=token),
             Middleware(Authentication, core=core),

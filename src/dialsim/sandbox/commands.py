@@ -231,16 +231,21 @@ class InjectFault(_FaultCommand):
 
 
 class CountFaults(_FaultCommand):
-    """Count faults, by number, that a webhook or a request met, and the one that struck it."""
+    """Count faults, by number, that a webhook or a request met, and the one that struck it.
+
+    `at` (ms) is when the webhook leaves; the clock may be ahead of it.
+    """
 
     kind: Literal["countFaults"] = "countFaults"
     met: tuple[int, ...]
     struck: int | None = None
     post: tuple[int, ...] | None = None  # a POST of the webhook; else it was a request
+    at: int | None = None
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
-        core.faults.count(self.met, self.struck, self.post, core.at)
+        at = core.at if self.at is None else self.at
+        core.faults.count(self.met, self.struck, self.post, at)
 
 
 class ClearFaults(_FaultCommand):

@@ -27,7 +27,7 @@ from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, whi
 from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, NotKept
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
-from dialsim.sandbox.outbox import Delivery, Outbox
+from dialsim.sandbox.outbox import STRIDE, Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender, SilentSender
 from dialsim.sandbox.triggers import Triggers
@@ -40,7 +40,7 @@ POST: TypeAdapter[Post] = TypeAdapter(Post)
 
 MOST_SNAPSHOTS = 100
 
-PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
+PATIENCE = 0.01  # seconds for which others wait at the most, stretches being short
 _NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
 
 
@@ -138,7 +138,7 @@ class SandboxCore:
             raise
         self._record(command)
         if command.concerns_calling:
-            self.collect()
+            self.outbox.collect()
             self._read_on()
         self._let_leave()
 
@@ -168,7 +168,7 @@ class SandboxCore:
 
     def open(self) -> None:
         """Go on, in an event loop: send what is due, and run the clock if it was running."""
-        self.collect()
+        self.outbox.collect()
         self._read_on()
         self._let_leave()
         self.clock.go_on()
@@ -199,7 +199,7 @@ class SandboxCore:
         return self.simulation.log.size() + self.outbox.happened
 
     def work_on(self, last: int) -> bool:
-        """Work on for a moment, not past an instant (ms) and not past where POSTs leave.
+        """Work on for a moment, not past an instant (ms), and have leave what may.
 
         Returns whether that may not have been all there is up to there. Raises `NotKept` where the
         journal can't be written; the clock has then come so far that no POST has left since.
@@ -207,23 +207,35 @@ class SandboxCore:
         self._require_journal()
         turn_ends = monotonic() + PATIENCE
         while (ahead := self._ahead()) is not None and ahead <= last:
-            stretch = min(self.outbox.stretch(ahead), last)
-            if stretch > ahead == self.simulation.next_instant():
-                self.simulation.work_off(stretch)
-            else:
-                self.simulation.move_to(ahead)
-            self.collect()
-            if self._leaving or self.sender.busy or monotonic() > turn_ends:
+            if ahead > self.outbox.limit:
+                self._stepped()
+                return True
+            stretch = min(self.outbox.stretch(ahead), self.outbox.limit, last)
+            self.simulation.work_off(stretch)
+            due = self.outbox.last_due(stretch)
+            if due is not None and due > self.at:
+                self.simulation.move_to(due)
+            self.outbox.collect()
+            if self.outbox.is_due or monotonic() > turn_ends:
                 self._stepped()
                 return True
         self._stepped()
         return False
 
+    @property
+    def held(self) -> bool:
+        """Whether the clock must wait for POSTs, or had better: bodies are made many at a time."""
+        if not self.outbox.is_due:
+            return False
+        ahead = self._ahead()
+        too_far = ahead is not None and ahead > self.outbox.limit
+        return too_far or self.at - self.outbox.front >= STRIDE // 2
+
     def move_to(self, instant: int) -> None:
         """Move to an instant (ms) before which nothing is due; raises `NotKept` as `work_on`."""
         self._require_journal()
         self.simulation.move_to(instant)
-        self.collect()
+        self.outbox.collect()
         self._stepped()
 
     def _ahead(self) -> int | None:
@@ -252,46 +264,53 @@ class SandboxCore:
                 return None
         return struck
 
-    def collect(self) -> None:
-        """Have the POSTs ready that leave now (T4 step 9); they meet the faults in that order."""
-        for delivery in self.outbox.collect():
-            post = self.outbox.next_post(delivery)
-            met, struck = self.faults.for_post(post, partial(self.outbox.log.before, post.key))
-            if met:
-                number = None if struck is None else struck.number
-                count = CountFaults(met=met, struck=number, post=which_post(post))
-                self.repeat(count)
-                self._record(count)
-                self._note(_entry_of(count, self.at))
-            until = self.faults.held_until(which_post(post))
-            if until is not None and until > self.at:
-                self.outbox.hold(delivery, until)
-                continue
-            delivery.fault = self.faults.fate(post)
-            before = self.outbox.log.before(post.key) if delivery.fault == "stale" else None
-            delivery.stale = None if before is None else self.webhooks.body(before)
-            self.outbox.write_down(delivery, post)
-            self._leaving.append(delivery)
-
     def _let_leave(self) -> None:
-        """Have POSTs leave that are ready, if all that led to them is kept."""
-        if self.journal is None or self.journal.error is None:
+        """Have POSTs leave that may, if all that led to them is kept.
+
+        They meet the faults in the order in which they leave.
+        """
+        while self.journal is None or self.journal.error is None:
             leaving, self._leaving = self._leaving, []
             self.sender.take(leaving)
+            delivery = self.outbox.next_to_leave()
+            if delivery is None:
+                return
+            self._face_faults(delivery)
+
+    def _face_faults(self, delivery: Delivery) -> None:
+        """Count what a POST that may leave has to face, and have it ready, or hold it for later."""
+        log, post = self.outbox.log, self.outbox.next_post(delivery)
+        met, struck = self.faults.for_post(post, partial(log.before, post.key))
+        if met:
+            number = None if struck is None else struck.number
+            count = CountFaults(met=met, struck=number, post=which_post(post), at=post.at)
+            self.repeat(count)
+            self._record(count)
+            self._note(_entry_of(count, self.at))
+        until = self.faults.held_until(which_post(post))
+        if until is not None and until > post.at:
+            self.outbox.hold(delivery, until)
+            return
+        delivery.fault = self.faults.fate(post)
+        before = log.before(post.key) if delivery.fault == "stale" else None
+        delivery.stale = None if before is None else self.webhooks.body(before)
+        self.outbox.write_down(delivery, post)
+        self._leaving.append(delivery)
 
     def _new_sender(self) -> Sender:
         kind = SilentSender if self._silent else Sender
         return kind(self.scenario.service.name, partial(self._came_back, self.epoch))
 
     def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
-        """A POST has come to its end."""
+        """A POST has come to its end; others may leave now."""
         if epoch != self.epoch:  # it left in a run that is given up
             return
         self.outbox.came_back(delivery, response)
         post = self.outbox.log.row(delivery.row)
         self.faults.ended(post)
-        self.records.append(Record(post.at, post))
-        self._note(Entry(post.at, EntryKind.POSTS, POST.dump_json(post)))
+        self.records.append(Record(self.at, post))
+        self._note(Entry(self.at, EntryKind.POSTS, POST.dump_json(post)))
+        self._let_leave()
 
     def _stepped(self) -> None:
         """The clock has come to where it stands now, and others may look."""

@@ -40,6 +40,10 @@ class ClockState(WireModel):
     now: InstantText = Field(description="The instant up to which everything has happened.")
     mode: Literal["manual", "running"]
     speed: float | None = Field(description="Times as fast as real time; null unless it runs.")
+    speed_reached: float | None = Field(
+        description="Times as fast as real time that it really went, over the last seconds; null "
+        "unless it runs."
+    )
     next_event_at: InstantText | None = Field(description="null when nothing is left to happen.")
     status: Literal["ready", "advancing"]
     held_by_journal: str | None = Field(
@@ -55,6 +59,7 @@ class ClockState(WireModel):
             now=format_instant(core.at),
             mode="manual" if clock.speed is None else "running",
             speed=clock.speed,
+            speed_reached=clock.speed_reached,
             next_event_at=None if ahead is None else format_instant(ahead),
             status="ready" if clock.speed is None and not clock.advancing else "advancing",
             held_by_journal=None if core.journal is None else core.journal.error,
@@ -283,8 +288,9 @@ class ClockOperations(Operations):
     def set_clock(self, body: Mode) -> ClockState:
         """Have the clock run, or stand still.
 
-        A running clock stands still while webhooks are under way, and stops at clock.end. With
-        mode manual it stands still at once: an advance that is under way ends there, too.
+        A running clock waits for webhooks where it is too far ahead of them, and stops at
+        clock.end; speedReached says how fast it really is. With mode manual it stands still at
+        once: an advance that is under way ends there, too.
         """
         body.carry_out(self.core.clock)
         return ClockState.of(self.core)

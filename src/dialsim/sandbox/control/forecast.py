@@ -93,7 +93,7 @@ class ForecastOperations(Operations):
         super().__init__(core)
         self._forecasting = asyncio.Lock()
 
-    @operation("POST", f"{PREFIX}/forecast", body_required=False)
+    @operation("POST", f"{PREFIX}/forecast", body_required=False, kept=False)
     async def forecast_run(self, body: ForecastOrder) -> ForecastAnswer:
         """Forecast how it goes on.
 

@@ -49,7 +49,9 @@ class TriggerOperations(Operations):
             raise fail.NO_WEBHOOK_URL.refused()
         core.carry_out(TriggerResult(organization=position, order=body))
         made = core.triggers.newest()
-        delivery = Delivery(made.key, url, made.body, core.simulation.log.turn)
+        delivery = Delivery(
+            made.key, url, made.body, core.simulation.log.turn, made.at, resent=True
+        )
         response = await core.sender.post(delivery)
         return TriggeredResult(
             n=made.n,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from contextlib import suppress
 from typing import Annotated
 
 import numpy as np
@@ -93,17 +92,23 @@ class WebhookOperations(Operations):
     ) -> WebhookRow:
         """Send a webhook again.
 
-        The same body leaves once, at this instant, to the organization's URL of now. Answers
-        with the new POST when it has come back.
+        The same body leaves once, behind all that is due by now, to the organization's URL of
+        now. Answers with the new POST when it has come back.
         """
         key = self.core.webhooks.key(n)
         self.core.carry_out(ResendWebhook(**key._asdict()))
-        made, epoch = len(self.core.webhooks) - 1, self.core.epoch
-        with suppress(CancelledError):  # the sandbox stops: it is kept, and leaves when it goes on
-            await self.core.sender.came_back(len(self.core.outbox.log) - 1)
-        if self.core.epoch != epoch:
+        core, epoch = self.core, self.core.epoch
+        delivery = core.outbox.asked_last
+        try:
+            while not delivery.over and core.epoch == epoch:
+                await core.sender.progress()
+        except CancelledError:  # the sandbox stops: it is kept, and leaves when it goes on
+            if delivery.row < 0:
+                raise
+        if core.epoch != epoch:
             raise replaced()
-        return self.core.webhooks.rows(np.array([made]))[0]
+        row = core.webhooks.row_of(core.outbox.log.row(delivery.row))
+        return core.webhooks.rows(np.array([row]))[0]
 
     def _whose(self, query: WebhookQuery) -> tuple[Position | None, tuple[int, int] | None]:
         """The campaign, by positions, and the call by recipient and number; None for all."""

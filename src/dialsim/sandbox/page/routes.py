@@ -208,7 +208,7 @@ class PageRoutes:
         found = self._core.requests.find(number_in(request.path_params["n"]))
         if found is None:
             raise Refused(404, "REQUEST_NOT_FOUND", ["The request is not in the log any more"])
-        row = RequestRow.of(found, self._core)
+        row = RequestRow.of(found)
         return render("request", row=row, body=_readable(row.body), answer=_readable(row.answer))
 
     async def _add_fault(self, request: Request) -> str:
