@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -150,9 +151,11 @@ ASKED = (
     Asked("DELETE", "/snapshots/before", None, 200),
     Asked("DELETE", "/snapshots/before", None, 404, "SNAPSHOT_NOT_FOUND"),
     Asked("POST", "/reset", None, 200),
+)  # fmt: skip
+FORECASTS = (
     Asked("POST", "/forecast", {"replications": 19}, 200),
     Asked("POST", "/forecast", {"replications": 18}, 400, "VALIDATION_FAILED"),
-)  # fmt: skip
+)
 # what takes more than a request: test_control_plane, test_application, test_snapshots and
 # test_unwritable_journal have their tests
 TRIED_ELSEWHERE = {
@@ -204,13 +207,22 @@ def test_parameters_of_a_path_are_those_of_the_description() -> None:
 
 
 def test_every_answer_that_is_described_is_given() -> None:
+    require_all_answers([name for name in STEERING if name != "forecastRun"], ASKED)
+
+
+@pytest.mark.slow
+def test_every_answer_that_is_described_is_given_to_who_asks_for_a_forecast() -> None:
+    require_all_answers(["forecastRun"], FORECASTS)
+
+
+def require_all_answers(names: Sequence[str], asked: Sequence[Asked]) -> None:
     client = Client(exchange_of_the_corpus())
     call, failed = (
         control(client, "GET", path).json()["calls"][0]["callId"]
         for path in (f"/campaigns/{COMPLETED}/calls", f"/campaigns/{RUNNING}/calls?status=FAILED")
     )
     given = set()
-    for method, template, body, status, code in ASKED:
+    for method, template, body, status, code in asked:
         path = template.format(call=call, failed=failed)
         response = control(client, method, path, body)
         assert response.status_code == status, (path, response.text)
@@ -218,11 +230,11 @@ def test_every_answer_that_is_described_is_given() -> None:
         operation = operation_of(method, f"/_dialsim{path}")
         assert operation is not None
         given.add((operation["operationId"], status, code))
-    for name in STEERING:
+    for name in names:
         method, path = request_of(name)
         response = client.ask(method, f"{path.replace('/x', '/Acme')}?foo=1", HOME | JSON)
         given.add((name, response.status_code, response.json()["code"]))
-    for name in STEERING:
+    for name in names:
         operation = OPERATIONS[name]
         codes = {(status, code) for one, status, code in given if one == name and code}
         assert refusals(operation) - TRIED_ELSEWHERE - GUARDED - BODIES == codes, name

@@ -34,6 +34,7 @@ def everything(url: str) -> list[bytes]:
     return [httpx.get(f"{url}/_dialsim/{path}").content for path in paths]
 
 
+@pytest.mark.slow
 def test_a_forecast_is_made_while_others_are_answered_and_leaves_no_trace() -> None:
     with served(SandboxCore(JANUARY.scenario())) as sandbox:
         url, answers = sandbox.url, list[Any]()

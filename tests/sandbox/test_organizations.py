@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -143,7 +144,7 @@ CALLED = {"tel": "0812345678", "script": "answered 5s 60s"}
 NOW = {"startDateTime": "2026-01-05T02:00:00Z"}
 
 
-def test_a_tenant_has_its_own_key_agents_campaigns_and_results(tmp_path: Path) -> None:
+def test_a_tenant_has_its_own_key_agents_campaigns_and_results() -> None:
     with Receiver() as receiver, dialsim.Sandbox(WORLD.scenario()) as sandbox:
         sandbox.clock.advance(minutes=3)
         made = sandbox.add_organization(
@@ -169,7 +170,18 @@ def test_a_tenant_has_its_own_key_agents_campaigns_and_results(tmp_path: Path) -
             "Acme",
             "Tenant 1",
         ]
-        assert sandbox.export(tmp_path / "run.zip").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_an_added_organization_is_in_the_export(tmp_path: Path) -> None:
+    with dialsim.Sandbox(WORLD.scenario()) as sandbox:
+        sandbox.add_organization({"name": "Tenant 1"}, like="Acme")
+        campaign = {"name": "May", "agent": "Agent", "recipients": [CALLED], "schedule": NOW}
+        sandbox.add_campaign(campaign, "Tenant 1")
+        sandbox.clock.advance(until="idle")
+        file = sandbox.export(tmp_path / "run.zip")
+    with ZipFile(file) as archive:
+        assert any(b"Tenant 1" in archive.read(name) for name in archive.namelist())
 
 
 def test_added_organizations_and_agents_are_there_after_a_restart(tmp_path: Path) -> None:

@@ -312,6 +312,7 @@ def test_who_waits_for_a_webhook_sent_again_is_told_of_a_reset(
     assert answers[0].json()["code"] == "STATE_REPLACED"
 
 
+@pytest.mark.slow
 def test_a_kept_sandbox_has_its_snapshots_and_its_state_after_a_restart(
     receiver: Receiver, tmp_path: Path
 ) -> None:

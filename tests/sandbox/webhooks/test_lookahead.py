@@ -19,7 +19,9 @@ from tests.sandbox.webhooks.sending import NoNetwork, lines
 import dialsim
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT, WAITS_MS
 from dialsim.results.result import Result
+from dialsim.sandbox.commands import InjectFault
 from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.outbox import STRIDE, Delivery
 from dialsim.sandbox.restart import begin, resume
 from dialsim.sandbox.sender import Sender
@@ -79,6 +81,33 @@ def test_w2_instants_order_and_bodies_are_those_of_a_clock_that_waits(
         asyncio.run(to_idle(core))
         seen.append((told(core), Counter(network.bodies), core.at))
     assert seen[0] == seen[1]
+
+
+FAULTS: tuple[dict[str, Any], ...] = (
+    {"webhooks": "delayed", "delay": "20s", "share": 0.3},
+    {"webhooks": "stale", "share": 0.5},
+    {"webhooks": "twice", "share": 0.5},
+)
+
+
+@pytest.mark.parametrize(
+    "seed", [5, 7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1, 2, 6, 8))]
+)
+def test_faults_strike_the_same_posts_as_with_a_clock_that_waits(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    seen = []
+    for order in (scenario, scenario.with_(IN_ORDER)):
+        core, network = SandboxCore(order), SlowNetwork(monkeypatch, seed, 0.7)
+        for fault in FAULTS:
+            order_of = FaultOrder.model_validate(fault | {"next": 1000})
+            core.carry_out(InjectFault(order=order_of))
+        asyncio.run(to_idle(core))
+        struck = [(fault.met, fault.struck) for fault in core.faults]
+        seen.append((told(core), Counter(network.bodies), core.at, struck))
+    assert seen[0] == seen[1]
+    assert all(struck for _, struck in seen[0][-1])
 
 
 def test_nothing_leaves_before_what_a_post_under_way_may_bring_about(
