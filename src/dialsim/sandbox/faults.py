@@ -309,10 +309,11 @@ class FaultOrder(Combined):
             return
         [what] = named & {"webhooks", "api"}
         how = given[what]
-        if how not in _KINDS[what]:  # of what is no kind at all, anything might go with it
-            return
+        # of what is no kind at all, any might be meant
+        meant = [how] if how in _KINDS[what] else _KINDS[what]
+        fitting = {what, *(f"{what} {kind}" for kind in meant)}
         for name, kinds in _GOES_WITH.items():
-            if name in named and not {what, f"{what} {how}"} & {*kinds}:
+            if name in named and not fitting & {*kinds}:
                 yield f"{name} goes with {_listed(kinds)} alone"
         if how in _DELAYED and "delay" not in named:
             yield f"delay is required where {what} is {how}"

@@ -24,6 +24,7 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http.answers import refuse_body
 from dialsim.sandbox.http.operation import Operations, operation
 from dialsim.sandbox.tables import TransitionTable
 from dialsim.scenario.fields import Text
@@ -273,6 +274,7 @@ class EventOperations(Operations):
         that accepts text/event-stream gets a stream of them as they happen, with the state of the
         clock whenever it changes.
         """
+        await refuse_body(request)
         accepts = STREAM in request.headers.get("accept", "")
         if accepts and request.method != "HEAD":
             if self._streams >= MOST_STREAMS:
