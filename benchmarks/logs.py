@@ -17,6 +17,8 @@ from pathlib import Path
 from subprocess import run
 from time import perf_counter
 
+from joblib.externals.loky import get_reusable_executor
+
 import dialsim
 from dialsim.evidence.log import read_log
 
@@ -56,10 +58,15 @@ def read(path: Path) -> None:
     started = perf_counter()
     log = read_log(path)
     seconds = perf_counter() - started
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    get_reusable_executor().shutdown()  # only of processes that have ended is the memory known
+    own, worker = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    busy = sum(one.ru_utime + one.ru_stime for one in (own, worker))
     print(
         f"{len(log.bodies):,} bodies, {len(log.calls):,} calls in {seconds:.1f} s: "
-        f"{len(log.bodies) / seconds:,.0f} a second, {memory:.2f} GiB"
+        f"{len(log.bodies) / seconds:,.0f} a second; processors busy for {busy:.1f} s; "
+        f"at most {own.ru_maxrss / 2**20:.2f} GiB, {worker.ru_maxrss / 2**20:.2f} in a worker"
     )
 
 

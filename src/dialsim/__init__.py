@@ -20,6 +20,9 @@ from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
+    from dialsim.evidence.calibrate import Calibration, calibrate
+    from dialsim.evidence.log import Log, read_log
+    from dialsim.evidence.verify import Verified, verify
     from dialsim.experiments.comparison import Comparison, compare
     from dialsim.experiments.forecast import Forecast, forecast
     from dialsim.experiments.optimum import Optimum, optimize
@@ -36,12 +39,14 @@ if TYPE_CHECKING:
 
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {
+    "Calibration": "dialsim.evidence.calibrate",
     "Comparison": "dialsim.experiments.comparison",
     "DialsimError": "dialsim.interface.errors",
     "Forecast": "dialsim.experiments.forecast",
-    "Refused": "dialsim.interface.errors",
+    "Log": "dialsim.evidence.log",
     "Optimum": "dialsim.experiments.optimum",
     "Plan": "dialsim.experiments.plan",
+    "Refused": "dialsim.interface.errors",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
     "Sandbox": "dialsim.sandbox.client.sandbox",
@@ -49,22 +54,28 @@ _HOMES = {
     "ScenarioError": "dialsim.scenario.problems",
     "Simulation": "dialsim.engine.simulation",
     "Sweep": "dialsim.experiments.sweep",
+    "Verified": "dialsim.evidence.verify",
+    "calibrate": "dialsim.evidence.calibrate",
     "compare": "dialsim.experiments.comparison",
-    "forecast": "dialsim.experiments.forecast",
     "for_excel": "dialsim.results.excel",
+    "forecast": "dialsim.experiments.forecast",
     "load": "dialsim.scenario.loading",
     "loads": "dialsim.scenario.loading",
     "optimize": "dialsim.experiments.optimum",
     "plan": "dialsim.experiments.plan",
+    "read_log": "dialsim.evidence.log",
     "replicate": "dialsim.experiments.replications",
     "run": "dialsim.results.result",
     "sweep": "dialsim.experiments.sweep",
+    "verify": "dialsim.evidence.verify",
 }
 
 __all__ = [
+    "Calibration",
     "Comparison",
     "DialsimError",
     "Forecast",
+    "Log",
     "Optimum",
     "Plan",
     "Refused",
@@ -75,7 +86,9 @@ __all__ = [
     "ScenarioError",
     "Simulation",
     "Sweep",
+    "Verified",
     "__version__",
+    "calibrate",
     "compare",
     "for_excel",
     "forecast",
@@ -83,9 +96,11 @@ __all__ = [
     "loads",
     "optimize",
     "plan",
+    "read_log",
     "replicate",
     "run",
     "sweep",
+    "verify",
 ]
 
 

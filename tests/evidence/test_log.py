@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import dialsim
 from dialsim.evidence.contents import contents
-from dialsim.evidence.log import LONGEST_LINE, Log, LogError, read_log
+from dialsim.evidence.entries import LONGEST_LINE, LogError
+from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.verify import verify
 from evidence.good_log import Entry, entries, scenario, written
 
@@ -220,6 +221,7 @@ HOSTILE = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5),
     st.just([]), st.just([[]]), st.just({}), st.just({"value": []}), st.just("9" * 400),
     st.just("9999-12-31T23:59:59.999-12:00"), st.just(["x"]), st.just("\x00"), st.just(2**63),
+    st.just(2**70),
 )  # fmt: skip
 
 
@@ -315,8 +317,8 @@ def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
 def test_several_processes_read_the_same(
     good: list[Entry], log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dialsim.evidence.log.LARGE", 0)
-    monkeypatch.setattr("dialsim.evidence.log.CHUNK", 300)
+    monkeypatch.setattr("dialsim.evidence.log.FIRST", 0)
+    monkeypatch.setattr("dialsim.evidence.entries.PIECE", 400_000)
     found = read_log(written(tmp_path, good))
     pd.testing.assert_frame_equal(found.calls, log.calls)
     assert found.settings == log.settings

@@ -15,9 +15,9 @@ import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import undominated
 from dialsim.experiments.plan import Plan, plan
-from dialsim.experiments.plots import cut_names, fan, names_of
+from dialsim.experiments.plots import cut_names, names_of
 from dialsim.experiments.replications import Replications, replicate
-from dialsim.experiments.run_figures import MARKS
+from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.results.plots.drawing import DAY_MS, svg

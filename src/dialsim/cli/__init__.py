@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 import click
 
-from dialsim.cli.evidence import calibrate, compare_log, log, verify
+from dialsim.cli.evidence import calibrate, compare_log, log, replay, verify
 from dialsim.cli.experiment import compare, plan, sweep
 from dialsim.cli.forecast import forecast, pull
 from dialsim.cli.new import new
@@ -33,7 +33,7 @@ def commands() -> None:
 
 
 for command in (new, run, sweep, compare, plan, report, people, validate, schema, serve, journal,
-                log, verify, calibrate, compare_log, pull, forecast):  # fmt: skip
+                log, verify, calibrate, compare_log, replay, pull, forecast):  # fmt: skip
     commands.add_command(command)
 
 

@@ -1,46 +1,81 @@
 """What logs show: `log` contents, `verify` broken rules, `calibrate` a behaviour, `compare-log`
-how far a simulation is from what happened."""
+how far a simulation is from what happened, `replay` where the model parts from it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from math import isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dialsim.cli.program import format_option, progress_bar
+from dialsim.cli.program import format_option, progress_bar, set_option
 
 if TYPE_CHECKING:
     from dialsim.evidence.contents import CampaignContents, Contents
     from dialsim.evidence.findings import Finding
     from dialsim.evidence.log import Log
     from dialsim.evidence.log_comparison import Compared, LogComparison, Side
+    from dialsim.evidence.replay import Parting, Replayed
     from dialsim.evidence.verify import Verified
 
-log_argument = click.argument("source", type=click.Path(path_type=Path), metavar="LOG")
-column_option = click.option(
+log_argument = click.argument("source", metavar="LOG")
+
+
+def place_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Where in the log bodies stand: packed into the argument `place`."""
+
+    @wraps(command)
+    def packed(**given: Any) -> None:
+        place = Place(given.pop("column"), given.pop("table"), given.pop("query"))
+        command(**given, place=place)
+
+    for option in (_QUERY, _TABLE, _COLUMN):
+        packed = option(packed)
+    return packed
+
+
+_COLUMN = click.option(
     "--column",
     metavar="NAME",
-    help="The column of a CSV or Parquet file that has the bodies; default: the first that has.",
+    help="The column of a CSV or Parquet file, or of the table, that has the bodies; default: the "
+    "first that has.",
 )
+_TABLE = click.option(
+    "--table", metavar="NAME", help="The table of the database that has the bodies."
+)
+_QUERY = click.option(
+    "--query",
+    metavar="SQL",
+    help="A query whose rows have the bodies, such as 'select body from webhooks'.",
+)
+
+
+class Place(NamedTuple):
+    """Where in a log bodies stand."""
+
+    column: str | None
+    table: str | None
+    query: str | None
 
 
 @click.command(short_help="Say what is in a log of calls.", epilog="Example: dialsim log out/first")
 @log_argument
-@column_option
+@place_options
 @format_option
-def log(source: Path, column: str | None, form: str) -> None:
+def log(source: str, place: Place, form: str) -> None:
     """Say what is in a log: campaigns, calls by status and attempt, and what it can teach.
 
     LOG is a folder of `dialsim run`, its webhooks.jsonl, or bodies of the webhook as a receiver
-    kept them: JSON lines, a JSON array, a CSV or Parquet file; text may be packed by gzip. Lines
-    that can't be read are named with the reason, and skipped.
+    kept them: JSON lines, a JSON array, a CSV or Parquet file; text may be packed by gzip. Or it is
+    the URL of a database, such as sqlite:///calls.db, with --table or --query. Lines that can't be
+    read are named with the reason, and skipped.
     """
     from dialsim.evidence.contents import contents
 
-    found = contents(_read(source, column))
+    found = contents(_read(source, place))
     if form == "json":
         _print_json(found.to_dict())
         return
@@ -53,7 +88,7 @@ def log(source: Path, column: str | None, form: str) -> None:
     epilog="Example: dialsim verify out/first/webhooks.jsonl",
 )
 @log_argument
-@column_option
+@place_options
 @click.option(
     "--scenario",
     type=click.Path(path_type=Path),
@@ -62,7 +97,7 @@ def log(source: Path, column: str | None, form: str) -> None:
     "numbers of lines are checked as well.",
 )
 @format_option
-def verify(source: Path, column: str | None, scenario: Path | None, form: str) -> None:
+def verify(source: str, place: Place, scenario: Path | None, form: str) -> None:
     """Check a log against the rules that can be seen in it.
 
     Each finding names the rule, the call, the instant and the two facts that collide. Rules that
@@ -72,7 +107,7 @@ def verify(source: Path, column: str | None, scenario: Path | None, form: str) -
     from dialsim.scenario.loading import load
 
     loaded = None if scenario is None else load(scenario)
-    read = _read(source, column)
+    read = _read(source, place)
     result = check(read, loaded)
     if form == "json":
         _print_json(result.to_dict())
@@ -123,16 +158,16 @@ def verify(source: Path, column: str | None, scenario: Path | None, form: str) -
     metavar="YAML",
     help="Write behaviours that the log allows as well, for dialsim forecast --draws.",
 )
-@column_option
+@place_options
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def calibrate(
-    source: Path,
+    source: str,
     out: Path,
     by: str | None,
     hold_out: float | None,
     page: Path | None,
     draws: Path | None,
-    column: str | None,
+    place: Place,
     force: bool,
 ) -> None:
     """Estimate from a log who answers, how long calls take, and what goes wrong.
@@ -141,22 +176,19 @@ def calibrate(
     `behaviours:` of a scenario. Each number in it has its standard error and the count that it
     rests on; what the log can't tell is said and left at its default.
     """
-    from dialsim.evidence.behaviour_text import draws_text, summary_lines, yaml_text
+    from dialsim.evidence.behaviour_text import draws_text, summary_lines
     from dialsim.evidence.calibrate import calibrate as estimate
 
     for file in (out, page, draws):
-        if file is not None and file.exists() and not force:
-            raise click.UsageError(f"{file} exists; --force replaces it")
-        if file is not None and not file.absolute().parent.is_dir():
-            raise click.UsageError(f"{file}: there is no folder {file.parent}")
-    read = _read(source, column)
+        _require_free(file, force=force)
+    read = _read(source, place)
     found = estimate(read, by, hold_out)  # type: ignore[arg-type]
     html = None
     if page is not None:
         from dialsim.report.calibration_page import calibration_page
 
         html = calibration_page(found).html()
-    out.write_text(yaml_text(found), encoding="utf-8")
+    out.write_text(found.to_yaml(), encoding="utf-8")
     if page is not None and html is not None:
         page.write_text(html, encoding="utf-8")
     if draws is not None:
@@ -178,8 +210,8 @@ def calibrate(
       dialsim compare-log webhooks.jsonl simulated.jsonl --scenario first-campaign.yaml
     """,
 )
-@click.argument("real", type=click.Path(path_type=Path), metavar="REAL")
-@click.argument("simulated", type=click.Path(path_type=Path), metavar="SIMULATED")
+@click.argument("real", metavar="REAL")
+@click.argument("simulated", metavar="SIMULATED")
 @click.option(
     "--scenario",
     type=click.Path(path_type=Path),
@@ -196,11 +228,11 @@ def calibrate(
     help="How many further runs to make, 40 or more. Two logs of one model are taken for different "
     "at most 4 times in N + 4.",
 )
-@column_option
+@_COLUMN
 @format_option
 def compare_log(
-    real: Path,
-    simulated: Path,
+    real: str,
+    simulated: str,
     scenario: Path | None,
     replications: int,
     column: str | None,
@@ -216,7 +248,8 @@ def compare_log(
     from dialsim.scenario.loading import load
 
     model = None if scenario is None else load(scenario)
-    logs = _read(real, column), _read(simulated, column)
+    place = Place(column, None, None)
+    logs = _read(real, place), _read(simulated, place)
     with progress_bar("Simulating", "runs") as progress:
         found = compare_logs(*logs, model, replications=replications, progress=progress)
     if form == "json":
@@ -228,11 +261,96 @@ def compare_log(
         raise click.exceptions.Exit(1)
 
 
-def _read(source: Path, column: str | None) -> Log:
+@click.command(
+    short_help="Play a log of calls again, and say where the model parts from it.",
+    epilog="""Examples:
+
+    \b
+      dialsim replay out/first --scenario plan.yaml
+      dialsim replay webhooks.jsonl --scenario plan.yaml --out engine.yaml
+    """,
+)
+@log_argument
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="SCENARIO",
+    help="The campaigns that made the calls: their lists of people, schedules and lines.",
+)
+@click.option(
+    "--estimate",
+    "wants_settings",
+    is_flag=True,
+    help="Look for the settings of the engine that fit best, and say how sure that is.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write these settings to this file, as the block engine: of a scenario.",
+)
+@set_option
+@place_options
+@format_option
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def replay(
+    source: str,
+    scenario: Path,
+    wants_settings: bool,
+    out: Path | None,
+    overrides: tuple[str, ...],
+    place: Place,
+    form: str,
+    force: bool,
+) -> None:
+    """Have the people of a scenario do what a log says of them: what differs is scheduling alone.
+
+    LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The first call that
+    the model makes at another instant is named, with the rule that decides about it. The settings
+    that are estimated are order, sharing, queueTimeout, queueLimit, releaseInterval and
+    callsPerSecond; those that the log can't tell are named.
+    """
+    from dialsim.evidence.engine_settings import engine_yaml, estimate, estimate_lines
+    from dialsim.evidence.record import Record
+    from dialsim.evidence.replay import replay as play
+    from dialsim.scenario.loading import load
+
+    _require_free(out, force=force)
+    loaded = load(scenario, overrides)
+    record = Record(_read(source, place), loaded)
+    result, found = play(record), None
+    if wants_settings or out is not None:
+        with progress_bar("Trying settings", "runs") as progress:
+            found = estimate(record, progress)
+    if found is not None and out is not None:
+        out.write_text(engine_yaml(found, record.source), encoding="utf-8")
+    if form == "json":
+        estimated = None if found is None else found.to_dict()
+        _print_json({**result.to_dict(), "engine": estimated})
+        return
+    for line in _replayed_text(result):
+        click.echo(line)
+    for line in () if found is None else estimate_lines(found):
+        click.echo(line)
+    if out is not None:
+        click.echo(f"Written: {out}")
+
+
+def _require_free(file: Path | None, *, force: bool) -> None:
+    """Refuse to write over a file, or where there is no folder."""
+    if file is not None and file.exists() and not force:
+        raise click.UsageError(f"{file} exists; --force replaces it")
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.UsageError(f"{file}: there is no folder {file.parent}")
+
+
+def _read(source: str, place: Place) -> Log:
+    from dialsim.evidence.entries import is_database
     from dialsim.evidence.log import read_log
 
-    with progress_bar("Reading", "bytes") as progress:
-        return read_log(source, column=column, progress=progress)
+    with progress_bar("Reading", "rows" if is_database(source) else "bytes") as progress:
+        return read_log(source, **place._asdict(), progress=progress)
 
 
 def _print_json(document: object) -> None:
@@ -247,6 +365,7 @@ _FORMS = {
     "array": "a JSON array",
     "csv": "a CSV file",
     "parquet": "a Parquet file",
+    "database": "a database",
 }
 
 
@@ -373,3 +492,46 @@ def _amount(value: float, unit: str) -> str:
     if unit == "share":
         return f"{value:.3f}"
     return f"{value:,.0f}" if not unit or value >= 100 else f"{value:.{1 if value >= 10 else 2}f}"
+
+
+def _replayed_text(result: Replayed) -> Iterator[str]:
+    from dialsim.results.thai_time import duration_text
+
+    yield f"{result.source} against {result.scenario}: {result.calls:,} calls are replayed."
+    if result.first is None:
+        yield "The model makes all of them, when they were made, and no others."
+    else:
+        yield f"{result.agree:,} are as the model makes them: {result.before:,} before the first"
+        yield f"difference, and {result.agree_after:,} of the {result.after:,} after it."
+    if result.missing:
+        yield f"{result.missing:,} calls of the log are not made by the model."
+    if result.extra:
+        yield f"{result.extra:,} calls of the model are not in the log."
+    if result.unseen:
+        yield f"{result.unseen:,} calls of the model may be conversations without webhook (A2, A4)."
+    if result.first is not None:
+        yield from _parting_text(result.first, "" if result.has_dials else "about ")
+    if not result.has_dials:
+        yield "The log has no instants of dials. Setup and ringing take, by what the model dials:"
+        for ending, lead in result.leads.items():
+            low, typical, high = map(duration_text, (lead.low, lead.typical, lead.high))
+            yield f"  {ending:<9} about {typical}; {low} to {high} is taken as agreement"
+    for note in result.notes:
+        yield f"Note: {note}."
+
+
+_DONE = {"created": "created", "lost": "lost in the queue", "released": "released",
+         "dialled": "dialled"}  # fmt: skip
+
+
+def _parting_text(first: Parting, about: str) -> Iterator[str]:
+    from dialsim.results.thai_time import date_text, time_text
+
+    who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"
+    yield f"First difference: {date_text(first.at)} {time_text(first.at)} Thai time, {who}"
+    about = about if first.event == "dialled" else ""
+    for name, at, more in (("recorded", first.recorded, about), ("simulated", first.simulated, "")):
+        what = _DONE[first.event]
+        when = f"{what} {more}{date_text(at)} {time_text(at)}" if at is not None else f"not {what}"
+        yield f"  {name + ':':<10} {when}"
+    yield f"  {first.rule}: {first.why}"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+
+T = TypeVar("T")
 
 _FIELDS = ("name", "people", "listed", "lines", "start", "windows", "attempts", "interval",
            "caller_ids", "deadline")  # fmt: skip
@@ -84,50 +84,32 @@ def _tried(read: Callable[[str], object]) -> Callable[[str], str]:
     return check
 
 
-def _instant(text: str, first_day: int | None = None) -> int:
-    """An instant in words or in ISO 8601; days of the week count from today, or from a day."""
-    from dialsim.scenario.calendar import day_start
-    from dialsim.scenario.units import parse_offset_instant
-    from dialsim.scenario.week import instant_in_words
+def _asked(read: Callable[[], T]) -> T:
+    """What is read of an answer; one that can't be read is a wrong use of the command."""
+    from dialsim.studio.state import StudioError
 
-    day = day_start(int(time.time() * 1000)) if first_day is None else first_day
     try:
-        found = instant_in_words(text, day)
-        return parse_offset_instant(text.strip()) if found is None else found
-    except ValueError as error:
-        raise click.UsageError(f"{text} {error}") from None
+        return read()
+    except StudioError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _instant(text: str) -> int:
+    from dialsim.studio.state import new_instant
+
+    return _asked(lambda: new_instant(text))
 
 
 def _deadline(text: str, begin: int) -> int | None:
-    from dialsim.results.thai_time import minute_text
-    from dialsim.scenario.calendar import day_start
+    from dialsim.studio.state import new_deadline
 
-    if not text.strip():
-        return None
-    end = _instant(text, day_start(begin))
-    if end <= begin:
-        raise click.UsageError(
-            f"{text} is {minute_text(end)}, which is not after the start, {minute_text(begin)}"
-        )
-    return end
+    return _asked(lambda: new_deadline(text, begin))
 
 
 def _windows(text: str) -> list[dict[str, object]]:
-    from dialsim.scenario.week import read_windows, windows_of
+    from dialsim.studio.state import new_windows
 
-    try:
-        return windows_of(read_windows(text))
-    except ValueError as error:
-        raise click.UsageError(f"windows {error}") from None
-
-
-def _interval(text: str) -> int:
-    from dialsim.scenario.units import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise click.UsageError(f"the retry interval {error}") from None
+    return _asked(lambda: new_windows(text))
 
 
 @click.command(
@@ -219,63 +201,22 @@ def new(out: Path, yes: bool, force: bool, **given: Any) -> None:
 
 def _text(answers: _Answers, out: Path) -> str:
     """The scenario file."""
-    from dialsim.results.thai_time import minute_text, thai
+    from dialsim.studio.state import NewScenario
 
-    begin = _instant(answers.start or _START)
-    end = _deadline(answers.deadline or "", begin)
-    name, attempts = answers.name or _NAME, answers.attempts or _ATTEMPTS
-    lines = _LINES if answers.lines is None else answers.lines
-    interval = _interval(answers.interval or _INTERVAL)
-    words = answers.windows or _WINDOWS
-    windows = "".join(f"            - {_flow(day)}\n" for day in _windows(words))
+    listed = answers.listed and os.path.relpath(answers.listed, out.parent)
     numbers = [part.strip() for part in (answers.caller_ids or "").split(",") if part.strip()]
-    own = f"\n    callerIds: {json.dumps(numbers)} # numbers to call from" if numbers else ""
-    used = f"          callerIds: {json.dumps(numbers)}\n" if numbers else ""
-    goal = "" if end is None else (
-        f"# It should be done by {minute_text(end)}, Thai time. How many lines are enough?\n"
-        f"#   dialsim plan {out} --vary lines=1..{max(10, 4 * lines)} "
-        f'--goal "p95(finish) <= {thai(end):%Y-%m-%d %H:%M}"\n'
-    )  # fmt: skip
-    return f"""\
-# A scenario of dialsim. All keys are explained in docs/scenario-format.md.
-#   dialsim run {out} --out out/first
-{goal}version: 1
-name: {_quoted(name)}
-organizations:
-  - name: Ours
-    maxConcurrentCalls: {lines} # lines: how many calls at a time{own}
-    agents:
-      - name: Agent
-    campaigns:
-      - name: {_quoted(name)}
-        agent: Agent
-        recipients: {_recipients(answers, out)}
-        schedule:
-          startDateTime: {thai(begin):%Y-%m-%dT%H:%M:%S}+07:00 # {minute_text(begin)}, Thai time
-          timeWindows: # {words}
-{windows}          maxAttempts: {attempts} # calls for a person at most, the first included
-          retryInterval: {interval if attempts > 1 else 0} # ms from a call in vain to the next
-{used}# What people do when they are called is assumed (docs/default-behaviour.md). To change it:
-# behaviours:
-#   default:
-#     outcomes: {{answered: 0.5, noAnswer: 0.33, busy: 0.05, failed: 0.12}}
-#     talkTime: {{dist: lognormal, mean: 75s, sd: 88s, min: 2s, max: 10m}}
-# What calls cost, if that is to be counted:
-# costs: {{currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}}
-"""
-
-
-def _recipients(answers: _Answers, out: Path) -> str:
-    if answers.listed is None:
-        return f"{{count: {answers.people}}} # made-up people; a list: {{file: people.csv}}"
-    return f"{{file: {_quoted(os.path.relpath(answers.listed, out.parent))}}}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _flow(day: dict[str, object]) -> str:
-    """A day's windows as YAML writes them in one line."""
-    times = json.dumps(day["time"]).replace('"start"', "start").replace('"end"', "end")
-    return f"{{dayOfWeek: {day['dayOfWeek']}, time: {times}}}"
+    said = {
+        "name": answers.name,
+        "people": answers.people,
+        "listed": listed,
+        "lines": answers.lines,
+        "start": answers.start,
+        "windows": answers.windows,
+        "attempts": answers.attempts,
+        "interval": answers.interval,
+        "caller_ids": tuple(numbers),
+        "deadline": answers.deadline,
+    }
+    # an empty answer means the default, but 0 lines are 0 lines
+    given: dict[str, Any] = {key: value for key, value in said.items() if value not in (None, "")}
+    return _asked(lambda: NewScenario(**given).text(str(out)))

@@ -56,9 +56,10 @@ class ProgressBar:
         self._task = progress.add_task(what, total=None, done="")
 
     def __call__(self, done: int, total: int) -> None:
-        """Move the bar."""
-        text = f"{done:,} of {total:,} {self._unit}"
-        self._progress.update(self._task, completed=done, total=total, done=text)
+        """Move the bar; a total of 0 is not known."""
+        of = f" of {total:,}" if total else ""
+        text = f"{done:,}{of} {self._unit}"
+        self._progress.update(self._task, completed=done, total=total or None, done=text)
 
     def say(self, text: str) -> None:
         """Have a text in front of the bar."""

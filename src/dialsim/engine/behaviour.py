@@ -216,14 +216,14 @@ class Reactions:
         setup = columns.setup[recipient] or 1  # P1: at least 1 ms
         if self._script is not None and (code := self._script[recipient]) >= 0:
             script = self._scripts[code]
-            return _following(script[min(attempt, len(script)) - 1], setup)
+            return _following(script[min(attempt, len(script)) - 1], setup, now)
         outcome = self._outcome(columns, recipient, now, uses)
         talk = columns.talk[recipient] if outcome is _ANSWERED else 0
         return Reaction(outcome, setup, columns.ring[outcome][recipient], talk)
 
-    def follow(self, step: ScriptStep, recipient: int, attempt: int) -> Reaction:
-        """What comes of an attempt dialled to a number with a script, of which this is the step."""
-        return _following(step, self.columns(attempt).setup[recipient] or 1)  # P1, P6
+    def follow(self, step: ScriptStep, recipient: int, attempt: int, now: int) -> Reaction:
+        """What comes of an attempt dialled now to a number whose script has this step (P6)."""
+        return _following(step, self.columns(attempt).setup[recipient] or 1, now)  # P1
 
     def _outcome(self, columns: Attempt, recipient: int, now: int, uses: float) -> CallStatus:
         odds = self.odds.at(now) * columns.odds * self.segment_odds[recipient]
@@ -264,5 +264,7 @@ class Reactions:
         )
 
 
-def _following(step: ScriptStep, setup_ms: int) -> Reaction:
-    return Reaction(step.outcome, setup_ms, step.ring, step.talk)
+def _following(step: ScriptStep, setup_ms: int, now: int) -> Reaction:
+    setup = setup_ms if step.setup is None else step.setup
+    ring = step.ring if step.until is None else max(0, step.until - now - setup)
+    return Reaction(step.outcome, setup, ring, step.talk)

@@ -232,7 +232,7 @@ class DialChoice:
         if step is None:
             reaction = self._reaction.dial(recipient, attempt, now, uses)
         else:
-            reaction = self._reaction.follow(step, recipient, attempt)
+            reaction = self._reaction.follow(step, recipient, attempt, now)
         call.dial(now, reaction, shown)
 
     def _step(self, call: Call) -> ScriptStep | None:

@@ -6,15 +6,18 @@ import json
 import re
 from collections.abc import Iterator
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.evidence.answering import Answering, Estimate, Level
-from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut, Shares
-from dialsim.evidence.durations import FittedDurations
 from dialsim.results.thai_time import duration_text, minute_text
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.units import format_duration
+
+if TYPE_CHECKING:
+    from dialsim.evidence.answering import Answering, Estimate, Level
+    from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut, Shares
+    from dialsim.evidence.durations import FittedDurations
 
 _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ]*")

@@ -6,16 +6,21 @@ a log may come from the service itself.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
+import pandas as pd
+import pyarrow as pa
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec.json import Decoder
 from numpy.typing import NDArray
+from pyarrow import compute
 
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.payload import NO_CONVERSATION, UNKNOWN
@@ -99,7 +104,10 @@ class Settings:
 
 
 class Row(NamedTuple):
-    """A body; the fields are the columns of a chunk."""
+    """A body; the fields are the columns of a chunk.
+
+    `session`, `person` and `digest` are texts here and hashes (`hashes`) in the chunk.
+    """
 
     line: int
     sent_at: str | None
@@ -107,13 +115,13 @@ class Row(NamedTuple):
     response: int
     received: bool
     call_id: str
-    session: int
+    session: str | None
     status: int
     started_at: str | None
     ended_at: str | None
     duration_ms: int
     tel: str | None
-    person: int
+    person: bytes | None
     shown_attempts: int
     shown_status: int
     setting: int
@@ -121,17 +129,22 @@ class Row(NamedTuple):
     result: int
     funnel: str | None
     fields: str | None
-    digest: int
+    digest: bytes | None
     marks: int
 
 
 @dataclass(slots=True)
 class Dictionary:
-    """Values that repeat in many bodies, each kept once: settings by their JSON, agents."""
+    """Values that repeat in many bodies, each kept once: settings and agents.
+
+    `setting_texts` and `agent_texts` spare the parsing of a text that was there before.
+    """
 
     settings: dict[bytes, int] = field(default_factory=dict)
     known_settings: list[Settings] = field(default_factory=list)
     agents: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
+    setting_texts: dict[bytes, int] = field(default_factory=dict)
+    agent_texts: dict[bytes, tuple[object, object]] = field(default_factory=dict)
     unknown_fields: Counter[str] = field(default_factory=Counter)
 
     def taken_in(self, other: Dictionary) -> dict[str, list[int]]:
@@ -146,15 +159,118 @@ class Dictionary:
         return {"setting": settings, "agent": agents}
 
 
+# How msgspec decodes a body: values may be anything, and what repeats in all bodies of a campaign
+# or is not always looked at stays as it is written.
+
+
+class _Call(Struct, gc=False, rename="camel"):
+    id: Any = None
+    session_id: Any = None
+    call_status: Any = None
+    call_started_at: Any = None
+    call_ended_at: Any = None
+    call_duration: Any = None
+    error_message: Any = None
+
+
+class _Recipient(Struct, gc=False, rename="camel"):
+    tel: Any = None
+    customer_name: Any = None
+    call_attempt: Any = None
+    latest_call_status: Any = None
+    agent_params: Any = None
+
+
+class _Payload(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    call: _Call
+    recipient: _Recipient
+    campaign: Raw
+    is_re_analysis: Any = None
+    agent_name: Any = UNSET
+    campaign_name: Any = UNSET
+    agent: Raw = Raw(b"null")
+    call_result: Raw = Raw(b"null")
+    record_url: Any = None
+    transcript_file_url: Any = None
+    data_expired: Any = UNSET
+
+
+class _Body(Struct, gc=False):
+    payload: _Payload
+    type: Any = "CALL_RESULT"
+
+
+class _Entry(Struct, gc=False, rename={"sent": "sentAt", "got": "receivedAt"}):
+    """An object with a body in it, or a body."""
+
+    body: _Body | UnsetType = UNSET
+    payload: _Payload | UnsetType = UNSET
+    type: Any = "CALL_RESULT"
+    at: Any = None
+    sent: Any = None
+    got: Any = None
+    sent_at: Any = None
+    received_at: Any = None
+    attempt: Any = None
+    response: Any = None
+    received: Any = None
+
+
+_ENTRY = Decoder(_Entry)
+_AROUND = frozenset(_Entry.__struct_encode_fields__) - {"body", "payload", "type"}
+_PAYLOAD_KEYS = frozenset(_Payload.__struct_encode_fields__)
 _STATUS_CODES = {status.value: code for code, status in enumerate(STATUSES)}
-_PAYLOAD_KEYS = frozenset(
-    ("isReAnalysis", "agentName", "campaignName", "call", "recipient", "agent", "campaign",
-     "callResult", "recordUrl", "transcriptFileUrl", "dataExpired")
-)  # fmt: skip
 _NOTHING: dict[str, Any] = {}
 
 
-def payload_of(entry: object) -> Mapping[str, Any]:
+def _decoded(text: bytes, known: Dictionary) -> tuple[_Entry, _Payload]:
+    """An entry of a log and the payload in it."""
+    try:
+        entry = _ENTRY.decode(text)
+    except (DecodeError, RecursionError):
+        entry = _ENTRY.decode(_usual(text, known))
+    if entry.body is not UNSET:
+        payload, event = entry.body.payload, entry.body.type
+    elif entry.payload is not UNSET:
+        payload, event = entry.payload, entry.type
+    else:
+        entry = _ENTRY.decode(_usual(text, known))
+        assert entry.payload is not UNSET
+        return entry, entry.payload
+    if event != "CALL_RESULT":
+        raise Damaged(f"type: is {_shown(event)} and not CALL_RESULT")
+    return entry, payload
+
+
+def _usual(text: bytes, known: Dictionary) -> bytes:
+    """An entry of another form, or with fields that the interface does not have, as usual."""
+    try:
+        entry = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Damaged(_why_no_json(text, error)) from None
+    payload = _payload_of(entry)
+    known.unknown_fields.update(payload.keys() - _PAYLOAD_KEYS)
+    for part in ("call", "recipient", "campaign"):
+        _object(payload, part)
+    usual = {"payload": {key: payload[key] for key in payload.keys() & _PAYLOAD_KEYS}}
+    if "body" not in entry:
+        return orjson.dumps(usual)
+    return orjson.dumps({"body": usual} | {key: entry[key] for key in entry.keys() & _AROUND})
+
+
+def _why_no_json(text: bytes, error: orjson.JSONDecodeError) -> str:
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "is UTF-16: save the file as UTF-8"
+    if b"\0" in text:
+        return "has NUL bytes: a piece of the file was never written"
+    try:
+        text.decode()
+    except UnicodeDecodeError as wrong:
+        return f"is no UTF-8 at byte {wrong.start + 1}"
+    return f"is no JSON ({error.msg} at character {error.pos + 1})"
+
+
+def _payload_of(entry: object) -> Mapping[str, Any]:
     """The payload in an entry of a log: a body, or an object with a body in it.
 
     Raises Damaged if it is none.
@@ -180,70 +296,65 @@ def payload_of(entry: object) -> Mapping[str, Any]:
     return payload
 
 
-def row(line: int, entry: Any, known: Dictionary) -> Row:
+def row(line: int, text: bytes, known: Dictionary) -> Row:
     """Read one entry of a log. Raises Damaged, with the place and the reason."""
-    payload = payload_of(entry)
-    if not payload.keys() <= _PAYLOAD_KEYS:
-        known.unknown_fields.update(payload.keys() - _PAYLOAD_KEYS)
-    call = _object(payload, "call")
-    recipient = _object(payload, "recipient")
-    call_id = call.get("id")
+    entry, payload = _decoded(text, known)
+    call, recipient = payload.call, payload.recipient
+    call_id = call.id
     if not isinstance(call_id, str) or not call_id:
         raise Damaged(f"payload.call.id: is {_shown(call_id)} and no id")
-    status = _status_code(call.get("callStatus"))
+    status = _status_code(call.call_status)
     if status < 0:
-        raise Damaged(f"payload.call.callStatus: {_shown(call.get('callStatus'))} is no status")
+        raise Damaged(f"payload.call.callStatus: {_shown(call.call_status)} is no status")
     setting = _setting(payload, known)
-    settings = known.known_settings[setting]
-    agent = _part(payload, "agent")
-    agent_name = agent.get("name", payload.get("agentName"))
-    expired = _part(payload, "dataExpired")
-    marks = (
-        (payload.get("isReAnalysis") is True)
-        + 2 * (expired.get("audio") is True)
-        + 4 * (expired.get("personalData") is True)
-        + 8 * (expired.get("output") is True)
-        + 16 * (payload.get("recordUrl") is not None)
-        + 32 * (payload.get("transcriptFileUrl") is not None)
-    )
-    if payload.get("campaignName", settings.name) != settings.name:
-        marks |= Mark.OTHER_CAMPAIGN_NAME
-    if payload.get("agentName", agent_name) != agent_name:
-        marks |= Mark.OTHER_AGENT_NAME
-    if call.get("errorMessage"):
+    agent, marks = _agent(payload, known)
+    if payload.is_re_analysis is True:
+        marks |= Mark.RE_ANALYSIS
+    if payload.record_url is not None:
+        marks |= Mark.HAS_RECORDING
+    if payload.transcript_file_url is not None:
+        marks |= Mark.HAS_TRANSCRIPT
+    if call.error_message:
         marks |= Mark.HAS_ERROR_MESSAGE
-    if "dataExpired" in payload:
+    if payload.campaign_name is not UNSET and (
+        payload.campaign_name != known.known_settings[setting].name
+    ):
+        marks |= Mark.OTHER_CAMPAIGN_NAME
+    is_removed = False
+    if payload.data_expired is not UNSET:
         marks |= Mark.HAS_FLAGS
-    duration, duration_marks = _duration(call.get("callDuration"))
-    tel, person, person_marks = _person(recipient, expired.get("personalData") is True)
-    result, funnel, fields, digest, result_marks = _result(payload.get("callResult"))
-    wrapped = "body" in entry
-    attempts = recipient.get("callAttempt")
+        if isinstance(payload.data_expired, dict):
+            flag = payload.data_expired.get
+            is_removed = flag("personalData") is True
+            marks |= (2 * (flag("audio") is True) + 4 * is_removed
+                      + 8 * (flag("output") is True))  # fmt: skip
+    duration, duration_marks = _duration(call.call_duration)
+    tel, person, person_marks = _person(recipient, is_removed)
+    result, funnel, fields, digest, result_marks = _result(bytes(payload.call_result))
+    wrapped = entry.body is not UNSET
     return Row(
-        line=line,
-        sent_at=_sent_at(entry) if wrapped else None,
-        post=_whole(entry.get("attempt"), 0) if wrapped else 0,
-        response=_response(entry.get("response")) if wrapped else 0,
-        received=entry.get("received") is not False if wrapped else True,
-        call_id=call_id,
-        session=_hash(call.get("sessionId")),
-        status=status,
-        started_at=_text(call, "callStartedAt"),
-        ended_at=_text(call, "callEndedAt"),
-        duration_ms=duration,
-        tel=tel,
-        person=person,
-        shown_attempts=_whole(attempts, -1),
-        shown_status=_status_code(recipient.get("latestCallStatus")),
-        setting=setting,
-        agent=known.agents.setdefault(
-            (_name(agent.get("id")), _name(agent_name)), len(known.agents)
-        ),
-        result=result,
-        funnel=funnel,
-        fields=fields,
-        digest=digest,
-        marks=marks | duration_marks | person_marks | result_marks,
+        line,
+        _sent_at(entry) if wrapped else None,
+        _whole(entry.attempt, 0) if wrapped else 0,
+        _response(entry.response) if wrapped else 0,
+        entry.received is not False if wrapped else True,
+        call_id,
+        None if call.session_id is None else str(call.session_id),
+        status,
+        _text(call.call_started_at, "callStartedAt"),
+        _text(call.call_ended_at, "callEndedAt"),
+        duration,
+        tel,
+        person,
+        _whole(recipient.call_attempt, -1),
+        _status_code(recipient.latest_call_status),
+        setting,
+        agent,
+        result,
+        funnel,
+        fields,
+        digest,
+        marks | duration_marks | person_marks | result_marks,
     )
 
 
@@ -256,12 +367,11 @@ def _response(value: object) -> int:
     return _whole(value, 0) if value != "timeout" else -1
 
 
-def _sent_at(entry: Mapping[str, Any]) -> str | None:
-    for name in ("at", "sentAt", "receivedAt", "sent_at", "received_at"):
-        value = entry.get(name)
-        if isinstance(value, str):
-            return value
-    return None
+def _sent_at(entry: _Entry) -> str | None:
+    if isinstance(entry.at, str):
+        return entry.at
+    others = (entry.sent, entry.got, entry.sent_at, entry.received_at)
+    return next((value for value in others if isinstance(value, str)), None)
 
 
 def _object(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -271,14 +381,7 @@ def _object(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value
 
 
-def _part(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """An object of a body that may be missing."""
-    value = payload.get(name)
-    return value if isinstance(value, dict) else _NOTHING
-
-
-def _text(call: Mapping[str, Any], name: str) -> str | None:
-    value = call.get(name)
+def _text(value: object, name: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise Damaged(f"payload.call.{name}: {_shown(value)} is no instant")
@@ -306,17 +409,6 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
-def _hash(value: object) -> int:
-    if value is None:
-        return 0
-    return _digest(value if isinstance(value, bytes) else str(value).encode(errors="replace"))
-
-
-def _digest(text: bytes) -> int:
-    """64 bits that are the same in every process."""
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True)
-
-
 def _duration(value: object) -> tuple[int, int]:
     """A duration in ms, -1 for none; and its marks."""
     if value is None:
@@ -332,10 +424,9 @@ def _duration(value: object) -> tuple[int, int]:
     return duration, 0 if written else Mark.DURATION_BADLY_WRITTEN
 
 
-def _person(recipient: Mapping[str, Any], is_removed: bool) -> tuple[str | None, int, int]:
-    """A number, who it is (0: it can't be told), and marks."""
-    tel, name = recipient.get("tel"), recipient.get("customerName")
-    params = recipient.get("agentParams")
+def _person(recipient: _Recipient, is_removed: bool) -> tuple[str | None, bytes | None, int]:
+    """A number, who it is (None: it can't be told), and marks."""
+    tel, name, params = recipient.tel, recipient.customer_name, recipient.agent_params
     if not isinstance(params, dict):
         params = _NOTHING
     if not isinstance(tel, str):
@@ -350,23 +441,48 @@ def _person(recipient: Mapping[str, Any], is_removed: bool) -> tuple[str | None,
             marks |= Mark.HAS_PARAMS
             break
     if tel is None:
-        return None, 0, marks
+        return None, None, marks
     if "x" in tel:
-        return tel, 0, marks | Mark.TEL_MASKED
+        return tel, None, marks | Mark.TEL_MASKED
     if is_removed and sum(map(str.isdigit, tel)) > 4:
         marks |= Mark.LONG_TEL
-    told = orjson.dumps((tel, name, params), option=orjson.OPT_SORT_KEYS)
-    return tel, _digest(told), marks
+    told = tel, name, params
+    try:
+        return tel, orjson.dumps(told, option=orjson.OPT_SORT_KEYS), marks
+    except TypeError:  # a number of more than 64 bits
+        return tel, json.dumps(told, sort_keys=True).encode(), marks
 
 
-def _setting(payload: Mapping[str, Any], known: Dictionary) -> int:
-    campaign = _object(payload, "campaign")
-    key = orjson.dumps(campaign)
-    code = known.settings.get(key)
+def _agent(payload: _Payload, known: Dictionary) -> tuple[int, int]:
+    """The agent's code, and a mark if its names differ."""
+    text = bytes(payload.agent)
+    parts = known.agent_texts.get(text)
+    if parts is None:
+        agent = orjson.loads(text)
+        if not isinstance(agent, dict):
+            agent = _NOTHING
+        parts = known.agent_texts[text] = agent.get("id"), agent.get("name", UNSET)
+    identifier, name = parts
+    other = payload.agent_name
+    if name is UNSET:
+        name = None if other is UNSET else other
+    code = known.agents.setdefault((_name(identifier), _name(name)), len(known.agents))
+    return code, int(Mark.OTHER_AGENT_NAME) if other is not UNSET and other != name else 0
+
+
+def _setting(payload: _Payload, known: Dictionary) -> int:
+    text = bytes(payload.campaign)
+    code = known.setting_texts.get(text)
     if code is None:
-        code = len(known.known_settings)
-        known.known_settings.append(_settings(campaign, payload.get("campaignName")))
-        known.settings[key] = code
+        campaign = orjson.loads(text)
+        _object({"campaign": campaign}, "campaign")
+        key = orjson.dumps(campaign)  # without differences of spaces
+        code = known.settings.get(key)
+        if code is None:
+            code = len(known.known_settings)
+            known.known_settings.append(_settings(campaign, payload.campaign_name))
+            known.settings[key] = code
+        known.setting_texts[text] = code
     return code
 
 
@@ -429,13 +545,14 @@ def _minute(text: str) -> int:
     return int(hour) * 60 + int(minute)
 
 
-def _result(result: object) -> tuple[int, str | None, str | None, int, int]:
+def _result(text: bytes) -> tuple[int, str | None, str | None, bytes | None, int]:
     """The kind of a result, its funnel's value, its fields as JSON, what it is alike, marks."""
+    result = None if text == b"null" else orjson.loads(text)
     if not result:
-        return NO_RESULT, None, None, 0, 0
+        return NO_RESULT, None, None, None, 0
     if not isinstance(result, dict):
         raise Damaged(f"payload.callResult: is {_kind(result)} and no object")
-    digest = _digest(orjson.dumps(result))
+    digest = orjson.dumps(result)  # without differences of spaces
     fixed = result.get("fixedAttr")
     if not isinstance(fixed, dict):
         fixed = _NOTHING
@@ -448,7 +565,9 @@ def _result(result: object) -> tuple[int, str | None, str | None, int, int]:
     ):
         marks |= Mark.FORM_DISAGREES
     funnel = fixed.get("funnel")
-    step = funnel.get("value") if isinstance(funnel, dict) else None
+    if not isinstance(funnel, dict):
+        funnel = _NOTHING
+    step, steps = funnel.get("value"), funnel.get("funnelFlow")
     values = (
         {key: item.get("value") for key, item in items.items() if isinstance(item, dict)}
         if isinstance(items, dict)
@@ -461,7 +580,7 @@ def _result(result: object) -> tuple[int, str | None, str | None, int, int]:
     marks |= Mark.HAS_RESULT_VALUES
     if not isinstance(step, str):
         step = None
-    elif step != UNKNOWN and step not in (funnel.get("funnelFlow") or ()):  # type: ignore[union-attr]
+    elif step != UNKNOWN and step not in (steps if isinstance(steps, list) else ()):
         marks |= Mark.FUNNEL_OUTSIDE
     if "error" in values and len(values) == 1:  # section 2.6: so a client tells the fallback
         spoke = fixed.get("callSummary") != NO_CONVERSATION
@@ -470,25 +589,34 @@ def _result(result: object) -> tuple[int, str | None, str | None, int, int]:
     return ANALYZED, step, fields, digest, marks
 
 
+def hashes(texts: Iterable[str | bytes | None]) -> NDArray[np.int64]:
+    """64 bits for each text, the same in every process; 0 for none."""
+    given = np.fromiter(texts, dtype=object)
+    there = given != None  # noqa: E711 – of each element
+    found = np.zeros(len(given), dtype=np.int64)
+    found[there] = pd.util.hash_array(given[there], categorize=False).view(np.int64)
+    return found
+
+
 def instants(texts: Iterable[str | None]) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Instants in ms, `NO_INSTANT` for none; and by row the reasons of those that are none."""
     given = list(texts)
-    try:
-        cut = [None if text is None else _without_z(text) for text in given]
-        return np.array(cut, dtype="datetime64[ms]").astype(np.int64), {}
-    except ValueError:  # another form among them, or none
-        values, wrong = np.full(len(given), NO_INSTANT, dtype=np.int64), {}
-        for index, text in enumerate(given):
-            if text is None:
-                continue
-            try:
-                values[index] = parse_instant(text)
-            except ValueError as error:
-                wrong[index] = str(error)
-        return values, wrong
+    column = pa.array(given, pa.string())
+    if compute.all(compute.match_substring_regex(column, _USUAL_INSTANT)).as_py() is not False:
+        try:
+            read = column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+            return read.fill_null(NO_INSTANT).to_numpy(), {}
+        except pa.ArrowInvalid:  # one of them names no day
+            pass
+    values, wrong = np.full(len(given), NO_INSTANT, dtype=np.int64), {}
+    for index, text in enumerate(given):
+        if text is None:
+            continue
+        try:
+            values[index] = parse_instant(text)
+        except ValueError as error:
+            wrong[index] = str(error)
+    return values, wrong
 
 
-def _without_z(text: str) -> str:
-    if len(text) != 24 or text[-1] != "Z" or text[10] != "T":
-        raise ValueError(text)
-    return text[:-1]
+_USUAL_INSTANT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"

@@ -129,6 +129,12 @@ class Calibration:
     left_out: Mapping[str, int]
     hold_out: Mapping[str, HoldOut]
 
+    def to_yaml(self) -> str:
+        """The block `behaviours:` of a scenario; comments say what each number rests on."""
+        from dialsim.evidence.behaviour_text import yaml_text
+
+        return yaml_text(self)
+
 
 def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> Calibration:
     """Estimate behaviours from a log.

@@ -5,20 +5,15 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -32,26 +27,26 @@ from dialsim.evidence.bodies import (
     Mark,
     Row,
     Settings,
+    hashes,
     instants,
     row,
 )
-from dialsim.interface.errors import DialsimError
+from dialsim.evidence.entries import (
+    Chunk,
+    LogError,
+    Progress,
+    Source,
+    database_source,
+    file_source,
+    is_database,
+)
 from dialsim.interface.status import CallStatus
 
-CHUNK = 10_000
-"""Bodies that are worked on together."""
-LARGE = 64 * 2**20
-"""Files of so many bytes are read by several processes."""
-LONGEST_LINE = 16 * 2**20
-"""A line that is longer is skipped unread."""
+FIRST = 4
+"""So many chunks are read by this process, those after them by several."""
 KEPT_DAMAGES = 1_000
 """So many damaged lines are kept with their reasons; the others are counted."""
-_GZIP = b"\x1f\x8b"
 _FOLDER_FILE = "calls.parquet"
-
-
-class LogError(DialsimError):
-    """A file is no log."""
 
 
 class Damage(NamedTuple):
@@ -95,9 +90,9 @@ class Log:
     - `bodies`: how many there are; `re_analyses`: how many of them differ and say so;
     - `sent_at`: the first POST (or receipt), where the log says it; `received`: whether one of its
       bodies was accepted; `masked`: no body shows the person;
-    - `created_at`, `queued_at`, `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`:
-      known in
-      folders of runs only, else null.
+    - `position`, the person's place in the campaign's list, from 0; `created_at`, `queued_at`,
+      `initiated_at`, `ringing_at`, `caller_id`, `voice_key`, `segment`: known in folders of runs
+      only, else null.
     """
 
     source: str
@@ -121,176 +116,169 @@ class Log:
         return int(self.bodies["repeats"].sum()) if len(self.bodies) else 0
 
 
-Progress = Callable[[int, int], None]
-"""Told how many bytes are read, and of how many."""
-
-
 def read_log(
-    source: str | Path, *, column: str | None = None, progress: Progress | None = None
+    source: str | Path,
+    *,
+    column: str | None = None,
+    table: str | None = None,
+    query: str | None = None,
+    progress: Progress | None = None,
 ) -> Log:
     """Read a log.
 
     `source` is a folder of `dialsim run`; a `webhooks.jsonl` of ours; bodies of the webhook as JSON
     lines or as one JSON array, each alone or in an object that has it as `body`; a CSV or a
     Parquet file with a column of bodies (`column`; else the first that has some). Text files may
-    be packed by gzip. Raises LogError if it is none of them.
+    be packed by gzip. Or it is the URL of a database, as SQLAlchemy has them, with the `table` that
+    has such a column, of text, JSON or bytes, or with a `query` for such rows. Raises LogError if
+    it is none of them, and what the source says if the database can't be read.
     """
+    if is_database(source):
+        return _read(database_source(str(source), table, column, query, progress))
+    if table is not None or query is not None:
+        raise LogError(f"{source}: is no URL of a database, which --table and --query are for")
     path = Path(source)
     if path.is_dir():
         return _read_folder(path, progress)
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise LogError(f"{path}: can't be read ({error.strerror or error})") from None
-    builder = _Builder(str(path))
-    form = builder.read(path, column, _Told(progress, size))
-    log = builder.log(form)
+    return _read(file_source(path, column, progress))
+
+
+def _read(source: Source) -> Log:
+    builder = _Builder()
+    builder.read(source.chunks)
+    log = builder.log(source.name, source.form)
     if not len(log.calls):
         reasons = "".join(f"\n  line {line}: {reason}" for line, reason in log.damages[:3])
-        raise LogError(f"{path}: no body of a CALL_RESULT webhook in it{reasons}")
+        raise LogError(f"{source.name}: no body of a CALL_RESULT webhook in it{reasons}")
     return log
-
-
-@dataclass(slots=True)
-class _Told:
-    """Passes on how far the reading is."""
-
-    progress: Progress | None
-    size: int
-
-    def at(self, position: int) -> None:
-        if self.progress is not None:
-            self.progress(min(position, self.size), self.size)
 
 
 class _Part(NamedTuple):
     """What came of a chunk of entries; codes of settings and agents go by its own `known`."""
 
-    batch: pa.RecordBatch
+    columns: list[pa.Array]
+    """Not a batch: columns that come from another process as one can't be given up one by one."""
     known: Dictionary
     damages: list[Damage]
 
 
-def _part(entries: list[tuple[int, object]]) -> _Part:
+def _part(chunk: Chunk) -> _Part:
     """Read a chunk of entries, in whatever process."""
     rows: list[Row] = []
     damages: list[Damage] = []
     known = Dictionary()
-    for line, entry in entries:
+    for line, entry in chunk:
         try:
             if isinstance(entry, Damaged):
                 raise entry
-            rows.append(row(line, _parsed(entry) if isinstance(entry, bytes) else entry, known))
+            rows.append(row(line, entry, known))
         except (Damaged, RecursionError) as error:
             damages.append(Damage(line, str(error)))
-    columns = {name: [getattr(one, name) for one in rows] for name in _COLUMNS}
+    columns: dict[str, Any] = dict(zip(Row._fields, zip(*rows, strict=True), strict=False))
     wrong: dict[int, str] = {}
     for name, place in _INSTANT_PLACES.items():
-        values, reasons = instants(columns[name])
-        columns[name] = values  # type: ignore[assignment]
+        columns[name], reasons = instants(columns.get(name, ()))
         wrong.update({index: f"{place}: {why}" for index, why in reasons.items()})
+    for name in _HASHED:
+        columns[name] = hashes(columns.get(name, ()))
     batch = pa.RecordBatch.from_pydict(
-        {name: pa.array(columns[name], kind) for name, kind in _COLUMNS.items()}
+        {name: pa.array(columns.get(name, ()), kind) for name, kind in _COLUMNS.items()}
     )
     if wrong:
         damages += [Damage(rows[index].line, reason) for index, reason in wrong.items()]
         kept = np.ones(len(rows), dtype=bool)
         kept[[*wrong]] = False
         batch = batch.filter(pa.array(kept))
-    return _Part(batch, known, damages)
+    return _Part(batch.columns, known, damages)
+
+
+def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
+    """What comes of chunks, in their order; of a large log by several processes."""
+    yield from map(_part, islice(chunks, FIRST))
+    following = next(chunks, None)
+    if following is None:
+        return
+    from joblib import Parallel, delayed
+
+    failures: list[Exception] = []
+
+    def rest() -> Iterator[Chunk]:
+        try:
+            yield from chain([following], chunks)
+        except Exception as error:  # joblib, in whose thread this is, would wait for ever
+            failures.append(error)
+
+    workers = Parallel(n_jobs=-1, return_as="generator", pre_dispatch="n_jobs")
+    yield from workers(delayed(_part)(chunk) for chunk in rest())
+    if failures:
+        raise failures[0]
 
 
 _INSTANT_PLACES = {"sent_at": "at", "started_at": "payload.call.callStartedAt",
                    "ended_at": "payload.call.callEndedAt"}  # fmt: skip
+_HASHED = ("session", "person", "digest")
 
 
 class _Builder:
     """Gathers bodies chunk by chunk into compact columns."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    def __init__(self) -> None:
         self._known = Dictionary()
-        self._chunks: list[pa.RecordBatch] = []
+        self._columns: dict[str, list[pa.Array]] = {name: [] for name in _COLUMNS}
         self._damages: list[Damage] = []
         self._damaged = 0
 
-    def read(self, path: Path, column: str | None, told: _Told) -> str:
-        """Read a file; its form."""
-        start = _start(path)
-        if start.startswith(b"PAR1"):
-            self._take(_parquet_entries(path, column), told)
-            return "parquet"
-        with _opened(path) as (file, raw):
-            text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-            if text.startswith(b"["):
-                self._take(_array_entries(file), told, raw)
-                return "array"
-            if text.startswith(b"{") or (column is None and not _is_csv(path)):
-                self._take(_line_entries(file), told, raw)
-                return "lines"
-        self._take(_csv_entries(path, column), told)
-        return "csv"
+    def read(self, chunks: Iterator[Chunk]) -> None:
+        """Read the entries of a source."""
+        for part in _parts(chunks):
+            self._damaged += len(part.damages)
+            self._damages += part.damages[: KEPT_DAMAGES - len(self._damages)]
+            self._known.unknown_fields.update(part.known.unknown_fields)
+            codes = self._known.taken_in(part.known)
+            for name, column in zip(_COLUMNS, part.columns, strict=True):
+                own = codes.get(name)
+                self._columns[name].append(
+                    column if own is None else pa.array(own, pa.int32()).take(column)
+                )
 
-    def _take(
-        self, entries: Iterable[tuple[int, object]], told: _Told, raw: BinaryIO | None = None
-    ) -> None:
-        """Read entries; those of large files by several processes."""
-        chunks = _chunks(entries, told, raw)
-        if told.size < LARGE:
-            for chunk in chunks:
-                self._add(_part(chunk))
-        else:
-            from joblib import Parallel, delayed
+    def _taken(self, name: str) -> pa.ChunkedArray:
+        """A column, which is not kept any longer."""
+        return pa.chunked_array(self._columns.pop(name), _COLUMNS[name])
 
-            workers = Parallel(n_jobs=-1, return_as="generator", pre_dispatch="n_jobs")
-            for part in workers(delayed(_part)(chunk) for chunk in chunks):
-                self._add(part)
-        told.at(told.size)
-
-    def _add(self, part: _Part) -> None:
-        self._damaged += len(part.damages)
-        self._damages += part.damages[: KEPT_DAMAGES - len(self._damages)]
-        self._known.unknown_fields.update(part.known.unknown_fields)
-        batch = part.batch
-        for name, codes in self._known.taken_in(part.known).items():
-            own = np.asarray(codes, dtype=np.int32)[batch.column(name).to_numpy()]
-            batch = batch.set_column(batch.schema.get_field_index(name), name, pa.array(own))
-        self._chunks.append(batch)
-
-    def log(self, form: str) -> Log:
-        """The log of all that was taken in."""
-        table = pa.Table.from_batches(self._chunks, pa.schema([*_COLUMNS.items()]))
-        self._chunks = []
+    def log(self, source: str, form: str) -> Log:
+        """The log of all that was taken in, which is given up."""
         settings = tuple(self._known.known_settings)
         agents = list(self._known.agents)
-        ids = table.column("call_id").combine_chunks().dictionary_encode()
-        texts = {
-            name: table.column(name).combine_chunks().dictionary_encode()
-            for name in ("tel", "funnel", "fields")
-        }
-        bodies = pd.DataFrame(
-            {
-                name: table.column(name).to_numpy()
-                for name in _COLUMNS
-                if name not in {"call_id", *texts}
-            },
-            copy=False,
-        )
-        bodies.insert(0, "call", ids.indices.to_numpy(zero_copy_only=False).astype(np.int32))
-        for name, encoded in texts.items():
-            bodies[name] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        del table
+        calls_of, ids = _encoded(self._taken("call_id"))
+        texts: dict[str, Any] = {}
+        columns = {"call": calls_of}
+        for name in _COLUMNS:
+            if name in _TEXTS:
+                columns[name], texts[name] = _encoded(self._taken(name))
+            elif name in self._columns:
+                columns[name] = self._taken(name).to_numpy()
+        bodies = pd.DataFrame(columns, copy=False)
         campaigns, of_body = _campaigns(bodies, settings, agents)
         bodies["campaign"] = of_body
         bodies["repeats"] = _repeats(bodies)
-        calls = _calls(bodies, ids.dictionary, {n: e.dictionary for n, e in texts.items()})
+        calls = _calls(bodies, ids, texts)
         return Log(
-            source=self._source, form=form, calls=calls, bodies=bodies, campaigns=campaigns,
+            source=source, form=form, calls=calls, bodies=bodies, campaigns=campaigns,
             settings=settings, damages=tuple(sorted(self._damages)), damaged=self._damaged,
             unknown_fields=self._known.unknown_fields,
         )  # fmt: skip
 
 
+def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+    """A column of texts as codes, -1 for none, and the different texts."""
+    encoded = column.dictionary_encode().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # of no chunks
+        encoded = pa.array([], pa.dictionary(pa.int32(), column.type))
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int32, copy=False), encoded.dictionary
+
+
+_TEXTS = ("tel", "funnel", "fields")
 _COLUMNS: dict[str, Any] = {
     "line": pa.int64(),
     "sent_at": pa.int64(),
@@ -315,22 +303,6 @@ _COLUMNS: dict[str, Any] = {
     "digest": pa.int64(),
     "marks": pa.int32(),
 }
-
-
-def _chunks(
-    entries: Iterable[tuple[int, object]], told: _Told, raw: BinaryIO | None
-) -> Iterator[list[tuple[int, object]]]:
-    """Entries by so many at a time."""
-    chunk: list[tuple[int, object]] = []
-    for entry in entries:
-        chunk.append(entry)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-            if raw is not None:
-                told.at(raw.tell())
-    if chunk:
-        yield chunk
 
 
 def _campaigns(
@@ -371,7 +343,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     sent_at = bodies["sent_at"].to_numpy()
     call = bodies["call"].to_numpy()
     worth = np.select([result == RESULTS.index("analyzed"), result == RESULTS.index("masked"),
-                       result < 0], [3, 1, 0], 2)  # fmt: skip
+                       result < 0], [3, 1, 0], 2).astype(np.int8)  # fmt: skip
     order = np.lexsort((bodies["line"].to_numpy(), sent_at, again, worth, call))
     ends = np.flatnonzero(np.diff(call[order], append=-1))
     newest = order[ends]
@@ -427,6 +399,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
             "sent_at": _instants(sent_at[first]),
             "received": accepted,
             "masked": person == 0,
+            "position": pd.arrays.IntegerArray(np.zeros(size, np.int64), np.ones(size, dtype=bool)),
             **dict.fromkeys(_DIAL_INSTANTS, nothing),
             **{name: _names(np.full(size, -1), []) for name in _DIAL_NAMES},
         },
@@ -486,224 +459,6 @@ def _attempts(
     return attempt
 
 
-def _start(path: Path) -> bytes:
-    """The first bytes, unpacked."""
-    try:
-        with _opened(path) as (file, _):
-            start: bytes = file.read(4096)
-            return start
-    except (OSError, EOFError) as error:
-        raise LogError(f"{path}: can't be read ({error})") from None
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
-    """A file, unpacked if it is packed; and the raw file, which knows how far it is."""
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        yield (gzip.GzipFile(fileobj=raw) if packed else raw), raw
-
-
-def _is_csv(path: Path) -> bool:
-    return ".csv" in path.suffixes
-
-
-def _parsed(text: bytes) -> object:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise Damaged(_why_no_json(text, error)) from None
-
-
-def _why_no_json(text: bytes, error: orjson.JSONDecodeError) -> str:
-    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "is UTF-16: save the file as UTF-8"
-    if b"\0" in text:
-        return "has NUL bytes: a piece of the file was never written"
-    try:
-        text.decode()
-    except UnicodeDecodeError as wrong:
-        return f"is no UTF-8 at byte {wrong.start + 1}"
-    return f"is no JSON ({error.msg} at character {error.pos + 1})"
-
-
-def _line_entries(file: Any) -> Iterator[tuple[int, object]]:
-    """Lines that are not empty; a line that is too long, and a packed file that breaks off."""
-    number = 0
-    while True:
-        number += 1
-        try:
-            line = file.readline(LONGEST_LINE)
-            if not line:
-                return
-            if len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
-                _skip_line(file)
-                yield number, Damaged(f"is longer than {LONGEST_LINE // 2**20} MiB")
-                continue
-        except (EOFError, OSError) as error:
-            yield number, Damaged(f"the packed file breaks off ({error})")
-            return
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        line = line.strip()
-        if line:
-            yield number, line
-
-
-def _skip_line(file: Any) -> None:
-    while piece := file.readline(LONGEST_LINE):
-        if piece.endswith(b"\n"):
-            return
-
-
-def _array_entries(file: Any) -> Iterator[tuple[int, object]]:
-    """The elements of a JSON array, one after the other."""
-    decoder, number = json.JSONDecoder(), 0
-    reader = _Text(file)
-    reader.expect("[")
-    while True:
-        mark = reader.next_mark()
-        if mark in {",", "]"}:
-            reader.expect(mark)
-            if mark == "]":
-                return
-            continue
-        number += 1
-        try:
-            if not mark:
-                yield number, Damaged("the array breaks off")
-                return
-            yield number, reader.element(decoder)
-        except (Damaged, RecursionError) as error:
-            yield number, Damaged(f"{error or 'too deep'}; what follows can't be read")
-            return
-
-
-class _Text:
-    """A text read piece by piece."""
-
-    _PIECE = 2**20
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._text = ""
-        self._rest = b""
-        self._ended = False
-
-    def expect(self, mark: str) -> None:
-        self.next_mark()
-        self._text = self._text[len(mark) :]
-
-    def next_mark(self) -> str:
-        """The next character that is not a space; empty at the end."""
-        while True:
-            self._text = self._text.lstrip("\ufeff \t\r\n")
-            if self._text or not self._more():
-                return self._text[:1]
-
-    def element(self, decoder: json.JSONDecoder) -> object:
-        while True:
-            try:
-                value, end = decoder.raw_decode(self._text)
-            except json.JSONDecodeError as error:
-                if len(self._text) > LONGEST_LINE:
-                    raise Damaged(f"is no JSON, or over {LONGEST_LINE // 2**20} MiB") from None
-                if not self._more():
-                    raise Damaged(f"is no JSON ({error.msg})") from None
-            except RecursionError:
-                raise Damaged("is nested too deeply") from None
-            else:
-                self._text = self._text[end:]
-                return value
-
-    def _more(self) -> bool:
-        if self._ended:
-            return False
-        try:
-            piece = self._file.read(max(self._PIECE, len(self._text)))
-        except (EOFError, OSError):
-            piece = b""
-        self._ended = not piece
-        text = self._rest + piece
-        cut = len(text) if self._ended else _whole_characters(text)
-        self._text += text[:cut].decode(errors="replace")
-        self._rest = text[cut:]
-        return True
-
-
-def _whole_characters(text: bytes) -> int:
-    """How many bytes make whole characters of UTF-8."""
-    for back in range(1, min(4, len(text)) + 1):
-        byte = text[-back]
-        if byte >= 0xC0:
-            return len(text) - back
-        if byte < 0x80:
-            break
-    return len(text)
-
-
-def _csv_entries(path: Path, column: str | None) -> Iterator[tuple[int, object]]:
-    csv.field_size_limit(min(sys.maxsize, LONGEST_LINE))
-    with _opened(path) as (file, _):
-        lines = (line.decode("utf-8-sig", errors="replace").replace("\0", "") for line in file)
-        rows = csv.reader(lines)
-        header = next(rows, [])
-        places = _places(path, header, column)
-        while True:
-            try:
-                values = next(rows)
-            except StopIteration:
-                return
-            except (csv.Error, EOFError, OSError) as error:
-                yield rows.line_num, Damaged(f"is no CSV ({error})")
-                continue
-            found = [values[place] for place in places if place < len(values)]
-            text = next((text for text in found if text.lstrip()[:1] == "{"), None)
-            if text is None:
-                if any(values):
-                    yield rows.line_num, Damaged("has no body in its columns")
-                continue
-            yield rows.line_num, text.encode(errors="replace")
-
-
-def _parquet_entries(path: Path, column: str | None) -> Iterator[tuple[int, object]]:
-    from pyarrow import parquet
-
-    try:
-        file = parquet.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise LogError(f"{path}: is no whole Parquet file ({error})") from None
-    names = file.schema_arrow.names
-    places = [names[place] for place in _places(path, names, column)]
-    line = 0
-    for batch in file.iter_batches(CHUNK, columns=places):
-        for values in batch.to_pylist():
-            line += 1
-            body = next((v for v in values.values() if isinstance(v, dict) or _is_json(v)), None)
-            if body is None:
-                yield line, Damaged("has no body in its columns")
-            elif isinstance(body, dict):
-                yield line, body
-            else:
-                yield line, body if isinstance(body, bytes) else body.encode(errors="replace")
-
-
-def _is_json(value: object) -> bool:
-    if isinstance(value, str):
-        return value.lstrip()[:1] == "{"
-    return isinstance(value, bytes) and value.lstrip()[:1] == b"{"
-
-
-def _places(path: Path, names: list[str], column: str | None) -> list[int]:
-    """Which columns may have bodies: the one that was named, else all."""
-    if column is None:
-        return [*range(len(names))]
-    if column not in names:
-        raise LogError(f"{path}: no column {column!r}; there are {', '.join(map(repr, names))}")
-    return [names.index(column)]
-
-
 def _read_folder(folder: Path, progress: Progress | None) -> Log:
     """A folder of `dialsim run`: its table of calls, and settings and bodies from its webhooks."""
     table_path = folder / _FOLDER_FILE
@@ -715,10 +470,10 @@ def _read_folder(folder: Path, progress: Progress | None) -> Log:
                 f"{folder}: no log in this folder: it has neither {_FOLDER_FILE} nor webhooks.jsonl"
             )
         return read_log(webhooks, progress=progress)
-    builder = _Builder(str(folder))
+    builder = _Builder()
     if webhooks is not None:
-        builder.read(webhooks, None, _Told(progress, webhooks.stat().st_size))
-    return _joined(builder.log("run"), pd.read_parquet(table_path))
+        builder.read(file_source(webhooks, None, progress).chunks)
+    return _joined(builder.log(str(folder), "run"), pd.read_parquet(table_path))
 
 
 def _joined(log: Log, table: pd.DataFrame) -> Log:
@@ -769,6 +524,7 @@ def _joined(log: Log, table: pd.DataFrame) -> Log:
             "sent_at": from_bodies("sent_at"),
             "received": number("received", 0).astype(bool),
             "masked": number("masked", 0).astype(bool),
+            "position": table["recipient"].astype("Int64"),
             **{name: table[name] for name in (*_DIAL_INSTANTS, *_DIAL_NAMES)},
         }
     )

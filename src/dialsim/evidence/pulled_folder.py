@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dialsim.evidence.behaviour_text import draws_text, yaml_text
+from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.calibrate import Calibration
 from dialsim.evidence.pulled_campaign import LoggedDial, Pulled, PulledCampaign, PulledRecipient
 from dialsim.interface.agent import ParamSchema, check_agent_params
@@ -157,7 +157,7 @@ def _scenario_text(
     )
     caller_ids = f"    callerIds: {_json(numbers)}\n" if numbers else ""
     taken = "the log shows it" if behaviours else "the built-in default behaviour is taken"
-    behaviour = yaml_text(behaviours) if behaviours else ""
+    behaviour = behaviours.to_yaml() if behaviours else ""
     return f"""\
 # Read from {url} by dialsim pull; the data are of {minute_text(pulled.at)} Thai time.
 # The interface does not tell: how many calls may be under way at once, the caller IDs of calls

@@ -123,10 +123,10 @@ def _begin_work(master: int | None) -> None:
     """Prepare this process, if it is a worker that was not prepared before."""
     if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
         return
-    _end_with(master)
+    end_with(master)
 
 
-def _end_with(master: int | None) -> None:
+def end_with(master: int | None) -> None:
     """See to it that this worker ends when its master is killed, and not minutes later."""
 
     def watch() -> None:

@@ -48,15 +48,15 @@ def estimates(
 
     check_confidence(confidence)
     rows = [
-        {"scope": scope, "organization": None, "campaign": None} | place | estimate
+        {"scope": scope, "organization": None, "campaign": None} | place | row
         for scope, frame in frames.items()
         for place, part in _parts(frame, scope)
-        for estimate in _estimates(part, confidence, prior)
+        for row in _estimates(part, confidence, prior)
     ]
     whole = {"scope": "run", "organization": None, "campaign": None}
     for expression, values in shown:
         support = expression.support(prior)
-        rows.append(whole | _estimate(expression.text, values, confidence, support))
+        rows.append(whole | estimate(expression.text, values, confidence, support))
     table = pd.DataFrame(rows)
     return table.astype({name: "Int64" for name in table if str(name).endswith("_enough")})
 
@@ -85,10 +85,11 @@ def _parts(frame: pd.DataFrame, scope: str) -> Iterator[tuple[dict[str, Hashable
 def _estimates(part: pd.DataFrame, confidence: float, prior: Prior) -> Iterator[dict[str, Any]]:
     for name in figure_columns(part):
         values = part[name].to_numpy(dtype=np.float64)
-        yield _estimate(name, values, confidence, Support.of(name, prior))
+        yield estimate(name, values, confidence, Support.of(name, prior))
 
 
-def _estimate(name: str, values: Values, confidence: float, support: Support) -> dict[str, Any]:
+def estimate(name: str, values: Values, confidence: float, support: Support) -> dict[str, Any]:
+    """The row of one figure in a table of `estimates`, without its place; NaN is left out."""
     values = values[~np.isnan(values)]
     mean = mean_interval(values, confidence, support)
     row: dict[str, Any] = {

@@ -24,7 +24,7 @@ from dialsim.experiments.expression import Expression, figure_of_run, read_expre
 from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
-from dialsim.experiments.run_figures import MARKS, RunFigures
+from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.value_range import AmountKind, read_amount
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
@@ -446,19 +446,6 @@ def _amount_axis(ax: Axes, clause: Clause) -> str:
 
 
 _BANDS = ((0.05, 0.95, 0.22, "5–95 % of runs"), (0.25, 0.75, 0.4, "25–75 % of runs"))
-
-
-def fan(runs: tuple[RunFigures, ...], share: float) -> NDArray[np.float64]:
-    """By when a share of the runs had reached 0, 1, … `MARKS`-ths of the people (ms).
-
-    Infinite where fewer runs ever did.
-    """
-    instants = np.full((len(runs), MARKS + 1), inf)
-    for row, run in zip(instants, runs, strict=True):
-        row[0] = inf if run.start is None else run.start
-        row[1 : len(run.reached) + 1] = run.reached
-    ordered: NDArray[np.float64] = np.sort(instants, axis=0)[rank(len(runs), share) - 1]
-    return ordered
 
 
 def draw_fan(runs: Replications, ax: Axes | None) -> Axes:

@@ -13,6 +13,9 @@ from functools import cached_property
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dialsim.experiments.intervals import rank
 from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.figures import (
     INSTANTS,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pandas as pd
+    from numpy.typing import NDArray
 
     from dialsim.results.result import Result
 
@@ -115,6 +119,19 @@ def figures_of(result: Result) -> RunFigures:
 
 def _ms(instant: datetime) -> int:
     return round(instant.timestamp() * 1000)
+
+
+def fan(runs: Sequence[RunFigures], share: float) -> NDArray[np.float64]:
+    """By when a share of the runs had reached 0, 1, … `MARKS`-ths of the people (ms).
+
+    Infinite where fewer runs ever did.
+    """
+    instants = np.full((len(runs), MARKS + 1), inf)
+    for row, run in zip(instants, runs, strict=True):
+        row[0] = inf if run.start is None else run.start
+        row[1 : len(run.reached) + 1] = run.reached
+    ordered: NDArray[np.float64] = np.sort(instants, axis=0)[rank(len(runs), share) - 1]
+    return ordered
 
 
 PLACES = {"run": (), "organization": ("organization",), "campaign": ("organization", "campaign")}

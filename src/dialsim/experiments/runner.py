@@ -66,7 +66,7 @@ class Workers:
                 tasks = [tasks[fruitless % len(tasks)]]
             try:
                 with (
-                    _kept_memory(), self._backend(), closing(self._round(tasks, jobs)) as finished,
+                    kept_memory(), self._backend(), closing(self._round(tasks, jobs)) as finished,
                 ):  # fmt: skip
                     for outcome in chain.from_iterable(finished):
                         del missing[outcome.index]
@@ -135,7 +135,7 @@ _MOST_KEPT = str(1 << 30)
 
 
 @contextmanager
-def _kept_memory() -> Iterator[None]:
+def kept_memory() -> Iterator[None]:
     """Have processes that begin meanwhile keep freed memory for their next run (mallopt(3)).
 
     By default glibc gives large columns back to the system and gets them anew in every run, page by

@@ -21,32 +21,45 @@ from dialsim.results.thai_time import short_text
 
 if TYPE_CHECKING:
     from dialsim.experiments.replications import Replications
+    from dialsim.scenario.service import Costs
 
 
 def replications_page(runs: Replications, first: Result, measured: Help) -> ReportPage:
     """The page of replications; `first` is the run of replication 0, which it shows as well."""
     table = runs.intervals()
     rows = {row["figure"]: row for row in table[table["scope"] == "run"].to_dict("records")}
-    finish = rows["finish_seconds"]
-    facts = [
-        _finishes(rows),
-        _sure(finish, runs),
-        _reach(rows, first),
-        holding_fact("What holds it back?", holding(runs.figures), len(first.summary.campaigns)),
-        *([help_fact(measured)] if measured else []),
-        *_cost(rows, first),
-    ]
+    facts = replications_facts(rows, runs)
+    if measured:
+        facts.insert(4, help_fact(measured))  # before the cost, which may be missing
     return ReportPage(
         title=runs.scenario.name,
         lead=runs.scenario.description or "",
-        answer=_answer(finish, runs),
+        answer=replications_answer(rows["finish_seconds"], runs),
         facts=facts,
         sections=_sections(runs, first, measured),
         made_from=made_from(runs.scenario.name, f"seed {runs.seed}, {len(runs)} replications"),
     )
 
 
-def _answer(finish: dict[Any, Any], runs: Replications) -> str:
+def replications_facts(rows: Mapping[Any, Any], runs: Replications) -> list[Fact]:
+    """What a planner asks of many runs, and the answers; `rows` are the estimates of figures.
+
+    Will it finish, how sure is that, whom does it reach, what holds it back, and, if the scenario
+    names costs, what does it cost.
+    """
+    scenario = runs.scenario
+    campaigns = sum(len(organization.campaigns) for organization in scenario.organizations)
+    return [
+        _finishes(rows),
+        _sure(rows["finish_seconds"], runs),
+        _reach(rows, runs),
+        holding_fact("What holds it back?", holding(runs.figures), campaigns),
+        *_cost(rows, scenario.costs),
+    ]
+
+
+def replications_answer(finish: Mapping[Any, Any], runs: Replications) -> str:
+    """The whole answer in one sentence, without a full stop; `finish` is the finish's estimate."""
     if not finish["runs"]:
         return "Nothing was scheduled"
     if finish["p95"] == inf:
@@ -59,7 +72,7 @@ def _answer(finish: dict[Any, Any], runs: Replications) -> str:
     )
 
 
-def _finishes(rows: dict[Any, Any]) -> Fact:
+def _finishes(rows: Mapping[Any, Any]) -> Fact:
     finish = rows["finish_seconds"]
     question, count, never = "Will it finish?", finish["runs"], finish["unfinished"]
     if not count:
@@ -72,7 +85,7 @@ def _finishes(rows: dict[Any, Any]) -> Fact:
     return Fact(question, f"In {share} of {count} runs", said)
 
 
-def _sure(finish: dict[Any, Any], runs: Replications) -> Fact:
+def _sure(finish: Mapping[Any, Any], runs: Replications) -> Fact:
     """The middle of the runs, and what is known of the instant by which 95 % are done."""
     half, late = (experiment_text.when_text(finish[part], runs) for part in ("p50", "p95"))
     said = f"Half of the runs are done by {half}."
@@ -94,24 +107,24 @@ def _sure(finish: dict[Any, Any], runs: Replications) -> Fact:
     return Fact("How sure is that?", f"{len(runs)} runs", said)
 
 
-def _reach(rows: dict[Any, Any], first: Result) -> Fact:
+def _reach(rows: Mapping[Any, Any], runs: Replications) -> Fact:
     reached, share = rows["people_reached"], rows["reach_share"]
     text = experiment_text.amount_text("people_reached", reached["mean"])
-    people = first.summary.people
+    people = round(runs.figures[0].scopes[0].values["people"])
     answer = f"{text} of {people:,} people on average ({100 * share['mean']:.1f} %)"
     ends = (experiment_text.amount_text("people_reached", reached[name]) for name in ("p05", "p95"))
     return Fact("Whom does it reach?", answer, f"{' to '.join(ends)} in nine of ten of these runs.")
 
 
-def _cost(rows: dict[Any, Any], first: Result) -> list[Fact]:
-    if first.summary.currency is None:
+def _cost(rows: Mapping[Any, Any], costs: Costs | None) -> list[Fact]:
+    if costs is None:
         return []
     cost = rows["cost"]
     mean, low, high = (
         experiment_text.amount_text("cost", cost[name]) for name in ("mean", "p05", "p95")
     )
     detail = f"{low} to {high} in nine of ten of these runs."
-    return [Fact("What does it cost?", f"{mean} {first.summary.currency} on average", detail)]
+    return [Fact("What does it cost?", f"{mean} {costs.currency} on average", detail)]
 
 
 def _sections(runs: Replications, first: Result, measured: Help) -> list[Section]:

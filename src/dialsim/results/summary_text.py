@@ -46,6 +46,10 @@ class ValueText(str):
         made.value = value
         return made
 
+    def __reduce__(self) -> tuple[type[ValueText], tuple[str, float]]:
+        # it may come from another process
+        return ValueText, (str(self), self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:

@@ -34,12 +34,18 @@ ANALYSIS_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class ScriptStep:
-    """One attempt: how it ends, after `ring` ms of ringing and, if answered, `talk` ms of talk."""
+    """One attempt: how it ends, after `ring` ms of ringing and, if answered, `talk` ms of talk.
+
+    Recorded calls tell more, which no text of a script can say: `setup`, in ms, in place of the
+    behaviour's setup time, and `until`, the instant (ms) at which ringing ends in place of `ring`.
+    """
 
     outcome: CallStatus
     ring: int
     talk: int = 0
     analysis: str | None = None
+    setup: int | None = None
+    until: int | None = None
 
 
 Script: TypeAlias = tuple[ScriptStep, ...]

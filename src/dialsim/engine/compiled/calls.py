@@ -131,11 +131,10 @@ def initiate(s: State, person: int, drawn: int) -> None:
     noted.number = call.number
     noted.voice = voice(s, campaign, drawn, place)
     noted.behaviour = s.reactions[campaign.reaction].behaviour
-    decide(s, call, drawn, place)
+    setup = decide(s, call, drawn, place)
     for r in range(len(s.recoveries)):
         s.uses[r, call.number] = uses_of(s, r, call.number) + ONE_DIAL
         s.used_at[r, call.number] = dialler.now
-    setup = max(1, int(s.values[s.entries[drawn, SETUP], place]))  # P1: at least 1 ms
     push(s.line_at, s.line_numbers, 0, dialler.slots_in_use, dialler.now + setup, line)
     dialler.slots_in_use += 1
     dialler.dialled_last = dialler.now
@@ -179,17 +178,25 @@ def voice(s: State, campaign: Record, drawn: int, place: int) -> int:
 
 
 @rule
-def decide(s: State, call: Record, drawn: int, place: int) -> None:
-    """How a call will end, and how long its phases last: by its script, or by chance (P1, P2)."""
+def decide(s: State, call: Record, drawn: int, place: int) -> int:
+    """How a call will end, and how long its phases last: by its script, or by chance (P1, P2).
+
+    Returns how long its line is being set up.
+    """
+    setup = max(1, int(s.values[s.entries[drawn, SETUP], place]))  # P1: at least 1 ms
     person = s.people[call.person]
     attempt = int(person.attempts) + 1
     if person.script >= 0:
         script = s.scripts[int(person.script)]
         step = s.steps[script.first_step + min(attempt, script.steps) - 1]
         call.ending = step.ending
+        if step.setup >= 0:
+            setup = step.setup
         call.ring = step.ring
+        if step.until >= 0:
+            call.ring = max(0, step.until - s.dialler.now - setup)
         call.talk = step.talk
-        return
+        return setup
     reaction = s.campaigns[call.campaign].reaction
     reacts = s.reactions[reaction]
     hour = week_position(s.dialler.now) // HOUR
@@ -202,6 +209,7 @@ def decide(s: State, call: Record, drawn: int, place: int) -> None:
     call.ending = ending(own, odds, draw, reacts.no_answer, reacts.busy)
     call.ring = int(s.values[s.entries[drawn, RING + call.ending], place])
     call.talk = int(s.values[s.entries[drawn, TALK], place])
+    return setup
 
 
 @rule

@@ -69,6 +69,7 @@ from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
     from dialsim.engine.world import OrganizationBlock
+    from dialsim.scenario.scripts import ScriptStep
 
 _CHANGES_AT_ONCE = 4  # more than a campaign makes between two commands
 
@@ -365,7 +366,7 @@ class Organization:
                 own["script"] = np.where(people.script >= 0, people.script + len(scripts), NONE)
             for script in people.scripts:
                 scripts.append((len(steps), len(script)))
-                steps += [(ENDINGS.index(step.outcome), step.ring, step.talk) for step in script]
+                steps += map(_step, script)
             if self.state.dialler.notes_reached:
                 for recipient, past in people.history.items():
                     if past.reached:
@@ -579,6 +580,11 @@ class Organization:
     def _require_status(self, c: int, verb: str, *allowed: CampaignStatus) -> None:
         if self._status(c) not in allowed:
             raise wrong_state(verb, self._status(c))
+
+
+def _step(step: ScriptStep) -> tuple[int, ...]:
+    setup, until = (NONE if value is None else value for value in (step.setup, step.until))
+    return ENDINGS.index(step.outcome), step.ring, step.talk, setup, until
 
 
 def _log(at: NDArray[np.int64], keys: NDArray[np.int64], dials: NDArray[np.void]) -> CallLog:

@@ -156,7 +156,7 @@ REACTION = np.dtype(
 )
 
 SCRIPT = _record("first_step", "steps")
-STEP = _record("ending", "ring", "talk")
+STEP = _record("ending", "ring", "talk", "setup", "until")  # the last two -1: not said
 DIAL = np.dtype([("number", "i4"), ("voice", "i4"), ("behaviour", "i2")])
 CHANGE = _record("at", "campaign", "before", "after", "cause")
 

@@ -1,0 +1,560 @@
+"""The settings of the engine, [ours] in the rule book, that fit a log best, and how sure that is.
+
+Settings are tried on the recorded calls. A folder of a run has the instants of all dials, so a call
+agrees or it doesn't. In bodies of the webhook a dial is as likely as the time that it leaves for
+setup and ringing, of which the log itself says how long they usually are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import ceil, sqrt
+from typing import Any, get_args
+
+import numpy as np
+
+from dialsim.engine.dialler import dial_gap
+from dialsim.engine.engines import choose
+from dialsim.evidence.bodies import NO_INSTANT
+from dialsim.evidence.record import NO_ENDING, CallTimes, Record
+from dialsim.evidence.replay import leads, pairs
+from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
+from dialsim.scenario.units import format_duration
+
+SEARCHED = 20_000
+"""Settings are looked for with so many calls, the first of the log."""
+_RUNS = 400
+"""About as many runs as a search takes: what the choice of the engine goes by."""
+_CLOSE = 5.0
+"""Settings whose log likelihoods differ by less, or by half of the root of the number of calls,
+can't be told apart by bodies: the usual times are themselves estimates."""
+_UNLIKELY = -20.0
+_FITTING = 0.9
+"""Settings under which fewer calls agree say nothing of the engine."""
+_LONGEST_TIMEOUT = 86_400_000
+_LONGEST_GAP = 10_000_000
+_ORDERS = ("due", "freshFirst", "retriesFirst")
+_SHARINGS: tuple[Sharing, ...] = get_args(Sharing)
+_TIMEOUTS = (10_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000, 600_000,
+             900_000, 1_200_000, 1_800_000, 3_600_000, _LONGEST_TIMEOUT)  # fmt: skip
+_INTERVALS = (*range(1_000, 60_000, 1_000), *range(60_000, 600_000, 5_000),
+              *range(600_000, LONGEST_RELEASE_INTERVAL + 1, 60_000))  # fmt: skip
+_SHARP = 20
+"""A value is known if no other fits that is farther off than this part of it: 5 %."""
+_MOST_INTERVALS = 60
+_FEW_INTERVALS = (1_000, 10_000, 60_000, 600_000, LONGEST_RELEASE_INTERVAL)
+_GAPS = (20, 50, 100, 200, 250, 334, 400, 500, 667, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
+         10_000, 20_000)  # fmt: skip
+_STARTS = 3
+_LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingEstimate:
+    """One setting: its value as scenario files have it, and what fits as well.
+
+    `others` are values and ranges (`90s to 24h`) with which the log agrees no less, each tried with
+    the best values of the other settings. Without any the log tells the value, unless it is
+    `doubtful`, because no settings fit. None stands for a setting that is left out.
+    """
+
+    name: str
+    value: str | None
+    others: tuple[str, ...]
+    doubtful: bool = False
+
+    @property
+    def told(self) -> bool:
+        """Whether the log tells it."""
+        return not self.others and not self.doubtful
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEstimate:
+    """The settings that fit best: under them `agree` of `calls` are made as recorded."""
+
+    engine: EngineSettings
+    estimates: tuple[SettingEstimate, ...]
+    calls: int
+    agree: int
+    runs: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the log is that of such an engine at all."""
+        return not any(one.doubtful for one in self.estimates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "calls": self.calls,
+            "agree": self.agree,
+            "fits": self.fits,
+            "runs": self.runs,
+            "settings": [
+                {"name": one.name, "value": one.value, "told": one.told, "others": [*one.others]}
+                for one in self.estimates
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Settings as the search varies them: durations in ms, `gap` between dials (0: no limit)."""
+
+    order: str
+    sharing: str
+    queue_timeout: int
+    release_interval: int
+    gap: int
+    queue_limit: int | str | None
+
+    @classmethod
+    def of(cls, engine: EngineSettings) -> _Choice:
+        return cls(
+            engine.order, engine.sharing, engine.queue_timeout, engine.release_interval,
+            dial_gap(engine.calls_per_second), engine.queue_limit,
+        )  # fmt: skip
+
+    def but(self, **values: Any) -> _Choice:
+        return _Choice(**{name: values.get(name, getattr(self, name)) for name in _NAMES})
+
+
+_NAMES = {
+    "order": "order",
+    "sharing": "sharing",
+    "queue_timeout": "queueTimeout",
+    "queue_limit": "queueLimit",
+    "release_interval": "releaseInterval",
+    "gap": "callsPerSecond",
+}
+
+_LEFT_OUT = {"queueLimit": "that of the lines", "callsPerSecond": "no limit"}
+_SHOWN = 6
+"""So many values that fit as well are printed; JSON has all."""
+
+Progress = Callable[[int, int], None]
+"""Told how many runs are done, and of about how many."""
+
+
+def estimate(record: Record, progress: Progress | None = None) -> EngineEstimate:
+    """Find the settings of the engine that fit a record best."""
+    search = _Search(record, progress)
+    best = search.best()
+    engine = search.settings(best)
+    model = record.played(engine, choose("auto", len(record.calls)))
+    found = pairs(record, model, {} if record.has_dials else leads(record, model))
+    calls, agree = int((found.record >= 0).sum()), int(found.agree.sum())
+    estimates = tuple(
+        SettingEstimate(
+            name=wire,
+            value=search.text(name, getattr(best, name)),
+            others=tuple(search.ties(name, best)),
+            doubtful=agree < _FITTING * calls,
+        )
+        for name, wire in _NAMES.items()
+    )
+    return EngineEstimate(engine, estimates, calls, agree, search.runs)
+
+
+_NO_FIT = "No settings fit: the log is not that of such an engine, or not all of its calls."
+
+
+def estimate_lines(found: EngineEstimate) -> Iterator[str]:
+    """The settings as text, a line each."""
+    yield (
+        f"Settings of the engine that fit best: {found.agree:,} of {found.calls:,} calls agree "
+        f"({found.runs:,} runs)."
+    )
+    if not found.fits:
+        yield _NO_FIT
+    for one in found.estimates:
+        value = _LEFT_OUT[one.name] if one.value is None else one.value
+        yield f"  {one.name:<16} {value:<16} {note_on(one)}"
+
+
+def note_on(one: SettingEstimate) -> str:
+    """How sure an estimate is."""
+    if one.told:
+        return "the log tells it"
+    if one.doubtful:
+        return "doubtful"
+    shown = [*one.others[:_SHOWN], *(["…"] if len(one.others) > _SHOWN else [])]
+    return f"the log can't tell; fits as well: {', '.join(shown)}"
+
+
+def engine_yaml(found: EngineEstimate, source: str) -> str:
+    """The settings as the block `engine:` of a scenario file."""
+    lines = [
+        f"# Estimated by `dialsim replay` from {source}: {found.agree:,} of {found.calls:,} calls",
+        "# agree. Behind a value that the log can't tell stands what fits as well.",
+    ]
+    if not found.fits:
+        lines.append(f"# {_NO_FIT}")
+    lines.append("engine:")
+    for one in found.estimates:
+        note = note_on(one)
+        if one.value is None:
+            lines.append(f"  # {one.name} is left out: {note}")
+        else:
+            lines.append(f"  {one.name}: {one.value}  # {note}")
+    if found.engine.webhook_delay:
+        lines.append(f"  webhookDelay: {format_duration(found.engine.webhook_delay)}")
+    return "\n".join(lines) + "\n"
+
+
+class _Search:
+    """Runs under settings, each of which is made once; less misfit is better."""
+
+    def __init__(self, record: Record, progress: Progress | None) -> None:
+        self._whole = record
+        self._record = _beginning(record)
+        self._progress = progress
+        self._which = choose("auto", _RUNS * len(self._record.calls))
+        self._known: dict[_Choice, float] = {}
+        self._own = _Choice.of(record.scenario.engine)
+        self._close = 0.0 if record.has_dials else max(_CLOSE, sqrt(len(record.calls)) / 2)
+        self._counts_lines = any(block.share.counts_lines for block in record.blocks)
+        self._most = {
+            "queue_timeout": _LONGEST_TIMEOUT,
+            "release_interval": LONGEST_RELEASE_INTERVAL,
+            "queue_limit": max(1, sum(block.people.count for block in record.blocks)),
+            "gap": _LONGEST_GAP,
+        }
+        owners = record.scenario.organizations
+        self._lines = {one.max_concurrent_calls for one in owners} | {
+            int(action.value)
+            for one in owners
+            for action in (*one.timeline, *one.planned)
+            if action.action == "setConcurrency" and action.value is not None
+        }
+
+    @property
+    def runs(self) -> int:
+        return len(self._known)
+
+    def settings(self, choice: _Choice) -> EngineSettings:
+        """The settings of a scenario."""
+        return self._whole.scenario.engine.model_copy(
+            update={
+                "order": choice.order,
+                "sharing": choice.sharing,
+                "queue_timeout": choice.queue_timeout,
+                "queue_limit": choice.queue_limit,
+                "release_interval": choice.release_interval,
+                "calls_per_second": _per_second(choice.gap),
+            }
+        )
+
+    # -- how well it fits -------------------------------------------------------------------------
+
+    def misfit(self, choice: _Choice) -> float:
+        """How badly settings fit: calls that differ, or the log likelihood's negative."""
+        if choice not in self._known:
+            model = self._record.played(self.settings(choice), self._which)
+            count = self._differing if self._record.has_dials else self._unlikelihood
+            self._known[choice] = count(model)
+            if self._progress is not None:
+                self._progress(self.runs, max(_RUNS, self.runs))
+        return self._known[choice]
+
+    def _differing(self, model: CallTimes) -> float:
+        return float((pairs(self._record, model, {}).at != NO_INSTANT).sum())
+
+    def _unlikelihood(self, model: CallTimes) -> float:
+        """Setup and ringing as a mixture of Student's t about the usual time, and anything."""
+        record = self._record
+        by_ending = leads(record, model)
+        found = pairs(record, model, by_ending)
+        both = (found.record >= 0) & (found.model >= 0)
+        own, theirs = found.record[both], found.model[both]
+        lead = record.calls.over[own] - model.dialled[theirs]
+        ending = record.calls.ending[own]
+        dialled = (ending != NO_ENDING) & (model.dialled[theirs] != NO_INSTANT)
+        dialled &= (record.calls.over[own] != NO_INSTANT) & (lead > 0)
+        typical = np.array([by_ending[e].typical for e in range(len(by_ending))])
+        spread = np.array([by_ending[e].spread for e in range(len(by_ending))])
+        ends = ending[dialled]
+        fits = _log_density(lead[dialled] - typical[ends], spread[ends])
+        lost = (record.calls.lost[own] != NO_INSTANT) & (model.lost[theirs] != NO_INSTANT)
+        late = model.lost[theirs][lost] - record.calls.lost[own][lost]
+        losses = _log_density(late, np.full(len(late), 100.0))
+        rest = int((found.record >= 0).sum()) - len(fits) - len(losses)
+        extra = int(found.wrong["lost"][found.record < 0].sum())
+        return -float(fits.sum() + losses.sum() + _UNLIKELY * (rest + extra))
+
+    # -- the search -------------------------------------------------------------------------------
+
+    def best(self) -> _Choice:
+        """The settings that fit best; where several do, those nearest to the scenario's."""
+        guess = self._guess()
+        starts = [self._own, _Choice.of(EngineSettings()), guess]
+        if not self._record.has_dials:  # how long the queue is and how long one waits go together
+            spans = dict.fromkeys([*self._read("queue_timeout"), self._own.queue_timeout])
+            pairs_of_both = [
+                self._own.but(queue_timeout=span, queue_limit=limit)
+                for span, limit in product(spans, (None, "unlimited", *_LIMITS[1::4]))
+            ]
+            starts += sorted(pairs_of_both, key=self._rank)[:_STARTS]
+        best = min(
+            (one.but(order=order, sharing=sharing)
+             for one in starts for order, sharing in product(_ORDERS, _SHARINGS)),
+            key=self._rank,
+        )  # fmt: skip
+        while True:
+            before = best
+            for name in ("queue_timeout", "queue_limit", "release_interval", "gap"):
+                best = self._better(best, [best.but(**{name: v}) for v in self._values(name)])
+                best = self._refined(name, best)
+            ways = [best.but(order=o, sharing=s) for o, s in product(_ORDERS, _SHARINGS)]
+            best = self._better(best, ways)
+            if self.misfit(best) >= self.misfit(before) - 1e-9:
+                break
+        return self._plain(best)
+
+    def _rank(self, choice: _Choice) -> tuple[float, int]:
+        """Less misfit first, then more of the scenario's own settings."""
+        same = sum(getattr(choice, name) == getattr(self._own, name) for name in _NAMES)
+        return self.misfit(choice), -same
+
+    def _better(self, best: _Choice, others: Sequence[_Choice]) -> _Choice:
+        return min([best, *others], key=self._rank)
+
+    def _refined(self, name: str, best: _Choice) -> _Choice:
+        """Ever smaller steps up and down, as long as it helps."""
+        for step in (0.2, 0.05, 0.01, 0.002, 0.0):
+            while True:
+                value = getattr(best, name)
+                if not isinstance(value, int) or value < 1:
+                    return best
+                by = max(1, round(value * step))
+                near = [one for one in (value - by, value + by) if self._allowed(name, one)]
+                better = self._better(best, [best.but(**{name: one}) for one in near])
+                if self.misfit(better) >= self.misfit(best) - 1e-9:
+                    break
+                best = better
+        return best
+
+    def _plain(self, best: _Choice) -> _Choice:
+        """Of values that fit as well the scenario's own, or else the default, or whole seconds."""
+        plain = best
+        for source in (self._own, _Choice.of(EngineSettings())):
+            for name in _NAMES:
+                plainer = plain.but(**{name: getattr(source, name)})
+                is_own = getattr(plain, name) == getattr(self._own, name)
+                if (source is self._own or not is_own) and self._fits(plainer, best):
+                    plain = plainer
+        for name in ("queue_timeout", "release_interval"):
+            whole = round(getattr(plain, name) / 1_000) * 1_000
+            rounder = plain.but(**{name: whole})
+            if whole and self._fits(rounder, best):
+                plain = rounder
+        if isinstance(plain.queue_limit, int) and plain.queue_limit != self._own.queue_limit:
+            endless = plain.but(queue_limit="unlimited")
+            if self._fits(endless, best):
+                plain = endless
+        return plain
+
+    def _fits(self, choice: _Choice, best: _Choice) -> bool:
+        """Whether settings fit as well as the best."""
+        return self.misfit(choice) <= self.misfit(best) + self._close
+
+    # -- what the log suggests --------------------------------------------------------------------
+
+    def _guess(self) -> _Choice:
+        """What can be read from the log without a run."""
+        guess = self._own
+        for name in ("queue_timeout", "queue_limit", "release_interval", "gap"):
+            read = self._read(name)
+            if read:
+                guess = guess.but(**{name: read[0]})
+        return guess
+
+    def _read(self, name: str) -> list[int]:
+        """Values that the recorded instants show, the likeliest first."""
+        record = self._record
+        calls = record.calls
+        if name == "queue_timeout":
+            return _timeouts(record)
+        if not record.has_dials:
+            return []
+        if name == "release_interval":
+            return [0] if self._counts_lines else _divisors(record.release_grid)
+        organizations = range(len(record.scenario.organizations))
+        if name == "queue_limit":
+            longest = max(map(record.longest_queue, organizations))
+            return [longest] if longest else []
+        gaps = []
+        for organization in organizations:
+            places = [p for p, b in enumerate(record.blocks) if b.organization == organization]
+            here = np.isin(calls.campaign, places) & (calls.dialled != NO_INSTANT)
+            gaps.append(int(np.diff(np.sort(calls.dialled[here])).min(initial=_LONGEST_TIMEOUT)))
+        return [min(gaps)] if min(gaps) < _LONGEST_TIMEOUT else []
+
+    def _values(self, name: str) -> list[Any]:
+        """What is tried for a setting."""
+        read: list[Any] = [*self._read(name)]
+        known = self._record.has_dials
+        if name == "queue_timeout":
+            return [*read, *(() if known and read else _TIMEOUTS)]
+        if name == "queue_limit":
+            return [None, "unlimited", *read, *(() if known else _LIMITS)]
+        if name == "release_interval":
+            if self._counts_lines:
+                return [0]
+            return [0, *read, *(() if known else _INTERVALS)]
+        return [0, *read, *(() if known else _GAPS)]
+
+    def _allowed(self, name: str, value: int) -> bool:
+        return 1 <= value <= self._most[name]
+
+    # -- what the log can't tell ------------------------------------------------------------------
+
+    def ties(self, name: str, best: _Choice) -> Iterator[str]:
+        """What else fits as well, as texts."""
+        value = getattr(best, name)
+        if name in {"order", "sharing"}:
+            yield from self._tied_ways(name, best)
+            return
+        if name == "release_interval":
+            tried = {0} if self._counts_lines else {0, *self._read(name), *_FEW_INTERVALS}
+            for other in sorted(tried - {value}):
+                if self._fits(best.but(release_interval=other), best):
+                    yield format_duration(other)
+            return
+        special: dict[str, int | None] = {"queue_limit": None, "gap": 0}
+        if name in special and value != special[name]:
+            left_out = best.but(**{name: special[name]})
+            says_the_same = name == "queue_limit" and {value} == self._lines
+            if not says_the_same and self._fits(left_out, best):
+                yield _LEFT_OUT[_NAMES[name]]
+        yield from self._tied_range(name, best)
+
+    def _tied_ways(self, name: str, best: _Choice) -> Iterator[str]:
+        """Other orders or sharings: whatever the other one of both is."""
+        ways = {"order": _ORDERS, "sharing": _SHARINGS}
+        (other,) = {*ways} - {name}
+        for way in ways[name]:
+            if way == getattr(best, name):
+                continue
+            with_it = [best.but(**{name: way, other: one}) for one in ways[other]]
+            if any(self._fits(one, best) for one in with_it):
+                yield way
+
+    def _tied_range(self, name: str, best: _Choice) -> Iterator[str]:
+        """Up and down to where it begins to matter, by bisection."""
+        written = getattr(best, name)
+        value: Any = written
+        if not isinstance(value, int) or value < 1:
+            # left out, none or unlimited: the number that comes nearest to it
+            value = {"gap": 1, "queue_limit": self._most["queue_limit"]}[name]
+            if written is None:
+                value = min(self._lines)
+            if value < 1 or not self._fits(best.but(**{name: value}), best):
+                return
+        low, high = (self._limit(name, best, value, far) for far in (1, self._most[name]))
+        if written is None and low == high and {value} == self._lines:
+            return  # another way to say the same
+        tick, part = (0, 0) if name == "queue_limit" else (1, value // _SHARP)
+        if written == value and max(value - low, high - value) <= max(tick, part):
+            return
+        if name == "gap":
+            few, many = self.text(name, high), self.text(name, low)
+            yield f"{few} or more" if low == 1 else f"{few} to {many}"
+        elif high == self._most[name]:
+            yield f"{self.text(name, low)} or more"
+        elif low == high:
+            yield self.text(name, low) or _LEFT_OUT[_NAMES[name]]
+        else:
+            yield f"{self.text(name, low)} to {self.text(name, high)}"
+
+    def _limit(self, name: str, best: _Choice, value: int, far: int) -> int:
+        """How far a value can go before it matters."""
+        if far == value or self._fits(best.but(**{name: far}), best):
+            return far
+        good, bad = value, far
+        while abs(bad - good) > max(1, value // 200):
+            middle = round((good * bad) ** 0.5) if bad > 4 * good or good > 4 * bad else (
+                good + bad) // 2  # fmt: skip
+            if middle in {good, bad}:
+                middle = (good + bad) // 2
+            if self._fits(best.but(**{name: middle}), best):
+                good = middle
+            else:
+                bad = middle
+        return good
+
+    def text(self, name: str, value: Any) -> str | None:
+        """A value as a scenario file has it; None: it is left out."""
+        if name == "gap":
+            rate = _per_second(value)
+            return None if rate is None else f"{rate:g}"
+        if name in {"queue_timeout", "release_interval"}:
+            return format_duration(value)
+        return None if value is None else str(value)
+
+
+def _beginning(record: Record) -> Record:
+    """The first calls of a long record."""
+    if len(record.calls) <= SEARCHED:
+        return record
+    at = np.sort(record.calls.ended[record.calls.ended != NO_INSTANT])
+    return record.up_to(int(at[min(SEARCHED, len(at) - 1)]))
+
+
+def _divisors(grid: int) -> list[int]:
+    """Intervals of which a number of ms is a multiple, the longest first.
+
+    Below a second only itself; whole seconds if it has no fraction.
+    """
+    shortest = 1_000
+    if grid < shortest:
+        return [grid] if grid > 1 else []
+    found = [grid // n for n in range(1, grid // shortest + 1) if grid % n == 0]
+    if grid % shortest == 0:
+        found = [one for one in found if one % shortest == 0]
+    return [one for one in found if one <= LONGEST_RELEASE_INTERVAL][:_MOST_INTERVALS]
+
+
+def _log_density(off: Any, spread: Any) -> Any:
+    """Student's t with three degrees of freedom, not normalized, and a little of anything."""
+    return np.logaddexp(-np.log(spread) - 2 * np.log1p((off / spread) ** 2 / 3), _UNLIKELY)
+
+
+def _per_second(gap: int) -> float | None:
+    """The shortest number of dials per second that keeps dials so far apart (Q4)."""
+    if gap == 0:
+        return None
+    for digits in range(8):
+        shown: float = ceil(Fraction(1000 * 10**digits, gap)) / 10**digits
+        if shown and dial_gap(shown) == gap:
+            return shown
+    return 1000 / gap
+
+
+def _timeouts(record: Record) -> list[int]:
+    """How long calls were queued that were lost; where no releases are known, since when likely.
+
+    A call is mostly released when another one's end makes room, or when its campaign starts.
+    """
+    calls = record.calls
+    lost = calls.lost != NO_INSTANT
+    if not lost.any():
+        return []
+    if record.has_dials:
+        values, counts = np.unique((calls.lost - calls.queued)[lost], return_counts=True)
+        return [int(value) for value in values[np.argsort(-counts, kind="stable")][:5]]
+    ends = np.sort(calls.lost[lost])
+    starts = [block.schedule.start_date_time for block in record.blocks
+              if block.schedule is not None]  # fmt: skip
+    since = np.unique(np.concatenate([calls.ended[calls.ended != NO_INSTANT], starts]))
+    ends = np.unique(ends)[:200]
+    spans = (ends[:, None] - since[None, :]).ravel()
+    spans = spans[(spans > 0) & (spans <= _LONGEST_TIMEOUT)]
+    values, counts = np.unique(spans, return_counts=True)
+    often = values[np.argsort(-counts, kind="stable")][:8]
+    first = [int(ends[0]) - start for start in starts if 0 < ends[0] - start <= _LONGEST_TIMEOUT]
+    return [*map(int, often), *first]

@@ -1,0 +1,1 @@
+"""The studio: a scenario that is being changed, and estimates of what comes of it."""

@@ -1,0 +1,347 @@
+"""Questions of many runs, asked from a studio: a plan, an optimum, and what would help.
+
+Each runs in a process of its own, which lets others go first, so that no slider waits for it. It
+tells how far it is, can be stopped, and comes back with its evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, Literal
+
+from dialsim.experiments.case import end_with
+from dialsim.experiments.errors import ExperimentError
+from dialsim.experiments.goal import read_goal
+from dialsim.experiments.optimum import Optimum, optimize
+from dialsim.experiments.plan import Plan, plan
+from dialsim.experiments.plan_text import (
+    optimum_headline,
+    optimum_sentences,
+    optimum_tables,
+    plan_headline,
+    plan_sentences,
+    plan_tables,
+)
+from dialsim.experiments.replications import replicate
+from dialsim.experiments.runner import kept_memory
+from dialsim.interface.errors import DialsimError
+from dialsim.report.effects import effect_table
+from dialsim.report.run_page import help_fact
+from dialsim.report.what_if import (
+    AS_IT_IS,
+    MOST_PAIRS,
+    FurtherRuns,
+    StudiedVariant,
+    WhatIf,
+    best,
+    levers,
+    what_would_help,
+)
+from dialsim.report.writing import replications_report
+from dialsim.results.result import run
+from dialsim.results.summary_text import FigureTable
+from dialsim.scenario.scenario import Scenario
+from dialsim.studio.estimate import Estimate, loky_context
+from dialsim.studio.state import StudioState, path_to_campaign, path_to_organization
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+Kind = Literal["plan", "optimum", "help", "page", "workbook"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a question: a headline, what is to be said with it, and the evidence.
+
+    `lines` are the changes that take it over, as `--set` has them; none where nothing is to be
+    changed. `result` is the Plan, the Optimum, or the WhatIf; of a page its HTML, of a workbook its
+    bytes.
+    """
+
+    headline: str
+    sentences: tuple[str, ...]
+    tables: tuple[FigureTable, ...]
+    lines: tuple[str, ...]
+    result: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a scenario, in words and as the arguments of what answers it.
+
+    `command` is the line that asks the same in a terminal; empty where none does.
+    """
+
+    kind: Kind
+    text: str
+    scenario: Scenario = field(repr=False)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+
+
+def fewest_lines(
+    state: StudioState, deadline: str, organization: int = 0, sure: float = 0.95
+) -> Question:
+    """How many lines it takes to be done by a deadline, such as `Fri 18:00`, in 95 % of all runs.
+
+    Raises ExperimentError for a deadline that can't be read.
+    """
+    scenario = state.scenario
+    goal = f"p{round(100 * sure)}(finish) <= {deadline.strip()}"
+    read_goal(goal, scenario)
+    path = f"{path_to_organization(scenario, organization)}.maxConcurrentCalls"
+    lines = scenario.organizations[organization].max_concurrent_calls
+    most = max(40, 4 * lines)
+    arguments = {"vary": path, "between": f"1..{most}", "goal": goal}
+    command = _command(state, "plan", f"{path}=1..{most}", "--goal", goal)
+    text = f"The fewest lines to be done by {deadline.strip()}"
+    return Question("plan", text, scenario, arguments, command)
+
+
+def cheapest_reaching(
+    state: StudioState, share: float, campaign: tuple[int, int] = (0, 0)
+) -> Question:
+    """The cheapest number of attempts and lines with which a share of all people is reached.
+
+    Without costs it is the smallest number of attempts, and then of lines. Raises ExperimentError
+    for a share that is none, and for a campaign that is not scheduled.
+    """
+    scenario, (o, c) = state.scenario, campaign
+    if not 0 < share < 1:
+        raise ExperimentError(f"a share is more than 0 % and less than 100 %, not {share:.0%}")
+    goal = f"mean(reach_share) >= {share:g}"
+    owner = path_to_organization(scenario, o)
+    request = scenario.organizations[o].campaigns[c].schedule
+    if request is None:
+        raise ExperimentError("this campaign is never scheduled: nobody is reached")
+    below = f"{path_to_campaign(scenario, campaign)}.schedule"
+    if request.max_attempts == 1:
+        # without retries there need be no interval between them
+        scenario = scenario.with_(f"{below}.retryInterval={_HOUR}")
+    lines = scenario.organizations[o].max_concurrent_calls
+    choices = sorted({max(1, lines // 2), max(1, lines), max(2, lines * 3 // 2), max(2, 2 * lines)})
+    vary = {
+        f"{below}.maxAttempts": f"1..{max(5, request.max_attempts + 2)}",
+        f"{owner}.maxConcurrentCalls": ",".join(map(str, choices)),
+    }
+    arguments: dict[str, Any] = {"vary": vary, "goal": goal}
+    more = []
+    if scenario.costs is not None:
+        arguments["minimize"] = "mean(cost)"
+        more = ["--minimize", "mean(cost)"]
+    listed = [word for path, values in vary.items() for word in ("--vary", f"{path}={values}")]
+    command = _command(state, "plan", listed[1], *listed[2:], "--goal", goal, *more)
+    text = f"The cheapest way to reach {share:.0%} of the people"
+    return Question("optimum", text, scenario, arguments, command)
+
+
+_HOUR = 3_600_000
+
+
+def what_helps(state: StudioState, organization: int | None = None) -> Question:
+    """Which small change helps most: each is measured by further runs with the same chance."""
+    name = None if organization is None else state.scenario.organizations[organization].name
+    return Question("help", "What would help most", state.scenario, {"organization": name})
+
+
+def page_of(estimate: Estimate) -> Question:
+    """The report page of the runs of an estimate, as HTML; none of them is run again but one."""
+    arguments = {"runs": estimate.replications}
+    return Question("page", "The report page", estimate.scenario, arguments)
+
+
+def workbook_of(state: StudioState) -> Question:
+    """The Excel workbook of one run, as bytes."""
+    return Question("workbook", "The workbook", state.scenario)
+
+
+def _command(state: StudioState, verb: str, vary: str, *rest: str) -> str:
+    origin = state.base.origin
+    assert origin is not None
+    words = ["dialsim", verb, origin.name]
+    for line in (*origin.overrides, *state.differences):
+        words += ["--set", line]
+    return shlex.join([*words, "--vary", vary, *rest])
+
+
+# -- in a process ----------------------------------------------------------------------------------
+
+Say = Callable[[object], object]
+
+
+def answered(question: Question, progress: Callable[[int, int], object], known: Say) -> Reply:
+    """Answer a question in this process. Raises DialsimError."""
+    scenario = question.scenario
+    more: dict[str, Any] = {"jobs": 1, "progress": progress}
+    match question.kind:
+        case "plan":
+            return _reply_of_plan(plan(scenario, known=known, **question.arguments, **more))
+        case "optimum":
+            return _reply_of_optimum(optimize(scenario, known=known, **question.arguments, **more))
+        case "help":
+            return _reply_of_help(scenario, question.arguments["organization"], progress)
+        case "page":
+            runs = question.arguments["runs"]
+            page = replications_report(runs, FurtherRuns(0))
+            return Reply(f"The page of {len(runs)} runs", (), (), (), page)
+        case "workbook":
+            with TemporaryDirectory() as folder:
+                content = run(scenario).to_excel(Path(folder) / "results.xlsx").read_bytes()
+            return Reply("The workbook of one run", (), (), (), content)
+
+
+def _reply_of_plan(found: Plan) -> Reply:
+    lines = (f"{found.path}={found.value}",) if found.met else ()
+    warnings = (f"Warning: {text}." for text in found.warnings)
+    said = (*plan_sentences(found), *warnings)
+    return Reply(plan_headline(found), said, tuple(plan_tables(found)), lines, found)
+
+
+def _reply_of_optimum(found: Optimum) -> Reply:
+    pairs = zip(found.paths, found.best.values, strict=True)
+    lines = tuple(f"{path}={value}" for path, value in pairs) if found.met else ()
+    said = tuple(optimum_sentences(found))
+    return Reply(optimum_headline(found), said, tuple(optimum_tables(found)), lines, found)
+
+
+def _reply_of_help(
+    scenario: Scenario, organization: str | None, progress: Callable[[int, int], object]
+) -> Reply:
+    runs = replicate(scenario, MOST_PAIRS, jobs=1).figures
+    studied = StudiedVariant(AS_IT_IS, runs, organization)
+    further = FurtherRuns(MOST_PAIRS, jobs=1, progress=progress)
+    (measured,) = what_would_help(scenario, None, [studied], further)
+    if measured is None:
+        return Reply("Nothing that could be tried would help", (), (), (), None)
+    fact = help_fact(measured)
+    if not isinstance(measured, WhatIf):
+        return Reply(fact.answer, (fact.detail,), (), (), None)
+    lever = best(measured)
+    variants = {variant.name: variant for variant in levers(scenario, runs[0], organization)}
+    changes = variants[lever.name].changes if lever is not None else ()
+    lines = tuple(f"{change.path}={change.text}" for change in changes)
+    currency = scenario.costs.currency if scenario.costs else None
+    table = effect_table(measured, currency)
+    return Reply(fact.answer, (fact.detail,), (table,), lines, measured)
+
+
+_NICE = 10
+"""How much later than everything else the operating system serves a question."""
+
+
+def _work(connection: Connection, master: int, question: Question) -> None:
+    """Answer a question, and tell the other end of the connection."""
+    end_with(master)
+    with suppress(AttributeError, OSError):  # Windows has no such thing
+        os.nice(_NICE)
+    with suppress(OSError):
+        try:
+            reply: object = answered(
+                question,
+                lambda done, total: connection.send((done, total)),
+                lambda known: connection.send(str(known)),
+            )
+        except DialsimError as error:
+            reply = error
+        except Exception as error:
+            reply = DialsimError(f"{type(error).__name__}: {error}")
+        connection.send(reply)
+
+
+class Inquiry:
+    """A question under way: `progress` is how many runs are done, and of how many about.
+
+    `known` is what is known so far, `reply` the answer when it is there, `failure` why there is
+    none.
+    """
+
+    def __init__(self, question: Question, told: Callable[[Inquiry], object] | None = None) -> None:
+        """Begin. `told` is called in another thread whenever there is something new."""
+        self.question = question
+        self.progress = 0, 0
+        self.known = ""
+        self.reply: Reply | None = None
+        self.failure: DialsimError | None = None
+        self.is_stopped = False
+        self._told = told
+        self._over = Event()
+        self._lock = Lock()
+        context = loky_context()
+        self._connection, theirs = context.Pipe(duplex=False)
+        with kept_memory():
+            arguments = (theirs, os.getpid(), question)
+            self._process = context.Process(target=_work, args=arguments, daemon=True)
+            self._process.start()
+        theirs.close()
+        Thread(target=self._listen, name="dialsim-studio", daemon=True).start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is a reply, or will be none."""
+        return self._over.is_set()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the one that works at it."""
+        return int(self._process.pid)
+
+    def stop(self) -> None:
+        """End the work at once."""
+        with self._lock:
+            if self.is_over:
+                return
+            self.is_stopped = True
+        self._process.terminate()
+
+    def wait(self, seconds: float | None = None) -> Reply:
+        """Wait for the reply. Raises DialsimError without one."""
+        self._over.wait(seconds)
+        if self.reply is not None:
+            return self.reply
+        raise self.failure or DialsimError("there is no answer yet")
+
+    def _listen(self) -> None:
+        try:
+            while not self._take(self._connection.recv()):
+                self._tell()
+        except (EOFError, OSError):
+            self.failure = DialsimError(
+                "stopped, as asked"
+                if self.is_stopped
+                else "the process that worked at this was killed, perhaps for want of memory; ask "
+                "again, or with fewer people"
+            )
+        except Exception as error:
+            self.failure = DialsimError(f"the answer can't be read: {error}")
+        with self._lock:
+            self._over.set()
+        self._connection.close()
+        self._process.join()
+        self._tell()
+
+    def _take(self, news: object) -> bool:
+        """Keep what the process says; whether it was the last."""
+        match news:
+            case (int(done), int(total)):
+                self.progress = done, total
+                return False
+            case str(known):
+                self.known = known
+                return False
+            case Reply():
+                self.reply = news
+            case DialsimError():
+                self.failure = news
+        return True
+
+    def _tell(self) -> None:
+        if self._told is not None:
+            self._told(self)

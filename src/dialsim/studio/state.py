@@ -1,0 +1,858 @@
+"""The state of a studio: a scenario, what was changed of it, and what can be changed.
+
+A state is a value: changes make a new one, so that what is shown, pinned, undone and linked can't
+be changed behind anybody's back. Changes are texts as `--set` takes them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+import shlex
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import format_instant
+from dialsim.results.thai_time import minute_text, thai
+from dialsim.scenario.behaviour import BUILT_IN, Behaviour
+from dialsim.scenario.calendar import day_start
+from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
+from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
+from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
+from dialsim.scenario.organization import Organization
+from dialsim.scenario.preview import preview
+from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
+from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
+
+MOST_STEPS = 200
+"""So many steps can be undone."""
+
+
+class StudioError(DialsimError):
+    """Something that a studio can't do, such as open a link to a file that has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A variant that is kept beside the one being changed."""
+
+    name: str
+    differences: tuple[str, ...]
+    scenario: Scenario = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StudioState:
+    """A base scenario and its differences, `PATH=VALUE` each; `scenario` is both together.
+
+    `past` and `future` are what `undo` and `redo` go back and on to, the nearest last.
+    """
+
+    base: Scenario
+    differences: tuple[str, ...]
+    scenario: Scenario = field(compare=False, repr=False)
+    pins: tuple[Pin, ...] = ()
+    past: tuple[tuple[tuple[str, ...], Scenario], ...] = field(
+        default=(), compare=False, repr=False
+    )
+    future: tuple[tuple[tuple[str, ...], Scenario], ...] = field(
+        default=(), compare=False, repr=False
+    )
+
+    @classmethod
+    def of(cls, scenario: str | os.PathLike[str] | Scenario) -> StudioState:
+        """Begin with a scenario file, or with a scenario from `dialsim.load` or `dialsim.loads`.
+
+        The lists of people are kept from then on, so that a file that vanishes hurts nobody. Raises
+        ScenarioError for a file with problems, DialsimError for a scenario made by hand.
+        """
+        base = scenario if isinstance(scenario, Scenario) else load(scenario)
+        origin = base.origin
+        if origin is None:
+            raise StudioError("only scenarios from dialsim.load or dialsim.loads can be varied")
+        kept = replace(origin, kept=files_of(base))
+        return cls(base.loaded(kept, base.remarks), (), base.loaded(kept, base.remarks))
+
+    @classmethod
+    def begin(cls, asked: NewScenario, content: bytes | None = None) -> StudioState:
+        """Begin with a few answers, and with a list of people of which `content` are the bytes.
+
+        Columns of the list are found by their names and contents, as `dialsim validate` shows them.
+        Raises StudioError for answers that can't be read, ScenarioError for a list with problems.
+        """
+        if content is None:
+            return cls.of(loads(asked.text(), name="new scenario"))
+        name = Path(asked.listed or "people.csv").name
+        advised = preview(content, name, RecipientsFile(file=name)).file
+        how = advised.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        how.pop("file", None)
+        text = replace(asked, listed=name, how=how).text()
+        return cls.of(loads(text, name="new scenario", files={name: content}))
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    def set(self, path: str, text: str) -> StudioState:
+        """Replace the value at a path, long or short; `PATH+` adds to a list, `PATH-` takes away.
+
+        Raises ScenarioError, whose text says why, for a value that the scenario can't have.
+        """
+        return self.with_lines(f"{path}={text}")
+
+    def with_lines(self, *lines: str) -> StudioState:
+        """The state after several changes at once, which one `undo` takes back."""
+        differences = self.differences
+        for line in lines:
+            path, equals, text = line.partition("=")
+            change = path.rstrip()[-1:] if path.rstrip()[-1:] in ("+", "-") else ""
+            full = self._full(path)
+            if not change:
+                differences = tuple(old for old in differences if not self._replaces(full, old))
+            differences = (*differences, f"{full}{change}{equals}{text}")
+        return self._changed(differences)
+
+    def reset(self, path: str) -> StudioState:
+        """Take every change of a path back: the value is again the one of the file."""
+        return self._changed(
+            tuple(old for old in self.differences if not self._replaces(path, old))
+        )
+
+    def without(self, line: str) -> StudioState:
+        """Take one of the differences back."""
+        return self._changed(tuple(old for old in self.differences if old != line))
+
+    def clear(self) -> StudioState:
+        """Take all differences back."""
+        return self._changed(())
+
+    def undo(self) -> StudioState:
+        """The state before the last change; the same one if there is none."""
+        if not self.past:
+            return self
+        *past, (differences, scenario) = self.past
+        future = (*self.future, (self.differences, self.scenario))
+        return replace(
+            self, differences=differences, scenario=scenario, past=tuple(past), future=future
+        )
+
+    def redo(self) -> StudioState:
+        """The state before the last `undo`; the same one if there is none."""
+        if not self.future:
+            return self
+        *future, (differences, scenario) = self.future
+        past = (*self.past, (self.differences, self.scenario))
+        return replace(
+            self, differences=differences, scenario=scenario, past=past, future=tuple(future)
+        )
+
+    def _changed(self, differences: tuple[str, ...]) -> StudioState:
+        if differences == self.differences:
+            return self
+        scenario = self.base.with_(*differences) if differences else self.base
+        past = (*self.past, (self.differences, self.scenario))[-MOST_STEPS:]
+        return replace(self, differences=differences, scenario=scenario, past=past, future=())
+
+    def _replaces(self, path: str, line: str) -> bool:
+        """Whether a difference is about the same path."""
+        old, _, _ = line.partition("=")
+        return self._full(path) == self._full(old)
+
+    def _full(self, path: str) -> str:
+        path = path.strip().rstrip("+-").strip()
+        try:
+            return _with_item_names(long_path(self.scenario, path), self.scenario)
+        except DialsimError:
+            return path  # which the scenario refuses, or which a difference that is gone had added
+
+    # -- particular changes -----------------------------------------------------------------------
+
+    def turn(self, lever: Lever, text: str) -> StudioState:
+        """Give a lever another value: as `set` does, for most; a share of answers, a mean time too.
+
+        Raises ScenarioError for a value that the scenario can't have.
+        """
+        if lever.kind not in ("answers", "talk"):
+            return self.set(lever.path, text)
+        name = lever.path.split(".", 1)[1].rpartition(".")[0]
+        written = document_of(self.scenario).get("behaviours") or {}
+        lines = []
+        if name not in written:
+            # a behaviour that is written has only what is written, the built-in one has people
+            people = BUILT_IN.model_dump(mode="json", by_alias=True)["people"]
+            shown = {key: people[key] for key in ("deadNumbers", "concentration")}
+            lines.append(f"behaviours.{name}={json.dumps({'people': shown})}")
+        behaviour = self.scenario.behaviours[name]
+        if lever.kind == "answers":
+            changed: Any = _outcomes(behaviour, text)
+        else:
+            talk = behaviour.talk_time
+            changed = talk.model_dump(mode="json", by_alias=True, exclude_none=True)
+            changed |= {"mean": text}
+            if isinstance(talk, Lognormal | Gamma | Weibull):  # it is spread as before
+                share = _milliseconds(text, lever.value) / lever.value
+                changed["sd"] = format_duration(round(talk.sd * share))
+        return self.with_lines(*lines, f"{lever.path}={json.dumps(changed)}")
+
+    def pause(self, campaign: Position, since: str, until: str) -> StudioState:
+        """Have somebody pause a campaign for a while; instants as `Tue 12:00`, or in ISO 8601.
+
+        `without` takes the new difference back. Raises ScenarioError.
+        """
+        o, c = campaign
+        name = self.scenario.organizations[o].campaigns[c].name
+        actions = [
+            {"at": at, "action": action, "campaign": name}
+            for at, action in ((since, "pause"), (until, "resume"))
+        ]
+        path = path_to_organization(self.scenario, o)
+        return self.set(f"{path}.timeline+", json.dumps(actions, ensure_ascii=False))
+
+    def add_campaign(self, name: str, people: int, like: Position = (0, 0)) -> StudioState:
+        """Add a campaign for made-up people, scheduled as another one of its organization.
+
+        Raises ScenarioError.
+        """
+        o, c = like
+        model = self.scenario.organizations[o].campaigns[c]
+        block: dict[str, Any] = {"name": name, "agent": model.agent}
+        block["recipients"] = {"count": people}
+        if isinstance(model.recipients, GeneratedRecipients) and model.recipients.agent_params:
+            block["recipients"]["agentParams"] = model.recipients.agent_params
+        if model.schedule is not None:
+            block["schedule"] = model.schedule.model_dump(
+                mode="json", by_alias=True, exclude_none=True
+            )
+        path = path_to_organization(self.scenario, o)
+        return self.set(f"{path}.campaigns+", json.dumps([block], ensure_ascii=False))
+
+    # -- pins -------------------------------------------------------------------------------------
+
+    def pin(self, name: str = "") -> StudioState:
+        """Keep the scenario as it is now under a name, `variant 1` and so on by default."""
+        taken = {pin.name for pin in self.pins}
+        if not name:
+            name = next(n for k in range(1, len(taken) + 2) if (n := f"variant {k}") not in taken)
+        kept = tuple(pin for pin in self.pins if pin.name != name)
+        return replace(self, pins=(*kept, Pin(name, self.differences, self.scenario)))
+
+    def unpin(self, name: str) -> StudioState:
+        """Forget a pin."""
+        return replace(self, pins=tuple(pin for pin in self.pins if pin.name != name))
+
+    def restore(self, name: str) -> StudioState:
+        """Go back to a pin, as a change that can be undone. Raises StudioError without one."""
+        pin = next((pin for pin in self.pins if pin.name == name), None)
+        if pin is None:
+            raise StudioError(f"there is no pin {name}")
+        return self._changed(pin.differences)
+
+    # -- telling it on ----------------------------------------------------------------------------
+
+    def set_lines(self) -> list[str]:
+        """The differences as options that can be pasted behind a command."""
+        return [f"--set {shlex.quote(line)}" for line in self.differences]
+
+    def command(self, replications: int | None = None) -> str:
+        """The command that makes the same runs."""
+        origin = self.base.origin
+        assert origin is not None
+        words = ["dialsim", "run", str(origin.file or origin.name)]
+        for line in (*origin.overrides, *self.differences):
+            words += ["--set", line]
+        if replications is not None:
+            words += ["--replications", str(replications)]
+        return shlex.join(words)
+
+    def text(self, folder: Path | None = None) -> tuple[str, dict[str, bytes]]:
+        """The scenario as the text of one file, and the lists that must lie beside it, by name.
+
+        The differences are folded in; comments stay where what they are about does. With `folder`,
+        where the file is to be, lists that are on this disk are named where they are.
+        """
+        origin = self.base.origin
+        assert origin is not None
+        names, beside = {}, {}
+        for name, content in origin.kept.items():
+            there = origin.folder / name
+            if folder is not None and there.is_file() and there.read_bytes() == content:
+                names[name] = os.path.relpath(there, folder)
+            else:
+                names[name] = Path(name).name
+                beside[Path(name).name] = content
+        bare = self.base.loaded(replace(origin, overrides=()), ())
+        old, new = document_of(bare), _with_names(document_of(self.scenario), names)
+        if old == new:
+            return origin.text, beside
+        if _is_json(origin.text):
+            return f"{json.dumps(new, ensure_ascii=False, indent=2)}\n", beside
+        text = _merged(origin.text, old, new)
+        if document_of(loads(text, folder=folder, files={**origin.kept, **beside})) != new:
+            # anchors, for instance, stand for several places of which one was changed
+            import yaml
+
+            text = yaml.safe_dump(new, allow_unicode=True, sort_keys=False, width=100)
+        return text, beside
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the scenario as a file that loads by itself, with its lists beside it if need be.
+
+        `force` replaces a file that is there. Raises StudioError.
+        """
+        file = Path(path)
+        text, beside = self.text(file.parent)
+        for name, content in beside.items():
+            there = file.parent / name
+            if there.exists() and there.read_bytes() != content:
+                raise StudioError(f"{there} is there already, and is another list of people")
+        if file.exists() and not force:
+            raise StudioError(f"{file} is there already; save under another name, or replace it")
+        try:
+            for name, content in {**beside, file.name: text.encode()}.items():
+                draft = file.parent / f".{name}.part"
+                draft.write_bytes(content)
+                draft.replace(file.parent / name)
+        except OSError as error:
+            raise StudioError(f"{file} can't be written: {error.strerror}") from None
+        return file
+
+    def link(self) -> str:
+        """The differences and pins in a form that a URL's fragment can have."""
+        origin = self.base.origin
+        assert origin is not None
+        content = {
+            "file": None if origin.file is None else str(origin.file.absolute()),
+            "overrides": origin.overrides,
+            "digest": self.base.digest,
+            "set": self.differences,
+            "pins": [[pin.name, pin.differences] for pin in self.pins],
+        }
+        packed = zlib.compress(json.dumps(content, ensure_ascii=False).encode(), 9)
+        return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+    @classmethod
+    def from_link(cls, link: str, opened: StudioState | None = None) -> StudioState:
+        """Restore the state of a link, whose file must say what it said then.
+
+        With `opened` the link must be to the scenario that is open there, and no file is read; that
+        is for servers, whose guests must not name files. Raises StudioError for a link that can't
+        be read, or whose scenario has changed or vanished, ScenarioError for a file with problems.
+        """
+        content = _unpacked(link)
+        base = _base_of(content, opened)
+        if base.base.digest != content["digest"]:
+            name = content["file"] or "the scenario"
+            raise StudioError(
+                f"{name} or a list that it names has changed since this link was made, so its "
+                "figures can't be shown again"
+            )
+        state = base.with_lines(*content["set"]) if content["set"] else base
+        for name, differences in content["pins"]:
+            pinned = base.with_lines(*differences).scenario if differences else base.scenario
+            state = replace(state, pins=(*state.pins, Pin(name, tuple(differences), pinned)))
+        return replace(state, past=(), future=())
+
+
+def _milliseconds(text: str, otherwise: int) -> int:
+    """A duration; `otherwise` for what the scenario is to refuse."""
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return otherwise
+
+
+def _is_json(text: str) -> bool:
+    """Whether a scenario's text is JSON."""
+    return text.lstrip()[:1] == "{"
+
+
+def _outcomes(behaviour: Behaviour, text: str) -> dict[str, float] | str:
+    """The outcomes with another share of answers; failures stay, the others share the rest.
+
+    A text that is no share is left for the scenario to refuse.
+    """
+    now = behaviour.outcomes
+    try:
+        percent = text.strip().removesuffix("%").strip()
+        answered = float(percent) / (100 if percent != text.strip() else 1)
+    except ValueError:
+        return text
+    in_vain = now.no_answer + now.busy
+    rest = 1 - answered - now.failed
+    busy = rest * now.busy / in_vain if in_vain else 0.0
+    shares = {"answered": answered, "busy": round(busy, 9), "failed": now.failed}
+    return {**shares, "noAnswer": round(1 - sum(shares.values()), 12)}
+
+
+_LONGEST_LINK = 200_000
+
+
+def _unpacked(link: str) -> dict[str, Any]:
+    """What a link says."""
+    broken = StudioError("this link is not one of a studio, or a part of it is missing")
+    try:
+        padded = link.strip().lstrip("#") + "=" * (-len(link.strip().lstrip("#")) % 4)
+        packed = base64.b64decode(padded, altchars=b"-_", validate=True)
+        unzip = zlib.decompressobj()
+        content = json.loads(unzip.decompress(packed, _LONGEST_LINK))
+        texts = [*content["set"], *content["overrides"], content["digest"]]
+        texts += [text for name, lines in content["pins"] for text in (name, *lines)]
+        sound = all(isinstance(text, str) for text in texts)
+        sound &= isinstance(content["file"], str | None)
+    except (binascii.Error, zlib.error, ValueError, KeyError, TypeError):
+        raise broken from None
+    if not sound:
+        raise broken
+    return dict(content)
+
+
+def _base_of(content: Mapping[str, Any], opened: StudioState | None) -> StudioState:
+    file = content["file"]
+    if opened is not None:
+        return replace(opened, differences=(), scenario=opened.base, pins=(), past=(), future=())
+    if file is None:
+        raise StudioError("this link is to a scenario that was never saved: open its file instead")
+    if not Path(file).is_file():
+        raise StudioError(f"{file} is not there any more, so this link can't be opened")
+    return StudioState.of(load(file, content["overrides"]))
+
+
+# -- levers ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """Something that can be changed, and how.
+
+    `kind` is number, share, duration, instant, windows or list. `value` is a number (a duration in
+    ms, an instant in ms since 1970), a week `{day: ((first, last minute), …)}` with days from 1, or
+    a tuple of texts; None where nothing is set. `text` is the same as `--set` takes it. `low`,
+    `high` and `step` are what a slider offers, and not all that is possible.
+    """
+
+    path: str
+    label: str
+    group: str
+    kind: str
+    unit: str
+    value: Any
+    text: str
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+Position = tuple[int, int]
+"""The places of an organization and of a campaign in it, from 0."""
+
+
+def campaigns(scenario: Scenario) -> Iterator[tuple[Position, str, int]]:
+    """Each campaign: its position, its name (with the organization's where there are several), and
+    how many people it has."""
+    several = len(scenario.organizations) > 1
+    for o, organization in enumerate(scenario.organizations):
+        for c, campaign in enumerate(organization.campaigns):
+            name = f"{organization.name}/{campaign.name}" if several else campaign.name
+            yield (o, c), name, campaign.size
+
+
+def levers(scenario: Scenario, campaign: Position = (0, 0)) -> list[Lever]:
+    """The levers of a campaign, of its organization, and of the behaviour of its people.
+
+    None of what the scenario doesn't have: without a campaign only those of the organization.
+    """
+    o, c = campaign
+    if o >= len(scenario.organizations):
+        return []
+    organization = scenario.organizations[o]
+    found = [*_of_organization(organization, path_to_organization(scenario, o))]
+    if c < len(organization.campaigns):
+        block = organization.campaigns[c]
+        path = path_to_campaign(scenario, campaign)
+        found += _of_campaign(block, organization, path)
+        found += _of_behaviour(scenario, block, organization)
+    return found
+
+
+def path_to_organization(scenario: Scenario, organization: int) -> str:
+    """The full path of an organization, as `--set` takes it."""
+    return _part("organizations", scenario.organizations[organization].name, organization)
+
+
+def path_to_campaign(scenario: Scenario, campaign: Position) -> str:
+    """The full path of a campaign, as `--set` takes it."""
+    o, c = campaign
+    name = scenario.organizations[o].campaigns[c].name
+    return f"{path_to_organization(scenario, o)}.{_part('campaigns', name, c)}"
+
+
+def _with_item_names(path: str, scenario: Scenario) -> str:
+    """The path with organizations and campaigns by their names and not by their numbers."""
+    found = re.match(r"organizations\.(\d{1,6})(?:\.campaigns\.(\d{1,6}))?(?=\.|$)", path)
+    if found is None or int(found[1]) >= len(scenario.organizations):
+        return path
+    o = int(found[1])
+    head, end = path_to_organization(scenario, o), found.end(1)
+    if found[2] is not None and int(found[2]) < len(scenario.organizations[o].campaigns):
+        head, end = path_to_campaign(scenario, (o, int(found[2]))), found.end(2)
+    return head + path[end:]
+
+
+def _part(key: str, name: str, place: int) -> str:
+    """The part of a path that leads to an item of a list: by its name, where that is plain."""
+    plain = name.strip() == name and name and not (set(name) & set("=\n")) and not name.isdigit()
+    return f"{key}.{name if plain and name[-1] not in '+-' else place}"
+
+
+def _number(path: str, label: str, group: str, unit: str, value: int, low: int, high: int) -> Lever:
+    return Lever(path, label, group, "number", unit, value, str(value), low, max(high, value), 1)
+
+
+def _of_organization(organization: Organization, path: str) -> Iterator[Lever]:
+    lines = organization.max_concurrent_calls or 0
+    yield _number(
+        f"{path}.maxConcurrentCalls", "Lines", "Lines", "lines", lines, 0, max(20, 4 * lines)
+    )
+
+
+_HOUR = 3_600_000
+_DAY = 24 * _HOUR
+
+
+def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> Iterator[Lever]:
+    if isinstance(campaign.recipients, GeneratedRecipients):
+        people = campaign.recipients.count
+        yield _number(f"{path}.recipients.count", "People", "People", "people", people, 0,
+                      max(1000, 4 * people))  # fmt: skip
+    request = campaign.schedule
+    if request is None:
+        return
+    below = f"{path}.schedule"
+    start, end = request.start_date_time, request.end_date_time
+    yield Lever(f"{below}.startDateTime", "Start", "When", "instant", "Thai time", start,
+                format_instant(start), start - 7 * _DAY, start + 28 * _DAY, _HOUR / 4)  # fmt: skip
+    yield Lever(f"{below}.endDateTime", "End", "When", "instant", "Thai time", end,
+                "" if end is None else format_instant(end), start, start + 56 * _DAY,
+                _HOUR / 4)  # fmt: skip
+    if campaign.plan is None:
+        week = {
+            day.day_of_week: tuple((span.start_minute, span.end_minute) for span in day.time)
+            for day in request.time_windows
+        }
+        yield Lever(f"{below}.timeWindows", "Windows", "When", "windows", "Thai time", week,
+                    week_text(week))  # fmt: skip
+    attempts = request.max_attempts
+    yield _number(f"{below}.maxAttempts", "Attempts", "Attempts", "calls a person", attempts, 1,
+                  max(10, 2 * attempts))  # fmt: skip
+    interval = request.retry_interval
+    yield Lever(f"{below}.retryInterval", "Retry interval", "Attempts", "duration", "ms", interval,
+                format_duration(interval), 0, max(2 * _DAY, 2 * interval), 5 * 60_000)  # fmt: skip
+    numbers = request.caller_ids or ()
+    yield Lever(f"{below}.callerIds", "Caller IDs", "Caller IDs", "list", "numbers", numbers,
+                json.dumps(list(numbers)) if numbers else "",
+                choices=organization.caller_ids)  # fmt: skip
+
+
+def _of_behaviour(
+    scenario: Scenario, campaign: Campaign, organization: Organization
+) -> Iterator[Lever]:
+    name = _behaviour_of(campaign, organization)
+    behaviour, path, group = scenario.behaviours[name], f"behaviours.{name}", "Behaviour"
+    outcomes, people = behaviour.outcomes, behaviour.people
+    reachable = people.reachable if people else 1.0
+    yield Lever(f"{path}.outcomes", "Answered", group, "answers", "share of attempts",
+                outcomes.answered, f"{outcomes.answered:g}", 0.01,
+                round(min(reachable, 1 - outcomes.failed), 3), 0.01)  # fmt: skip
+    talk = behaviour.talk_time
+    if isinstance(talk, Lognormal | Gamma | Weibull | Exponential):
+        mean = talk.mean
+        yield Lever(f"{path}.talkTime", "Mean talk time", group, "talk", "ms", mean,
+                    format_duration(mean), 5_000, max(300_000, 2 * mean), 5_000)  # fmt: skip
+
+
+def _behaviour_of(campaign: Campaign, organization: Organization) -> str:
+    """The name of the behaviour of a campaign's people."""
+    agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
+    return agent.behaviour
+
+
+def pauses(scenario: Scenario, campaign: Position) -> list[tuple[int, int | None]]:
+    """When somebody pauses a campaign and resumes it (ms); None where that is not said."""
+    o, c = campaign
+    name, found = scenario.organizations[o].campaigns[c].name, list[tuple[int, int | None]]()
+    actions = [a for a in scenario.organizations[o].timeline if a.campaign == name]
+    for action in sorted(actions, key=lambda action: action.at):
+        is_open = bool(found) and found[-1][1] is None
+        if action.action == "pause" and not is_open:
+            found.append((action.at, None))
+        elif action.action == "resume" and is_open:
+            found[-1] = found[-1][0], action.at
+    return found
+
+
+# -- everything else -------------------------------------------------------------------------------
+
+MOST_FOUND = 200
+
+
+def complete(scenario: Scenario, prefix: str = "", most: int = MOST_FOUND) -> list[tuple[str, str]]:
+    """Paths that begin so, with what stands there now: one level at a time.
+
+    Of a list with thousands of items the first `most` that fit are found.
+    """
+    above, _, begun = prefix.rpartition(".")
+    value: object = scenario
+    at = 0
+    parts = above.split(".") if above else []
+    while at < len(parts):
+        step = _step(value, parts, at)
+        if step is None:
+            return []
+        value, at = step
+    found = (
+        (f"{above}.{name}" if above else name, _shown(below))
+        for name, below in _below(value)
+        if name.lower().startswith(begun.lower())
+    )
+    return [*islice(found, most)]
+
+
+def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | None:
+    """Go down by one name, which may have dots in it; None where there is no such."""
+    names = dict(_below(value))
+    for end in range(len(parts), at, -1):
+        name = ".".join(parts[at:end])
+        if name in names:
+            return names[name], end
+        if isinstance(value, tuple) and name.isdigit() and int(name) < len(value):
+            return value[int(name)], end
+    return None
+
+
+def _below(value: object) -> Iterator[tuple[str, object]]:
+    """What is below a value, by the names that paths use."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        leaves = {name for name in fields if isinstance(getattr(value, name), str | int | float)}
+        written = value.model_dump(mode="json", include=leaves)  # instants as files have them
+        for name, declared in fields.items():
+            yield declared.alias or name, written.get(name, getattr(value, name))
+    elif isinstance(value, Mapping):
+        yield from ((str(key), below) for key, below in value.items())
+    elif isinstance(value, tuple):
+        for place, item in enumerate(value):
+            called = getattr(item, "name", None)
+            yield (_part("", called, place)[1:] if called else str(place)), item
+
+
+_LONGEST = 60
+
+
+def _shown(value: object) -> str:
+    """A value in a line; how many there are of what has parts."""
+    if isinstance(value, BaseModel):
+        return ""
+    if isinstance(value, tuple | Mapping) and len(value) > 3:
+        return f"{len(value):,} items"
+    if value is None:
+        return ""
+    is_text = isinstance(value, str)
+    text = str(value) if is_text else json.dumps(value, ensure_ascii=False, default=_name)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _name(item: object) -> str:
+    return str(getattr(item, "name", "…"))
+
+
+# -- as a file -------------------------------------------------------------------------------------
+
+
+def _with_names(value: Any, names: Mapping[str, str]) -> Any:
+    """A document whose files have other names."""
+    if isinstance(value, dict):
+        return {
+            key: names.get(below, below)
+            if key == "file" and isinstance(below, str)
+            else _with_names(below, names)
+            for key, below in value.items()
+        }
+    return [_with_names(item, names) for item in value] if isinstance(value, list) else value
+
+
+def _merged(text: str, old: Any, new: Any) -> str:
+    """A document's text with new values, its comments and its order kept."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    if re.search(r"^( *)[^ #\-].*:\s*\n\1  +- ", text, re.MULTILINE):
+        yaml.indent(mapping=2, sequence=4, offset=2)
+    tree = yaml.load(text)
+    _merge(tree, old, new)
+    out = StringIO()
+    yaml.dump(tree, out)
+    return out.getvalue()
+
+
+def _merge(tree: Any, old: Any, new: Any) -> None:
+    """Change a tree where a document has changed, and nowhere else."""
+    if isinstance(new, dict):
+        for key in [key for key in tree if str(key) not in new]:
+            del tree[key]
+        keys = {str(key): key for key in tree}
+        for name, below in new.items():
+            _put(tree, keys.get(name, name), old.get(name), below, name not in old)
+    else:
+        del tree[len(new) :]
+        tree.extend(new[len(tree) :])
+        for place, below in enumerate(new[: len(old)]):
+            _put(tree, place, old[place], below, False)
+
+
+def _put(tree: Any, key: Any, old: Any, new: Any, is_new: bool) -> None:
+    if not is_new and old == new:
+        return
+    alike = type(old) is type(new) and isinstance(new, dict | list) and tree[key] is not None
+    if alike and not is_new:
+        _merge(tree[key], old, new)
+    else:
+        tree[key] = new
+
+
+# -- a new one -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NewScenario:
+    """A few answers from which a commented scenario file is made; instants and times in words.
+
+    `listed` is the name of a file with people, `how` what else of its recipients block is to be
+    said; without one `people` are made up. `deadline` is only told of in the file.
+    """
+
+    name: str = "January"
+    people: int = 1000
+    listed: str | None = None
+    how: Mapping[str, object] = field(default_factory=dict)
+    lines: int = 10
+    start: str = "Mon 09:00"
+    windows: str = "Mon-Fri 09:00-19:00; Sat-Sun 10:00-19:00"
+    attempts: int = 3
+    interval: str = "1h"
+    caller_ids: tuple[str, ...] = ()
+    deadline: str = ""
+
+    def text(self, file: str = "campaign.yaml") -> str:
+        """The scenario file, whose name is to be `file`. Raises StudioError for bad answers."""
+        begin = new_instant(self.start)
+        end = new_deadline(self.deadline, begin)
+        windows = "".join(f"            - {_flow(day)}\n" for day in new_windows(self.windows))
+        numbers = json.dumps(self.caller_ids)
+        own = f"\n    callerIds: {numbers} # numbers to call from" if self.caller_ids else ""
+        used = f"          callerIds: {numbers}\n" if self.caller_ids else ""
+        goal = "" if end is None else (
+            f"# It should be done by {minute_text(end)}, Thai time. How many lines are enough?\n"
+            f"#   dialsim plan {file} --vary lines=1..{max(10, 4 * self.lines)} "
+            f'--goal "p95(finish) <= {thai(end):%Y-%m-%d %H:%M}"\n'
+        )  # fmt: skip
+        retry = new_interval(self.interval) if self.attempts > 1 else 0
+        return f"""\
+# A scenario of dialsim. All keys are explained in docs/scenario-format.md.
+#   dialsim run {file} --out out/first
+{goal}version: 1
+name: {_quoted(self.name)}
+organizations:
+  - name: Ours
+    maxConcurrentCalls: {self.lines} # lines: how many calls at a time{own}
+    agents:
+      - name: Agent
+    campaigns:
+      - name: {_quoted(self.name)}
+        agent: Agent
+        recipients: {self._recipients()}
+        schedule:
+          startDateTime: {thai(begin):%Y-%m-%dT%H:%M:%S}+07:00 # {minute_text(begin)}, Thai time
+          timeWindows: # {self.windows}
+{windows}          maxAttempts: {self.attempts} # calls for a person at most, the first included
+          retryInterval: {retry} # ms from a call in vain to the next
+{used}# What people do when they are called is assumed (docs/default-behaviour.md). To change it:
+# behaviours:
+#   default:
+#     outcomes: {{answered: 0.5, noAnswer: 0.33, busy: 0.05, failed: 0.12}}
+#     talkTime: {{dist: lognormal, mean: 75s, sd: 88s, min: 2s, max: 10m}}
+# What calls cost, if that is to be counted:
+# costs: {{currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}}
+"""
+
+    def _recipients(self) -> str:
+        if self.listed is None:
+            return f"{{count: {self.people}}} # made-up people; a list: {{file: people.csv}}"
+        more = "".join(
+            f", {key}: {json.dumps(v, ensure_ascii=False)}" for key, v in self.how.items()
+        )
+        return f"{{file: {_quoted(self.listed)}{more}}}"
+
+
+def new_instant(text: str, first_day: int | None = None) -> int:
+    """An instant in words or in ISO 8601; days of the week count from today, or from a day.
+
+    Raises StudioError for anything else.
+    """
+    day = day_start(int(time.time() * 1000)) if first_day is None else first_day
+    try:
+        found = instant_in_words(text, day)
+        return parse_offset_instant(text.strip()) if found is None else found
+    except ValueError as error:
+        raise StudioError(f"{text} {error}") from None
+
+
+def new_deadline(text: str, begin: int) -> int | None:
+    """A deadline in words, None for no text. Raises StudioError unless it is after `begin`."""
+    if not text.strip():
+        return None
+    end = new_instant(text, day_start(begin))
+    if end <= begin:
+        raise StudioError(
+            f"{text} is {minute_text(end)}, which is not after the start, {minute_text(begin)}"
+        )
+    return end
+
+
+def new_windows(text: str) -> list[dict[str, object]]:
+    """Windows in words, as a file has them. Raises StudioError for others."""
+    try:
+        return windows_of(read_windows(text))
+    except ValueError as error:
+        raise StudioError(f"windows {error}") from None
+
+
+def new_interval(text: str) -> int:
+    """A retry interval in ms. Raises StudioError for what is no duration."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise StudioError(f"the retry interval {error}") from None
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _flow(day: dict[str, object]) -> str:
+    """A day's windows as YAML writes them in one line."""
+    times = json.dumps(day["time"]).replace('"start"', "start").replace('"end"', "end")
+    return f"{{dayOfWeek: {day['dayOfWeek']}, time: {times}}}"
