@@ -388,9 +388,9 @@ def test_a_stopped_advance_does_not_wait_for_results_that_are_under_way() -> Non
         assert [row["status"] for row in sandbox.webhooks] == ["delivered"] * 5
 
 
-def test_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> None:
+def test_in_order_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> None:
     sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
-    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+    with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
         receiver.answer(Answer(first=lambda _: sandbox.ask("PUT", "/clock", {"mode": "manual"})))
         state = sandbox.ask("POST", "/clock/advance", {"until": "idle"})
         assert (state["stopped"], len(receiver.requests)) == (True, 1)
