@@ -1,16 +1,18 @@
 """Whether "95 %" and "sure" keep their word: experiments whose truth is known, many times over.
 
-    python benchmarks/honesty.py              # three tables; some minutes
+    python benchmarks/honesty.py              # four tables; some minutes
     python benchmarks/honesty.py --json       # one JSON document
 
 The figures are drawn from distributions instead of being simulated, so that their true mean is
-known; what is made of them is what `dialsim run --replications` and `dialsim plan` make of them.
+known; what is made of them is what `dialsim run --replications`, `dialsim plan` and
+`dialsim sweep --decide` make of them.
 Coverage is the share of the intervals that hold the true mean. One without an upper limit, printed
 as "12 or more", holds it if it is not below; so coverage is told of all intervals, which have the
 target, and of those with both limits. A verdict is wrong that is called sure and is not true. An
 answer of a search that is sure is wrong unless it is the smallest value that meets the goal; one in
-doubt, beside which smaller values are named, is wrong if it is too small. Exit status: 0 all
-targets are met, 1 one is missed.
+doubt, beside which smaller values are named, is wrong if it is too small. A sweep in which a
+figure decides is wrong if any of its verdicts is. Exit status: 0 all targets are met, 1 one is
+missed.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from dialsim.experiments.intervals import Support, mean_interval
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, doubtful, smallest
+from dialsim.experiments.sweep import Deciding
 from dialsim.experiments.value_range import make_axis
 from dialsim.scenario.loading import loads
 
@@ -342,9 +345,9 @@ def simulated_steps() -> Steps:
 class DrawnSteps:
     """In place of a runner: the replications of each value are drawn, and not simulated."""
 
-    def __init__(self, steps: Steps, chance: Chance) -> None:
+    def __init__(self, steps: Steps | Apart, chance: Chance) -> None:
         self._finishes = START + 1000 * steps.draw(chance, MOST)
-        self.runs = 0
+        self.runs = self.ahead = 0
 
     def replicate(self, cases: Sequence[Case], count: int) -> None:
         for case in cases:
@@ -400,6 +403,105 @@ def searches(among: Sequence[Steps], experiments: int, seed: int = 1) -> Iterato
         yield found
 
 
+VARIANTS, MOST_OF_EACH, BASE_S, ALIKE = 12, 100, 3000.0, 0.01
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A baseline and variants, of which is known what is true of more than half of the pairs.
+
+    `later` gives by how much (s) so many variants finish after the baseline, in so many runs.
+    """
+
+    name: str
+    true: tuple[str, ...]
+    later: Callable[[Chance, int, int], NDArray[np.float64]]
+
+    def draw(self, chance: Chance, n: int) -> NDArray[np.float64]:
+        base = np.full((1, n), BASE_S)
+        return np.concatenate([base, base + self.later(chance, VARIANTS - 1, n)])
+
+
+def either(share: float, in_share: float, else_: float) -> Callable[..., NDArray[np.float64]]:
+    """One difference in a share of the pairs, another in the others."""
+    return lambda c, k, n: np.where(c.random((k, n)) < share, in_share, else_)
+
+
+def drawn_variants() -> list[Apart]:
+    """Variants whose verdicts are known in closed form; in most the truth lies at a hair."""
+    edge = ALIKE * BASE_S
+    half = edge / float(stats.norm.ppf(0.75))
+    steps = 60.0 * np.arange(1, VARIANTS)[:, np.newaxis]
+    return [
+        Apart("clear steps of 60 s", ("less",), lambda c, k, n: c.normal(-steps, 40, (k, n))),
+        Apart("no difference", (), lambda c, k, n: c.normal(0, 4 * edge, (k, n))),
+        Apart("alike in just half", (), lambda c, k, n: c.normal(0, half, (k, n))),
+        Apart("alike in 52 %", ("alike",), either(0.52, 0.0, 600.0)),
+        Apart("alike in nearly all", ("alike",), lambda c, k, n: c.normal(0, edge / 3, (k, n))),
+        Apart("skewed, median 0", (), lambda c, k, n: c.exponential(70, (k, n)) - log(2) * 70),
+        Apart("sooner in 51 %, else a day later", ("less",), either(0.51, -60.0, DAY)),
+        Apart("sooner, but in 4.75 % a day later", ("less",), either(0.0475, DAY, -60.0)),
+        Apart("a third each", (), lambda c, k, n: c.choice([-600.0, 0.0, 600.0], (k, n))),
+    ]
+
+
+@dataclass
+class DecidedSweeps:
+    """Sweeps of one kind: sure verdicts, sweeps that have a wrong one, and runs on average."""
+
+    name: str
+    true: str
+    sweeps: int
+    verdicts: int = 0
+    sure: int = 0
+    wrong: int = 0
+    runs: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return self.wrong / self.sweeps
+
+    @property
+    def within_chance(self) -> bool:
+        """Whether so many are wrong in one of 100 experiments where just `WRONG` of all are.
+
+        Where all claims lie at one half exactly that share is wrong, and not fewer.
+        """
+        return bool(stats.binom.sf(self.wrong - 1, self.sweeps, WRONG) > 0.01)
+
+
+def decided(among: Sequence[Apart], sweeps: int, seed: int = 1) -> Iterator[DecidedSweeps]:
+    names = [str(number) for number in range(1, VARIANTS + 1)]
+    scenarios = [SCENARIO.with_(f"{LIMIT}={name}") for name in names]
+    deciding = Deciding("finish", ALIKE, names, "1", MOST_OF_EACH, [SCENARIO])
+    for number, apart in enumerate(among):
+        chance = np.random.default_rng((seed, 3000 + number))
+        found = DecidedSweeps(apart.name, " or ".join(apart.true) or "open", sweeps)
+        for _ in range(sweeps):
+            place = DrawnSteps(apart, chance)
+            made = deciding.replicate(place, [Case(scenario) for scenario in scenarios])
+            sure = [part.verdict for part in made.decisions if part.verdict != "open"]
+            found.verdicts += len(made.decisions)
+            found.sure += len(sure)
+            found.wrong += any(verdict not in apart.true for verdict in sure)
+            found.runs += place.runs / sweeps
+        yield found
+
+
+def decided_table(found: Sequence[DecidedSweeps]) -> str:
+    lines = [
+        "| variants | so they are | verdicts | called sure | sweeps with a wrong one "
+        f"| runs, of {VARIANTS * MOST_OF_EACH:,} |",
+        "|---|---|---|---|---|---|",
+    ]
+    for part in found:
+        lines.append(
+            f"| {part.name} | {part.true} | {part.verdicts:,} | {part.sure:,} "
+            f"| {part.wrong} ({100 * part.share:.1f} %) | {part.runs:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
 def search_table(found: Sequence[Searched]) -> str:
     lines = ["| values | truth | sure | of these wrong | in doubt | of these too small | none "
              "found | runs |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
@@ -452,6 +554,8 @@ def main() -> int:
     met = met and all(part.share <= WRONG for part in judged)
     found = [*searches([*drawn_steps(), simulated_steps()], arguments.searches, arguments.seed)]
     met = met and all(part.share <= WRONG for part in found)
+    apart = [*decided(drawn_variants(), arguments.searches, arguments.seed)]
+    met = met and all(part.within_chance for part in apart)
     if arguments.json:
         parts = {
             "coverage": [
@@ -461,6 +565,7 @@ def main() -> int:
             "verdicts": [asdict(part) | {"share": part.share} for part in judged],
         }
         parts["searches"] = [asdict(part) | {"share": part.share} for part in found]
+        parts["sweeps"] = [asdict(part) | {"share": part.share} for part in apart]
         print(json.dumps(parts | {"met": met}, indent=2))
     else:
         print(f"{arguments.experiments} experiments of each kind, seed {arguments.seed}\n")
@@ -469,6 +574,8 @@ def main() -> int:
         print(f"Wrong verdicts, at most {100 * WRONG:.0f} %:\n\n{verdict_table(judged)}\n")
         print(f"Answers of {arguments.searches} searches, of which at most "
               f"{100 * WRONG:.0f} % may be wrong:\n\n{search_table(found)}\n")  # fmt: skip
+        print(f"{arguments.searches} sweeps with --decide, of which at most {100 * WRONG:.0f} % "
+              f"may have a wrong verdict, chance apart:\n\n{decided_table(apart)}\n")  # fmt: skip
         print("PASS" if met else "FAIL")
     return 0 if met else 1
 

@@ -56,18 +56,24 @@ def random_truth(number: int) -> dict[str, Any]:
     """A scenario with a behaviour, settings, windows and lines of its own."""
     chance = np.random.default_rng([2026, number])
     people = int(chance.integers(1200, 2400))
+    # How people differ is drawn from what calibration assumes of it before it has seen a log: half
+    # a log with hardly a second attempt can't tell, so the forecast rests on what is assumed
+    never = min(0.3, float(np.exp(chance.normal(-4.0, 2.0))))
+    dead = float(chance.uniform(0.01, 0.08))
+    concentration = float(np.clip(np.exp(chance.normal(np.log(2.8), 0.8)), 0.8, 12.0))
     answered = float(chance.uniform(0.2, 0.6))
-    rest = chance.dirichlet([6.0, 3.0, 1.0]) * (1 - answered)
+    rest = chance.dirichlet([6.0, 3.0, 0.5]) * (1 - answered - dead)
     opens = int(chance.integers(8, 12))
     closes = opens + int(chance.integers(5, 9))
     attempts = int(chance.integers(2, 5))
     behaviour = {
         "outcomes": {
-            "answered": answered, "noAnswer": rest[0], "busy": rest[1], "failed": rest[2],
+            "answered": answered, "noAnswer": rest[0], "busy": rest[1], "failed": rest[2] + dead,
         },
         "people": {
-            "concentration": float(chance.uniform(1.5, 8.0)),
-            "reachable": float(chance.uniform(0.8, 0.98)),
+            "concentration": concentration,
+            "deadNumbers": dead,
+            "reachable": (1 - dead) * (1 - never),
         },
         "answeredOdds": {
             "byHour": {hour: float(np.exp(chance.normal(0, 0.25))) for hour in range(opens, closes)}
@@ -97,7 +103,7 @@ def random_truth(number: int) -> dict[str, Any]:
         "callerIds": schedule["callerIds"], "agents": [{"name": "Reminder"}],
         "campaigns": [campaign],
     }  # fmt: skip
-    engine = {"order": ["due", "freshFirst"][int(chance.integers(2))]}
+    engine = {"order": ["due", "freshFirst", "retriesFirst"][int(chance.integers(3))]}
     return {
         "name": f"Truth {number}", "clock": {"start": "2026-01-05T01:00:00Z"}, "engine": engine,
         "behaviours": {"default": behaviour}, "organizations": [organization],

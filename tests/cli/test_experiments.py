@@ -93,6 +93,36 @@ def test_a_sweep_says_which_differences_are_real(tmp_path: Path) -> None:
     assert len(differences) == len(document["differences"])
 
 
+def test_a_figure_that_decides_says_what_it_has_decided_after_how_many_runs(tmp_path: Path) -> None:
+    few, many = tmp_path / "few.yaml", tmp_path / "many.yaml"
+    text = (ROOT / FIRST).read_text(encoding="utf-8")
+    few.write_text(text, encoding="utf-8")
+    many.write_text(text.replace("maxConcurrentCalls: 10", "maxConcurrentCalls: 20"), "utf-8")
+    asked = (*FEW, "--replications", "20", "--decide", "finish", "--what-if", "0", "--jobs", "1")
+    out = tmp_path / "out"
+    done = dialsim("compare", few, many, *asked, "--out", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert "2 files, 8 replications each, all with the same chance." in said
+    assert "Decided by finish against few: 1 of 1 differ. That took 16 of 40 runs." in said
+    document = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert document["decided"] == {
+        "figure": "finish",
+        "indifference": 0.005,
+        "baseline": "few",
+        "most": 20,
+        "confidence": 0.95,
+        "decisions": [
+            {"variant": "many", "verdict": "less", "runs": 8, "more": 0, "less": 8, "alike": 0}
+        ],
+    }
+    assert len(pd.read_parquet(out / "decisions.parquet")) == 1
+    page = (out / "report.html").read_bytes()
+    assert b"Decided by finish" in page
+    assert dialsim("report", out).returncode == 0
+    assert (out / "report.html").read_bytes() == page
+
+
 def test_a_plan_prints_the_value_its_evidence_and_its_neighbour() -> None:
     # four scripted people: one is called a second time an hour later, whatever the lines
     asked = ("--vary", f"{LIMIT}=1..6", "--goal", "p95(finish) <= 2h", "--jobs", "1")
@@ -162,6 +192,12 @@ BAD = {
     ("sweep", "--vary", "organizations.Bolt.seats=1,2"): (
         "Error: variant seats=1: organizations.Bolt.seats=1: organizations has no item named Bolt; "
         "there are Acme\n"
+    ),
+    ("sweep", "--vary", "seed=1,2", "--indifference", "0.1"): (
+        "Error: --indifference is for --decide: say which figure decides\n"
+    ),
+    ("sweep", "--vary", "seed=1,2", "--decide", "finish", "--replications", "4"): (
+        "Error: 4 replications tell none of 2 variants from another: 6 or more do\n"
     ),
     ("sweep", "--vary", "seed=1,1"): "Error: the variant seed=1 is there twice\n",
     ("plan", "--vary", "organizations.Bolt.seats=1..3", "--goal", "mean(dials) >= 1"): (

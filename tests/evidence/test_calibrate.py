@@ -230,12 +230,14 @@ def test_the_form_of_the_yaml(learned: Calibration) -> None:
     assert shown == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_by_names_a_behaviour_for_each(log: Log) -> None:
     assert [*calibrate(log, by="segment").behaviours] == ["gold", "other"]
     assert [*calibrate(log, by="campaign").behaviours] == ["January"]
     assert [*calibrate(log, by="agent").behaviours] == ["Reminder"]
 
 
+@pytest.mark.slow
 def test_held_out_calls_are_forecast_better_than_by_a_constant(log: Log) -> None:
     held = calibrate(log, hold_out=0.3).hold_out["default"]
     assert held.gain.low > 0
@@ -245,6 +247,7 @@ def test_held_out_calls_are_forecast_better_than_by_a_constant(log: Log) -> None
         assert abs(group.forecast - group.answered.value) < 4 * group.answered.error + 0.01
 
 
+@pytest.mark.slow
 def test_an_hour_of_three_calls_gets_no_wild_factor(tmp_path: Path) -> None:
     calls = simulated(scenario(1_500), seed=2).calls
     dialled = calls["initiated_at"]
@@ -259,6 +262,7 @@ def test_an_hour_of_three_calls_gets_no_wild_factor(tmp_path: Path) -> None:
     assert 0.8 < level.factor.value < 1.6
 
 
+@pytest.mark.slow
 def test_people_cut_short_are_not_dropped(tmp_path: Path) -> None:
     result = simulated(scenario(6_000), seed=3)
     middle = result.calls["initiated_at"].quantile(0.6)
@@ -278,6 +282,7 @@ def test_one_attempt_tells_nothing_of_how_people_differ(tmp_path: Path) -> None:
     assert "deadNumbers" not in found.answering.told
 
 
+@pytest.mark.slow
 def test_people_whose_first_attempts_the_log_lacks_are_known_to_be_left(tmp_path: Path) -> None:
     calls = simulated(scenario(6_000), seed=5).calls
     later = calls[(calls["attempt"] >= 2) | (calls["recipient"] % 2 == 0)]
@@ -376,6 +381,7 @@ def test_segments_that_a_log_lacks_are_refused(bodies: Log) -> None:
         calibrate(bodies, by="segment")
 
 
+@pytest.mark.slow
 def test_heterogeneity_is_recovered(tmp_path: Path) -> None:
     who = calls_only(simulated(scenario(18_000), seed=6), tmp_path).answering
     assert who.told == {"reachable", "deadNumbers", "concentration"}

@@ -51,6 +51,7 @@ def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     assert "What the log can" in html
 
 
+@pytest.mark.slow
 def test_a_forecast_from_draws_is_less_sure(log: Path, tmp_path: Path) -> None:
     draws = tmp_path / "draws.yaml"
     assert called(log, "--out", tmp_path / "behaviour.yaml", "--draws", draws)[0] == 0

@@ -52,6 +52,7 @@ def held(seeds: range, out: Path) -> list[tuple[bool, bool]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_truth_lies_in_the_interval_for_two_seeds(tmp_path: Path) -> None:
     # seed 0 has one of the finishes outside that a 90 % interval must have
     assert held(range(1, 3), tmp_path) == [(True, True)] * 2

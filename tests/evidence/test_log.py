@@ -235,7 +235,7 @@ def places(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000), HOSTILE), min_size=1, max_size=4))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_value_anywhere_breaks_the_reader_or_verify(
     tmp_path: Path, changes: list[tuple[int, object]]
 ) -> None:

@@ -145,6 +145,15 @@ def test_a_log_tells_what_the_service_does_not(
     assert answered != BUILT_IN.outcomes.answered
 
 
+def test_a_service_that_calls_retries_first_is_known_by_them(tmp_path: Path) -> None:
+    for order, wanted in (("retriesFirst", "retriesFirst"), ("due", "freshFirst")):
+        scenario = campaign_scenario() | {"engine": {"order": order}}
+        with dialsim.Sandbox(text(scenario), seed=5) as running:
+            running.clock.advance(hours=1, minutes=50)
+            read(running, tmp_path / order)
+        assert dialsim.load(tmp_path / order / "scenario.yaml").engine.order == wanted
+
+
 def test_the_behaviour_of_a_log_can_be_left_out(files: Path, sandbox: dialsim.Sandbox) -> None:
     sandbox.result().write(files / "log")
     done = pulled(

@@ -179,6 +179,7 @@ def test_a_log_with_holes_is_refused(tmp_path: Path) -> None:
     assert "of the log are not compared" in found.notes[0]
 
 
+@pytest.mark.slow
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
     for language, block in BLOCK.findall(PAGE):
         if language == "yaml":

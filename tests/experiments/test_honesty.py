@@ -58,6 +58,13 @@ def test_answers_of_searches_are_seldom_wrong_and_in_doubt_seldom_too_small(
     assert [(part.sure, part.too_small) for part in unsure] == [(0, 0), (0, 0)]
 
 
+def test_verdicts_of_sweeps_are_seldom_wrong_and_save_runs(honesty: ModuleType) -> None:
+    clear, *rest = honesty.decided(honesty.drawn_variants()[:2], 5)
+    assert (clear.sure, clear.wrong) == (clear.verdicts, 0)
+    assert clear.runs < 250
+    assert [part for part in rest if part.wrong > 1] == []
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_honesty_passes(
     honesty: ModuleType, monkeypatch: pytest.MonkeyPatch

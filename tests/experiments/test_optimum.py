@@ -72,6 +72,12 @@ def test_of_those_that_do_as_well_the_smallest_values_win() -> None:
     )
 
 
+def test_an_earliest_finish_counts_from_when_calling_begins() -> None:
+    answer = found(SURE, {LINES: "1..3", ATTEMPTS: "2"}, minimize="mean(finish)")
+    assert answer.best.values == (3, 2)
+    assert answer.alike == ()
+
+
 def test_the_frontier_is_what_nothing_else_beats() -> None:
     answer = found(SURE, {LINES: "1..4", ATTEMPTS: "1..3"}, maximize="mean(people_reached)")
     trade = {part.values: (part.finish, -part.people_reached) for part in answer.tried}

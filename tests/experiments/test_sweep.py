@@ -13,7 +13,7 @@ import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.value_range import make_axis, read_range
-from dialsim.experiments.variants import read_design, read_variants, read_vary
+from dialsim.experiments.variants import Variant, read_design, read_variants, read_vary
 from dialsim.scenario.problems import ScenarioError
 from experiments.scenarios import CHANCY, LIMIT, crowd
 
@@ -218,6 +218,111 @@ def test_designs_and_named_what_ifs_are_read(tmp_path: Path) -> None:
         design.write_text(text)
         with pytest.raises(ExperimentError, match=says):
             read_design(design)
+
+
+@pytest.fixture(scope="module")
+def decided() -> Sweep:
+    # eight lines more are sooner in every run; of the others some runs only are longer
+    more = [["Acme.maxConcurrentCalls=4"], ["Acme.maxConcurrentCalls=12"], ["service.name=Other"]]
+    variants = [
+        Variant.read(*part) for part in zip(("as it is", "more", "name"), more, strict=True)
+    ]
+    variants += [Variant.read("seed", ["seed=5"])]
+    return sweep(crowd(40, **CHANCY), variants, 30, decide="finish", indifference=0.0, jobs=1)
+
+
+def test_a_variant_gets_no_more_runs_once_it_is_told_from_the_baseline(decided: Sweep) -> None:
+    verdicts = {part.variant: (part.verdict, part.runs) for part in decided.decided.decisions}
+    assert verdicts == {"more": ("less", 12), "name": ("alike", 12), "seed": ("open", 30)}
+    assert [len(runs) for runs in decided.figures] == [30, 12, 12, 30]
+    assert decided.runs.groupby("variant", sort=False).size().tolist() == [30, 12, 12, 30]
+    means = decided.intervals()
+    means = means[(means["scope"] == "run") & (means["figure"] == "attempts")]
+    assert means["runs"].tolist() == [30, 12, 12, 30]
+
+
+def test_variants_that_were_decided_early_have_the_runs_that_they_would_have_had(
+    decided: Sweep,
+) -> None:
+    whole = sweep(decided.scenario, decided.variants, 30, jobs=1)
+    assert whole.decided is None
+    for runs, all_of_them in zip(decided.figures, whole.figures, strict=True):
+        assert runs == all_of_them[: len(runs)]
+    # pairs are of the runs that both have, and so are both means
+    cut = decided.together.differences()
+    rows = decided.differences()
+    for name in ("more", "name"):
+        mine, theirs = (t[t["variant"] == name].reset_index(drop=True) for t in (rows, cut))
+        pd.testing.assert_frame_equal(mine, theirs)
+    assert decided.together.figures == tuple(runs[:12] for runs in decided.figures)
+    assert whole.together is whole
+
+
+def test_a_verdict_counts_pairs_of_runs(decided: Sweep) -> None:
+    more, name, seed = decided.decided.decisions
+    assert (more.less, name.alike) == (12, 12)
+    finish = decided.runs.set_index("variant")["finish_seconds"]
+    later = (finish["seed"].to_numpy() > finish["as it is"].to_numpy()).sum()
+    assert (seed.more, seed.more + seed.less + seed.alike) == (later, 30)
+    assert decided.decided.frame["verdict"].tolist() == ["less", "alike", "open"]
+
+
+def test_runs_that_do_not_finish_are_alike_and_later_than_those_that_do() -> None:
+    scenario = crowd(40, end="2026-01-04T17:12:00Z", **CHANCY)
+    few = f"{LIMIT}=1"
+    changes = {"few": [few], "few, too": [few, "service.name=Other"], "many": [f"{LIMIT}=40"]}
+    variants = [Variant.read(*part) for part in changes.items()]
+    found = sweep(scenario, variants, 12, decide="finish", jobs=1)
+    assert [part.verdict for part in found.decided.decisions] == ["alike", "less"]
+
+
+def test_a_decision_is_the_same_with_a_store_that_has_more_runs(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"decide": "talk_minutes", "jobs": 1}
+    vary = {"seed": [1, 2, 3]}
+    fresh = sweep(crowd(10, **CHANCY), vary, 14, **asked)
+    sweep(crowd(10, **CHANCY), vary, 14, store=tmp_path, jobs=1)
+    again = sweep(crowd(10, **CHANCY), vary, 14, store=tmp_path, **asked)
+    assert again.decided == fresh.decided
+    assert again.figures == fresh.figures
+
+
+def test_a_baseline_that_is_not_the_first_is_the_one_that_is_compared_with() -> None:
+    vary = {LIMIT: [2, 4, 9]}
+    base = "maxConcurrentCalls=4"
+    found = sweep(crowd(40, **CHANCY), vary, 12, decide="finish", baseline=base, jobs=1)
+    assert found.baseline == base
+    assert [part.verdict for part in found.decided.decisions] == ["more", "less"]
+    assert base not in set(found.differences()["variant"])
+    assert "Decided by finish against maxConcurrentCalls=4: 2 of 2 differ." in (found._repr_html_())
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"decide": "finsh"}, "there is no figure finsh"),
+        ({"decide": "finish", "baseline": "no"}, "there is no variant no"),
+        ({"decide": "finish", "indifference": 1.5}, "the indifference is a share such as 0.01"),
+        ({"decide": "finish", "n": 5}, "5 replications tell none of 2 variants from another: "),
+        ({"decide": "finish", "vary": {LIMIT: [1]}}, "one variant alone has nothing to be told"),
+    ],
+)
+def test_what_can_not_decide_is_refused(asked: dict[str, Any], says: str) -> None:
+    vary, count = asked.pop("vary", {LIMIT: [1, 2]}), asked.pop("n", 20)
+    with pytest.raises(ExperimentError, match=says):
+        sweep(crowd(), vary, count, jobs=1, **asked)
+
+
+@pytest.mark.slow
+def test_of_variants_that_do_not_differ_at_most_one_sweep_in_twenty_tells_one() -> None:
+    # other seeds are the same scenario with other chance: no difference between them is one
+    told = 0
+    for k in range(100):
+        seeds = {"seed": range(4 * k, 4 * k + 4)}
+        found = sweep(
+            crowd(15, **CHANCY), seeds, 27, decide="talk_minutes", indifference=0.0, jobs=1
+        )
+        told += any(part.verdict != "open" for part in found.decided.decisions)
+    assert told <= 5
 
 
 def test_unfinished_runs_do_not_stop_a_comparison() -> None:

@@ -21,6 +21,11 @@ EXPERIMENTS = {
         *("sweep", "--vary", f"{LINES}=4,6", "--replications", "2", "--jobs", "1"),
         *("--what-if", "0"),
     ),
+    "decided": (
+        *("sweep", "--vary", f"{LINES}=4,5,6", "--replications", "12", "--jobs", "1"),
+        *("--what-if", "0", "--decide", "finish - 1h", "--indifference", "0.02"),
+        *("--baseline", "maxConcurrentCalls=5"),
+    ),
     "plan": (
         *("plan", "--vary", f"{LINES}=2..6", "--goal", "p95(finish) <= 4h"),
         *("--replications", "2", "--max-replications", "4", "--jobs", "1", "--what-if", "0"),

@@ -147,6 +147,18 @@ adjust_option = click.option(
     type=click.Choice(["bonferroni", "holm"]),
     help="Guard against chance findings among many comparisons.",
 )
+decide_option = click.option(
+    "--decide",
+    metavar="FIGURE",
+    help="Give a variant no more runs once it is told from the baseline in this figure, such as "
+    "finish or 'cost / people_reached'; --replications is then the most.",
+)
+indifference_option = click.option(
+    "--indifference",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="SHARE",
+    help="With --decide: what is alike within this share is decided, too; default: 0.005.",
+)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -204,6 +216,8 @@ A file for --design; an empty cell leaves a value as it is:
     help="How often each variant is run.",
 )
 @click.option("--baseline", metavar="NAME", help="The variant to compare with; default: the first.")
+@decide_option
+@indifference_option
 @adjust_option
 @figure_option
 @click.option("--unpaired", is_flag=True, help="Ignore that the variants met the same chance.")
@@ -216,6 +230,8 @@ def sweep(
     variants: Path | None,
     replications: int,
     baseline: str | None,
+    decide: str | None,
+    indifference: float | None,
     adjust: Adjustment | None,
     figures: tuple[str, ...],
     unpaired: bool,
@@ -235,19 +251,41 @@ def sweep(
 
     loaded = load(scenario, options.overrides)
     listed = _variants(loaded, vary, design, variants)
-    base = check_baseline([variant.name for variant in listed], baseline)
+    names = [variant.name for variant in listed]
+    base = check_baseline(names, baseline)
     check_variants(listed, loaded)
     for text in figures:
         read_expression(text, loaded)
+    asked = _asked(decide, indifference, names, base, replications, [loaded])
     arguments = {"paired": not unpaired, "figures": list(figures)}
     experiment = Experiment("sweep", [loaded], options, arguments)
     if options.form == "text":
         say_back(loaded)
-    found = experiment.simulate(run_all, loaded, listed, replications, figures=figures)
+    found = experiment.simulate(run_all, loaded, listed, replications, figures=figures, **asked)
     compared = found.differences(base, paired=not unpaired, adjust=adjust)
     seed = loaded.seed if options.seed is None else options.seed
     document = sweep_document(found, compared, base, seed, adjust)
     _deliver(experiment, found, compared, base, options.seed, document, sweep_content)
+
+
+def _asked(
+    decide: str | None,
+    indifference: float | None,
+    names: Sequence[str],
+    baseline: str,
+    most: int,
+    scenarios: Sequence[Scenario],
+) -> dict[str, Any]:
+    """What decides about the runs of a variant, if anything does; it is checked before any run."""
+    from dialsim.experiments.sweep import INDIFFERENCE, Deciding
+
+    if decide is None:
+        if indifference is not None:
+            raise click.UsageError("--indifference is for --decide: say which figure decides")
+        return {}
+    share = INDIFFERENCE if indifference is None else indifference
+    Deciding(decide, share, names, baseline, most, scenarios)
+    return {"decide": decide, "indifference": share, "baseline": baseline}
 
 
 def _deliver(
@@ -274,6 +312,8 @@ def _deliver(
         "estimates": found.intervals(),
         "differences": compared,
     }
+    if found.decided is not None:
+        tables["decisions"] = found.decided.frame
     experiment.deliver(
         document, report, lambda: tables | more, lambda: content(found, compared, base)
     )
@@ -338,6 +378,8 @@ def _full(scenario: Scenario, path: str) -> str:
     help="How often each file is run.",
 )
 @click.option("--baseline", metavar="NAME", help="The file to compare with; default: the first.")
+@decide_option
+@indifference_option
 @adjust_option
 @figure_option
 @experiment_options
@@ -346,6 +388,8 @@ def compare(
     files: tuple[Path, ...],
     replications: int,
     baseline: str | None,
+    decide: str | None,
+    indifference: float | None,
     adjust: Adjustment | None,
     figures: tuple[str, ...],
     options: Options,
@@ -372,11 +416,12 @@ def compare(
     for scenario in loaded:
         for text in figures:
             read_expression(text, scenario)
+    asked = _asked(decide, indifference, [*named], base, replications, loaded)
     arguments = {"figures": list(figures)}
     experiment = Experiment("comparison", loaded, options, arguments, " or ".join(named))
     if options.form == "text":
         say_back(loaded[0])
-    found = experiment.simulate(run_all, named, replications, figures=figures)
+    found = experiment.simulate(run_all, named, replications, figures=figures, **asked)
     compared = found.differences(base, adjust=adjust)
     document = comparison_document(found, compared, base, adjust)
     _deliver(

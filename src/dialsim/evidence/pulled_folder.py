@@ -169,9 +169,7 @@ name: {_json(" and ".join(part.name for part in pulled.campaigns))}
 clock:
   start: {format_instant(pulled.at)} # the instant of the data: a forecast begins here
 engine:
-  # In the campaign that runs, people never called are due since its start, before all retries (Q3).
-  # A forecast has them due together, so it needs this to keep to that order.
-  order: freshFirst
+{_order(pulled)}
 {behaviour}organizations:
   - name: Pulled
     maxConcurrentCalls: {lines} # {guess}
@@ -179,6 +177,25 @@ engine:
 {agents}
     campaigns:
 {"".join(campaigns)}"""
+
+
+_RETRIES_FIRST = 0.02
+"""More than this share of those called, called again before others once, are no accident."""
+
+
+def _order(pulled: Pulled) -> str:
+    """Whether retries come before first calls, as the calls made so far show (Q3)."""
+    attempts = [[p.call_attempt for p in part.recipients] for part in pulled.campaigns]
+    called = sum(made > 0 for part in attempts for made in part)
+    ahead = sum(made > 1 for part in attempts if 0 in part for made in part)
+    if ahead > _RETRIES_FIRST * called:
+        return f"""\
+  # {ahead:,} people were called again while others were never called: retries come first (Q3).
+  order: retriesFirst"""
+    return """\
+  # In the campaign that runs, people never called are due since its start, before all retries (Q3).
+  # A forecast has them due together, so it needs this to keep to that order.
+  order: freshFirst"""
 
 
 def _agent_name(campaign: PulledCampaign) -> str:

@@ -21,7 +21,7 @@ from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.runner import runner
-from dialsim.experiments.sweep import Sweep
+from dialsim.experiments.sweep import INDIFFERENCE, Decided, Deciding, Sweep, run_variants
 from dialsim.experiments.variants import Variant
 from dialsim.results.progress import Shown
 from dialsim.scenario.loading import document_of, load
@@ -52,15 +52,16 @@ class Comparison(Sweep):
         figures: Sequence[Sequence[RunFigures]],
         cases: Sequence[Case],
         expressions: Sequence[Expression] = (),
+        decided: Decided | None = None,
     ) -> None:
         """`variants` are whole scenarios; `cases` are theirs, in the same order.
 
-        `expressions` are as in `Sweep`.
+        `expressions` and `decided` are as in `Sweep`.
         """
         self.scenarios = tuple(case.scenario for case in cases)
         self.seed = cases[0].seed
         priors = [case.prior for case in cases]
-        super().__init__(self.scenarios[0], variants, figures, priors, expressions)
+        super().__init__(self.scenarios[0], variants, figures, priors, expressions, decided)
 
     @property
     def file_differences(self) -> tuple[FileDifference, ...]:
@@ -105,6 +106,9 @@ def compare(
     replications: int = 50,
     *,
     figures: Sequence[str] = (),
+    decide: str | None = None,
+    indifference: float = INDIFFERENCE,
+    baseline: str | None = None,
     seed: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -115,9 +119,9 @@ def compare(
     """Run several scenario files `replications` times each, all with the same chance.
 
     `files` are paths or scenarios, or scenarios by the names they shall have. `seed` defaults to
-    that of the first; all have one. `figures` are expressions as in `sweep`, and every file must
-    have what they name. The rest is as in `replicate`. Raises ExperimentError, and ScenarioError
-    for a file with problems.
+    that of the first; all have one. `figures`, `decide`, `indifference` and `baseline` are as in
+    `sweep`, and every file must have the figures that they name. The rest is as in `replicate`.
+    Raises ExperimentError, and ScenarioError for a file with problems.
     """
     named = _named(files)
     if len(named) < 2:
@@ -125,14 +129,17 @@ def compare(
     if replications < 2:
         raise ExperimentError(f"a comparison needs 2 replications or more, not {replications}")
     shown = [read_expression(text, part) for part in named.values() for text in figures]
+    names, scenarios = [*named], [*named.values()]
+    deciding = None
+    if decide is not None:
+        deciding = Deciding(decide, indifference, names, baseline, replications, scenarios)
     variants = [Variant(name, scenario=scenario) for name, scenario in named.items()]
     first = next(iter(named.values()))
     # Files with seeds of their own would be compared by what their chance makes of them
     cases = [Case(scenario, first.seed if seed is None else seed) for scenario in named.values()]
     with runner(jobs, dask, store, progress, engine) as place:
-        place.replicate(cases, replications)
-    runs = [case.first(replications) for case in cases]
-    return Comparison(variants, runs, cases, shown[: len(figures)])
+        runs, decided = run_variants(place, cases, replications, deciding)
+    return Comparison(variants, runs, cases, shown[: len(figures)], decided)
 
 
 def _named(

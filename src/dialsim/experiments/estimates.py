@@ -127,7 +127,8 @@ def differences(
     are the expressions of each.
 
     Columns: variant, scope, organization, campaign, figure, mean, baseline_mean, difference, low,
-    high, p_value, real, method, pairs, rose, fell. `real` says that the interval excludes 0. Where
+    high, p_value, real, method, pairs, rose, fell. Pairs, and with them both means, are of the runs
+    that both variants have. `real` says that the interval excludes 0. Where
     runs did not finish, or the differences are alike or too skewed for their number, the sign test
     says it instead, and there is no interval; of `pairs` it counts those that `rose` and `fell`.
 
@@ -212,6 +213,9 @@ def _compared(
 def _difference(
     figure: str, sides: tuple[Values, Values], level: float, paired: bool, certain: bool
 ) -> dict[str, Any]:
+    if paired:  # a variant that was decided early has fewer runs than the baseline
+        pairs = min(map(len, sides))
+        sides = sides[0][:pairs], sides[1][:pairs]
     compare = paired_difference if paired else unpaired_difference
     found = compare(*sides, level, certain)
     return {

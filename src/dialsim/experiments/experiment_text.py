@@ -256,9 +256,49 @@ def sweep_headline(found: Sweep, what: str = "variant") -> str:
     """How many variants, or files, and runs there are."""
     count = len(found.variants)
     return (
-        f"{count} {what}{'s' * (count != 1)}, {found.replications} replications each, "
+        f"{count} {what}{'s' * (count != 1)}, {runs_text(found)} replications each, "
         "all with the same chance."
     )
+
+
+def runs_text(found: Sweep) -> str:
+    """How many runs each variant has, such as `50` or `12 to 50`."""
+    least, most = len(found.together.figures[0]), found.replications
+    return str(most) if least == most else f"{least} to {most}"
+
+
+def decided_sentences(found: Sweep) -> list[str]:
+    """How many variants are told from the baseline, alike, or neither, where a figure decides."""
+    decided = found.decided
+    if decided is None:
+        return []
+    verdicts = [part.verdict for part in decided.decisions]
+    alike, unsure = verdicts.count("alike"), verdicts.count("open")
+    parts = [f"{len(verdicts) - alike - unsure} of {len(verdicts)} differ"]
+    parts += [f"{alike} alike"] if alike else []
+    parts += [f"{unsure} not told by {decided.most} replications"] if unsure else []
+    figure, runs, most = decided.figure.text, sum(map(len, found.figures)), decided.most
+    return [
+        f"Decided by {figure} against {decided.baseline}: {', '.join(parts)}. "
+        f"That took {runs:,} of {most * len(found.variants):,} runs."
+    ]
+
+
+def decided_tables(found: Sweep) -> list[FigureTable]:
+    """The verdict on each variant, with the pairs of runs that it comes from."""
+    decided = found.decided
+    if decided is None:
+        return []
+    more, less = ("later", "earlier") if decided.figure.is_instant else ("more", "less")
+    words = {"more": more, "less": less, "alike": "alike", "open": "not told"}
+    rows = []
+    for part in decided.decisions:
+        counts = (part.runs, part.more, part.less, part.alike)
+        cells = (ValueText(f"{count:,}", count) for count in counts)
+        rows.append((part.variant, words[part.verdict], *cells))
+    alike = f"within {_share(decided.indifference)}"
+    title = f"{decided.figure.text} against {decided.baseline}"
+    return [FigureTable(title, ("verdict", "runs", more, less, alike), tuple(rows))]
 
 
 def sweep_content(
@@ -266,7 +306,8 @@ def sweep_content(
 ) -> tuple[list[str], list[FigureTable]]:
     """What is said of a sweep, and its tables."""
     whole, campaigns = sweep_tables(found, differences, baseline)
-    return [sweep_headline(found)], [*whole, *campaigns]
+    said = [sweep_headline(found), *decided_sentences(found)]
+    return said, [*whole, *decided_tables(found), *campaigns]
 
 
 def comparison_content(
@@ -275,7 +316,8 @@ def comparison_content(
     """What is said of a comparison of files, and its tables."""
     whole, campaigns = sweep_tables(found, differences, baseline)
     said = [comparison_headline(found, differences, baseline), sweep_headline(found, "file")]
-    return [*said, *comparison_sentences(found)], [*whole, *campaigns, *changed_tables(found)]
+    said += [*decided_sentences(found), *comparison_sentences(found)]
+    return said, [*whole, *decided_tables(found), *campaigns, *changed_tables(found)]
 
 
 def sweep_tables(
@@ -481,12 +523,12 @@ def replications_html(runs: Replications) -> str:
 
 def comparison_html(found: Comparison) -> str:
     """As notebooks show it."""
-    base = found.variants[0].name
+    base = found.baseline
     names = " or ".join(variant.name for variant in found.variants)
     return fragment(names, *comparison_content(found, found.differences(base), base))
 
 
 def sweep_html(found: Sweep) -> str:
     """As notebooks show it."""
-    base = found.variants[0].name
+    base = found.baseline
     return fragment(found.scenario.name, *sweep_content(found, found.differences(base), base))

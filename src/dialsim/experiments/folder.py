@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from math import isfinite
 from pathlib import Path
@@ -87,7 +88,16 @@ def sweep_document(
         "baseline": baseline,
         "adjustment": adjust,
         "differences": _records(differences),
-    }
+    } | _decided(found)
+
+
+def _decided(found: Sweep) -> dict[str, object]:
+    """What a figure has decided; nothing where none was to."""
+    decided = found.decided
+    if decided is None:
+        return {}
+    said = asdict(decided) | {"figure": decided.figure.text, "decisions": _records(decided.frame)}
+    return {"decided": said}
 
 
 def comparison_document(

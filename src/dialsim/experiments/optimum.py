@@ -71,10 +71,15 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A figure whose mean is to be as small, or as great, as can be."""
+    """A figure whose mean is to be as small, or as great, as can be.
+
+    An instant counts from `origin` (ms), when calling begins: a share of the time since 1970 would
+    be no small difference.
+    """
 
     figure: Expression
     greatest: bool
+    origin: int
 
     @property
     def text(self) -> str:
@@ -83,7 +88,7 @@ class Objective:
 
     def losses(self, runs: Sequence[RunFigures]) -> NDArray[np.float64]:
         """A number for each run, the smaller the better; infinite where the figure is undefined."""
-        values = self.figure.of(runs)
+        values = self.figure.of(runs) - (self.origin if self.figure.is_instant else 0)
         return np.where(np.isnan(values), inf, -values if self.greatest else values)
 
 
@@ -253,7 +258,8 @@ def read_objective(
     bare = text.strip()
     if not (bare.startswith("mean(") and bare.endswith(")")):
         raise ExperimentError(f"{text}: write mean(FIGURE), such as mean(people_reached)")
-    return Objective(read_expression(bare[5:-1], scenario, bare, 5), minimize is None)
+    figure = read_expression(bare[5:-1], scenario, bare, 5)
+    return Objective(figure, minimize is None, scenario.calling_begins)
 
 
 def check_axis(path: str) -> None:

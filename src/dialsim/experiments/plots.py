@@ -552,11 +552,11 @@ class SweepPlots:
         return draw_curve(self._found, figure, path, ax)
 
     def cost(self, *, ax: Axes | None = None) -> Axes:
-        """Mean cost against mean finish, a point per variant.
+        """Mean cost against mean finish, a point per variant, of as many runs of each.
 
         Raises ExperimentError if the scenario names no costs.
         """
-        return draw_cost(self._found, ax)
+        return draw_cost(self._found.together, ax)
 
 
 class PlanPlots:

@@ -3,27 +3,41 @@
 Replication k of every variant draws the same random numbers for the same person and attempt
 (common random numbers; Law 2015, section 11.2), so differences are taken pair by pair, and are
 known far better than each variant's own figures.
+
+With a figure that decides, a variant gets no more runs once it is told from the baseline in that
+figure, or surely alike. What is claimed is of pairs of runs: that the figure is greater in more
+than half of them, or smaller, or within the indifference. Each claim is a share of pairs, which is
+judged by the looks of `dialsim.experiments.looks` as a plan judges one. That needs no assumption on
+how differences are spread; the mean may hang on rare pairs that few runs don't show. The error is
+shared out evenly over claims and variants (Bonferroni), so that all verdicts of a sweep are true
+with 95 % confidence.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from dialsim.experiments.case import Case
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
 from dialsim.experiments.expression import Expression, read_expression
+from dialsim.experiments.intervals import CONFIDENCE, Values
+from dialsim.experiments.looks import Looks
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import (
     RunFigures,
     RunTables,
+    earliest_start,
     figure_frame,
     replication_rows,
 )
-from dialsim.experiments.runner import runner
+from dialsim.experiments.runner import ExperimentRunner, runner
 from dialsim.experiments.variants import SettingValue, Variant, check_variable, variants_of
 from dialsim.results.progress import Shown
 
@@ -35,6 +49,154 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 Adjustment = Literal["bonferroni", "holm"]
+Verdict = Literal["more", "less", "alike", "open"]
+
+INDIFFERENCE = 0.005
+"""The share within which two runs are alike, unless another is given."""
+_FIRST_LOOK = 8
+"""As a plan's: enough to stop soon where all pairs agree."""
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is sure of a variant against the baseline, and after how many runs.
+
+    Of the pairs of runs, the deciding figure is greater than the baseline's in `more`, smaller in
+    `less`, and within the indifference in `alike`, which may be greater or smaller, too. The
+    verdict names the one that surely holds in more than half of all pairs, or is `open`.
+    """
+
+    variant: str
+    verdict: Verdict
+    runs: int
+    more: int
+    less: int
+    alike: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The decisions of a sweep, in its order: by which figure, against which variant.
+
+    A pair is alike whose difference is at most the share `indifference` of the baseline's figure,
+    for an instant of the time from the earliest startAt to it. No variant has more than `most`
+    runs. All verdicts together are true with the given `confidence`.
+    """
+
+    figure: Expression
+    indifference: float
+    baseline: str
+    most: int
+    confidence: float
+    decisions: tuple[Decision, ...]
+
+    def runs(self, variant: str) -> int:
+        """How many runs a variant has; the baseline has as many as any other."""
+        known = {part.variant: part.runs for part in self.decisions}
+        return known.get(variant, max(known.values()))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row per decision."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(part) for part in self.decisions])
+
+
+class Deciding:
+    """How variants are told from the baseline, with no more runs than that takes."""
+
+    def __init__(
+        self,
+        figure: str,
+        indifference: float,
+        names: Sequence[str],
+        baseline: str | None,
+        most: int,
+        scenarios: Sequence[Scenario],
+    ) -> None:
+        """`names` are those of all variants, each of which has `most` runs at most.
+
+        Raises ExperimentError for a figure that a scenario doesn't have, an indifference that is no
+        share, a baseline that is no variant, and where so few runs can't tell.
+        """
+        (self._figure, *_) = [read_expression(figure, scenario) for scenario in scenarios]
+        if not 0 <= indifference < 1:
+            raise ExperimentError(f"the indifference is a share such as 0.01, not {indifference}")
+        self._indifference = indifference
+        self.names = names
+        self._baseline = check_baseline(names, baseline)
+        if len(names) < 2:
+            raise ExperimentError("one variant alone has nothing to be told from")
+        self._most = most
+        self._looks = _looks(most)
+        claims = 3 * (len(names) - 1)
+        self._level = 1 - 2 * (1 - CONFIDENCE) / claims  # of each claim only one tail counts
+        if not self._looks.can_tell(_HALF, self._level):
+            enough = next(n for n in range(most, 1000) if _looks(n).can_tell(_HALF, self._level))
+            raise ExperimentError(
+                f"{most} replications tell none of {len(names)} variants from another: "
+                f"{enough} or more do"
+            )
+
+    def replicate(self, place: ExperimentRunner, cases: Sequence[Case]) -> Decided:
+        """Run the cases, a case per variant, until all is decided or no runs are left."""
+        by_name = dict(zip(self.names, cases, strict=True))
+        base = by_name.pop(self._baseline)
+        still_open, made, decisions = [*by_name], 0, {}
+        for count in self._looks.counts:
+            place.ahead = (len(still_open) + 1) * (self._most - made)
+            place.replicate([base, *(by_name[name] for name in still_open)], count)
+            made, start = count, earliest_start(base.first(count))
+            theirs = self._figure.in_tables(base.first(count), start)
+            for name in still_open:
+                ours = self._figure.in_tables(by_name[name].first(count), start)
+                decisions[name] = self._decision(name, ours, theirs)
+            still_open = [name for name in still_open if decisions[name].verdict == "open"]
+            if not still_open:
+                break
+        return Decided(
+            self._figure,
+            self._indifference,
+            self._baseline,
+            self._most,
+            CONFIDENCE,
+            tuple(decisions[name] for name in by_name),
+        )
+
+    def _decision(self, name: str, ours: Values, theirs: Values) -> Decision:
+        from scipy import stats
+
+        count = len(theirs)
+        more, less = int((ours > theirs).sum()), int((ours < theirs).sum())
+        alike = self._alike(ours, theirs)
+        hits: dict[Verdict, int] = {"more": more, "less": less, "alike": alike}
+        tail = self._looks.of_share(_HALF, count, self._level).low
+        sure = (each for each in hits if stats.binom.sf(hits[each] - 1, count, _HALF) <= tail)
+        return Decision(name, next(sure, "open"), count, more, less, alike)
+
+    def _alike(self, ours: Values, theirs: Values) -> int:
+        """How many pairs are alike; two runs of which neither finished are."""
+        with np.errstate(invalid="ignore"):
+            within = np.abs(ours - theirs) <= self._indifference * np.abs(theirs)
+        return int(((ours == theirs) | (within & np.isfinite(theirs))).sum())
+
+
+def _looks(most: int) -> Looks:
+    return Looks.between(min(_FIRST_LOOK, most), most)
+
+
+def run_variants(
+    place: ExperimentRunner, cases: Sequence[Case], replications: int, deciding: Deciding | None
+) -> tuple[list[list[RunFigures]], Decided | None]:
+    """The runs of each case, `replications` of each or fewer where `deciding` ends earlier."""
+    if deciding is None:
+        place.replicate(cases, replications)
+        return [case.first(replications) for case in cases], None
+    decided = deciding.replicate(place, cases)
+    counts = map(decided.runs, deciding.names)
+    return [case.first(count) for case, count in zip(cases, counts, strict=True)], decided
 
 
 class Sweep(RunTables):
@@ -42,7 +204,8 @@ class Sweep(RunTables):
 
     The first columns of `frame`, `organizations` and `runs` are `variant`, the name, and one per
     path that varies: its value, missing where the variant leaves it as is. `origin` is the earliest
-    startAt of all variants, so that starting later shows.
+    startAt of all variants, so that starting later shows. `decided` says what a figure that decides
+    has decided, None without one; only then may variants have different numbers of runs.
     """
 
     def __init__(
@@ -52,6 +215,7 @@ class Sweep(RunTables):
         figures: Sequence[Sequence[RunFigures]],
         priors: Sequence[Prior],
         expressions: Sequence[Expression] = (),
+        decided: Decided | None = None,
     ) -> None:
         """`figures` are the runs of each variant, in order of replication.
 
@@ -62,13 +226,28 @@ class Sweep(RunTables):
         self.variants = tuple(variants)
         self.priors = tuple(priors)
         self.expressions = tuple(expressions)
+        self.decided = decided
         self.figures = tuple(tuple(runs) for runs in figures)
         super().__init__([run for runs in self.figures for run in runs])
 
     @property
     def replications(self) -> int:
-        """How many runs each variant has."""
-        return len(self.figures[0])
+        """How many runs each variant has, or at most."""
+        return max(map(len, self.figures))
+
+    @property
+    def baseline(self) -> str:
+        """The variant that the others are compared with, unless another is named."""
+        return self.variants[0].name if self.decided is None else self.decided.baseline
+
+    @cached_property
+    def together(self) -> Sweep:
+        """With as many runs of each variant as all have: no other chance stands between them."""
+        least = min(map(len, self.figures))
+        if least == self.replications:
+            return self
+        cut = [runs[:least] for runs in self.figures]
+        return Sweep(self.scenario, self.variants, cut, self.priors, self.expressions)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -79,7 +258,7 @@ class Sweep(RunTables):
     def showing(self, figures: Sequence[str]) -> Sweep:
         """The same runs, with expressions such as `cost / people_reached` to be shown as well."""
         shown = [read_expression(text, self.scenario) for text in figures]
-        return Sweep(self.scenario, self.variants, self.figures, self.priors, shown)
+        return Sweep(self.scenario, self.variants, self.figures, self.priors, shown, self.decided)
 
     def _intervals(self, confidence: float) -> pd.DataFrame:
         import pandas as pd
@@ -109,11 +288,11 @@ class Sweep(RunTables):
     ) -> pd.DataFrame:
         """Every variant's figures minus the baseline's: see `dialsim.experiments.estimates`.
 
-        `baseline` is the name of a variant, by default the first. `paired=False` takes variants as
-        independent, for comparison. Raises ExperimentError if there is no such variant.
+        `baseline` is the name of a variant, by default `Sweep.baseline`. `paired=False` takes
+        variants as independent, for comparison. Raises ExperimentError if there is no such variant.
         """
         names = [variant.name for variant in self.variants]
-        base = check_baseline(names, baseline)
+        base = check_baseline(names, self.baseline if baseline is None else baseline)
         priors = dict(zip(names, self.priors, strict=True))
         shown = self._shown()
         return differences(self._frames(), priors, base, confidence, paired, adjust, shown)
@@ -162,6 +341,9 @@ def sweep(
     replications: int = 50,
     *,
     figures: Sequence[str] = (),
+    decide: str | None = None,
+    indifference: float = INDIFFERENCE,
+    baseline: str | None = None,
     seed: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -175,8 +357,13 @@ def sweep(
     `{"lines": range(10, 60, 5)}`, and several paths are crossed; or it is a list of variants, or a
     text such as `lines=10..60:5`. `figures` are expressions to be shown as well, such as
     `"cost / people_reached"`.
-    The rest is as in `replicate`. Raises ExperimentError, and
-    ScenarioError for a value that the scenario can't have.
+
+    With `decide`, a figure or an expression, `replications` is the most: a variant gets no more
+    runs once that figure is surely greater, or smaller, than the `baseline`'s (the name of a
+    variant, by default the first) in more than half of the pairs of runs, or within the share
+    `indifference` of it (`Sweep.decided`). The rest is as in `replicate`.
+
+    Raises ExperimentError, and ScenarioError for a value that the scenario can't have.
     """
     if replications < 2:
         raise ExperimentError(f"a sweep needs 2 replications or more, not {replications}")
@@ -185,8 +372,11 @@ def sweep(
         raise ExperimentError("there are no variants to run")
     check_variable(scenario, {c.path for variant in variants for c in variant.changes}, seed)
     shown = [read_expression(text, scenario) for text in figures]
+    names = [variant.name for variant in variants]
+    deciding = None
+    if decide is not None:
+        deciding = Deciding(decide, indifference, names, baseline, replications, [scenario])
     cases = [Case(variant.of(scenario), seed) for variant in variants]
     with runner(jobs, dask, store, progress, engine) as place:
-        place.replicate(cases, replications)
-    runs = [case.first(replications) for case in cases]
-    return Sweep(scenario, variants, runs, [case.prior for case in cases], shown)
+        runs, decided = run_variants(place, cases, replications, deciding)
+    return Sweep(scenario, variants, runs, [case.prior for case in cases], shown, decided)

@@ -111,7 +111,8 @@ class Frontier:
         priors = (self._priors[name], self._priors[other])
         certain = all(prior.certain(aim.figure) for prior in priors)
         one, two = (_values(self._runs[which], aim) for which in (name, other))
-        return paired_difference(one, two, CONFIDENCE, certain)
+        pairs = min(len(one), len(two))
+        return paired_difference(one[:pairs], two[:pairs], CONFIDENCE, certain)
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -129,9 +130,10 @@ class Frontier:
     def _middles(self) -> dict[Aim, dict[str, float]]:
         """What stands for all runs of each variant: the middle finish, the mean of the others."""
         return {
-            aim: {name: _middle(_values(runs, aim), aim) for name, runs in self._runs.items()}
+            aim: {name: _middle(_values(runs, aim), aim)
+                  for name, runs in zip(self._names, self.found.together.figures, strict=True)}
             for aim in _AIMS
-        }
+        }  # fmt: skip
 
     def _beaten(self, name: str) -> Loss | None:
         for other in self._names:

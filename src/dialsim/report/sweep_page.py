@@ -34,7 +34,9 @@ def sweep_page(
     """
     choice = frontier(found, compared, baseline)
     count = len(found.variants)
-    which = f"seed {seed}, {count} variants with {found.replications} replications each"
+    which = (
+        f"seed {seed}, {count} variants with {experiment_text.runs_text(found)} replications each"
+    )
     title, lead, answer = found.scenario.name, found.scenario.description, ""
     if isinstance(found, Comparison):
         title, lead = " or ".join(variant.name for variant in found.variants), ""
@@ -83,7 +85,7 @@ def _best_variants(found: Sweep, compared: pd.DataFrame) -> dict[Question, str]:
     the baseline: to call fewer people is always sooner done.
     """
     lost, best = _lost(compared), {}
-    for question, values in _values(found).items():
+    for question, values in _values(found.together).items():
         kept = {name: value for name, value in values.items()
                 if not (question.without_loss and name in lost)} or values  # fmt: skip
         if len(set(values.values())) > 1 or len(found.variants) == 1:
@@ -179,9 +181,9 @@ def _facts(found: Sweep, compared: pd.DataFrame, baseline: str) -> Iterator[Fact
     """The best variant by each figure, and how it differs from the baseline."""
     best = _best_variants(found, compared)
     sooner, lost = _with_shorter_retries(found, baseline), _lost(compared)
-    known = _values(found)
+    known = _values(found.together)
     if _QUESTIONS[0] not in known:
-        yield _unfinished(found)
+        yield _unfinished(found.together)
     for question, values in known.items():
         name = best.get(question)
         said = _said(found, question, values[name or next(iter(values))])
@@ -283,11 +285,13 @@ def _sure(found: Sweep, compared: pd.DataFrame, baseline: str) -> Fact:
         & compared["figure"].isin(["finish_seconds", "people_reached", "cost"])
     ]
     real = int(shown["real"].sum())
+    runs, equal = experiment_text.runs_text(found), found.together
+    even = "" if equal is found else f" What is best is judged by the first {equal.replications}."
     return Fact(
         "How sure is that?",
-        f"{found.replications} runs of each variant",
+        f"{runs} runs of each variant",
         f"{real} of {len(shown)} differences to {baseline} are real: beyond chance with 95 % "
-        "confidence. All variants met the same chance, so they are compared run by run.",
+        "confidence. All variants met the same chance, so they are compared run by run." + even,
     )
 
 
@@ -309,6 +313,9 @@ def _sections(
     yield Section("Variants", [variants])
     if minus:
         yield Section("Differences", [said, *minus])
+    if found.decided is not None:
+        verdicts = experiment_text.decided_tables(found)
+        yield Section("Decided", [*experiment_text.decided_sentences(found), *verdicts])
     if campaigns:
         yield Section("Each campaign", campaigns)
     yield Section("What holds each variant back", [_holding_table(found)])

@@ -265,8 +265,9 @@ def _sweep(folder: Path, said: dict[str, Any], found: dict[str, Any], further: F
     ]
     scenario = read_source(folder)
     seed = _given_seed(scenario, said)
-    shown, count = said["arguments"].get("figures", ()), found["replications"]
-    swept = sweep(scenario, variants, count, seed=seed, store=folder, figures=shown)
+    shown = said["arguments"].get("figures", ())
+    asked = _asked_runs(found)
+    swept = sweep(scenario, variants, seed=seed, store=folder, figures=shown, **asked)
     compared = swept.differences(
         found["baseline"], paired=said["arguments"]["paired"], adjust=found["adjustment"]
     )
@@ -280,9 +281,19 @@ def _comparison(
     places = [folder, *(folder / f"{FILE}{number}" for number in range(2, len(names) + 1))]
     files = dict(zip(names, map(read_source, places), strict=True))
     shown = said["arguments"].get("figures", ())
-    compared = compare(files, found["replications"], figures=shown, seed=said["seed"], store=folder)
+    asked = _asked_runs(found)
+    compared = compare(files, seed=said["seed"], store=folder, figures=shown, **asked)
     differences = compared.differences(found["baseline"], adjust=found["adjustment"])
     return sweep_report(compared, differences, found["baseline"], said["seed"], further)
+
+
+def _asked_runs(found: dict[str, Any]) -> dict[str, Any]:
+    """How many runs each variant was to have, and what decided whether it needs them all."""
+    decided = found.get("decided")
+    if decided is None:
+        return {"replications": found["replications"]}
+    kept = {name: decided[name] for name in ("indifference", "baseline")}
+    return {"replications": decided["most"], "decide": decided["figure"], **kept}
 
 
 def _plan(folder: Path, said: dict[str, Any], further: FurtherRuns) -> str:
