@@ -8,12 +8,16 @@ Requests: processor time of each `GET /api/call/{id}` and each page of recipient
 peak memory of that process. A day: processor time of a server that advances through it, against
 that of the batch run. A restart: processor time of `dialsim serve --journal FILE` until it serves,
 against that of `dialsim run` of the same scenario, with webhooks that were really sent and without.
-Exit status: 0 all targets are met, 1 at least one is missed.
+Webhooks: how long a week takes whose results go to a receiver in a process of its own that answers
+at once, against the same without a URL, in turns; and how fast a clock really is that is to run
+3600 times as fast as real time while 10 clients ask as fast as they are answered. `--webhooks`
+measures only that. Exit status: 0 all targets are met, 1 at least one is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import http.client
 import json
 import os
@@ -25,6 +29,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,6 +42,8 @@ KEY = "sim_0123456789abcdef0123456789abcdef"
 MANY_PEOPLE, MANY_LINES, ASKED = 1_000_000, 400, 100
 DAY_PEOPLE, DAY_LINES = 30_000, 26
 RESTART_PEOPLE, RESTART_LINES = 20_000, 4
+HOOK_PEOPLE, HOOK_LINES = 5_890, 10
+POLLING, SPEED, POLLED_SECONDS = 10, 3_600, 10
 SEED = 7
 Sample = dict[str, float]
 Times = dict[str, list[float]]
@@ -128,11 +135,11 @@ def server(*command: str) -> Iterator[Server]:
 
 
 @contextmanager
-def sandbox(people: int, lines: int) -> Iterator[Server]:
+def sandbox(people: int, lines: int, webhook: str = "") -> Iterator[Server]:
     """`dialsim serve` with one campaign."""
     with tempfile.TemporaryDirectory() as folder:
         scenario = Path(folder) / "scenario.yaml"
-        scenario.write_text(scenario_text(people, lines))
+        scenario.write_text(scenario_text(people, lines, webhook))
         with server("-m", "dialsim", "serve", str(scenario), "--port", "0") as started:
             yield started
 
@@ -248,6 +255,92 @@ def restart(rounds: int, receiver: Receiver | None) -> dict[str, list[float]]:
     return taken
 
 
+class Prompt(asyncio.Protocol):
+    """A receiver's connection: every request is answered as soon as it is there."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport, self._read = transport, b""
+
+    def data_received(self, data: bytes) -> None:
+        self._read += data
+        while (end := self._read.find(b"\r\n\r\n") + 4) > 3:
+            [length] = [
+                int(line.partition(b":")[2])
+                for line in self._read[:end].split(b"\r\n")
+                if line.lower().startswith(b"content-length:")
+            ]
+            if len(self._read) < end + length:
+                return
+            self._read = self._read[end + length :]
+            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+
+async def receive() -> None:
+    """Answer whatever comes in, until killed; the first line printed is the URL."""
+    server = await asyncio.get_running_loop().create_server(Prompt, "127.0.0.1", 0)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
+    await server.serve_forever()
+
+
+def poll(url: str) -> None:
+    """Ask for the clock and for a page of recipients, one after the other, until killed."""
+    address = urlsplit(url).netloc
+    connection = http.client.HTTPConnection(address)
+    connection.request("GET", "/_dialsim/campaigns")
+    [campaign] = json.loads(connection.getresponse().read())
+    print(f"polling {url}", flush=True)
+    while True:
+        for path in ("/_dialsim/clock", f"/api/campaign/{campaign['id']}/recipients"):
+            connection.request("GET", path, headers={"X-API-Key": KEY})
+            connection.getresponse().read()
+
+
+def webhooks(rounds: int) -> dict[str, list[float]]:
+    """Seconds of a week with a receiver and without, and the speeds that a clock reaches."""
+    taken: dict[str, list[float]] = {
+        name: [] for name in ("with", "without", "results", "cpu", "alone", "polled")
+    }
+    with server(__file__, "--receive") as receiver:
+        hook = f"webhook: {{url: '{receiver.url}'}}"
+        for _ in range(rounds):
+            for name, webhook in (("without", ""), ("with", hook)):
+                with sandbox(HOOK_PEOPLE, HOOK_LINES, webhook) as asked:
+                    asked.ask("POST", "/_dialsim/clock/advance", {"by": "62m"})  # code is warm
+                    used, begun = asked.processor_seconds(), time.perf_counter()
+                    asked.ask("POST", "/_dialsim/clock/advance", {"until": "idle"})
+                    taken[name].append(time.perf_counter() - begun)
+                    if webhook:
+                        found = asked.ask("GET", "/_dialsim/webhooks")
+                        results = found["total"]
+                        taken["results"].append(results)
+                        used = asked.processor_seconds() - used
+                        taken["cpu"].append(used / results * 1_000)
+            for name, clients in (("alone", 0), ("polled", POLLING)):
+                with sandbox(HOOK_PEOPLE, HOOK_LINES, hook) as asked:
+                    asked.ask("POST", "/_dialsim/clock/advance", {"by": "62m"})
+                    taken[name].append(speed_reached(asked, clients))
+    return taken
+
+
+def speed_reached(asked: Server, clients: int) -> float:
+    """How many times as fast as real time the clock runs while clients poll."""
+    polling = [Server(__file__, "--poll", asked.url) for _ in range(clients)]
+    try:
+        asked.ask("PUT", "/_dialsim/clock", {"mode": "running", "speed": SPEED})
+        time.sleep(1)
+        stood = [(asked.ask("GET", "/_dialsim/clock")["now"], time.perf_counter())]
+        time.sleep(POLLED_SECONDS)
+        stood += [(asked.ask("GET", "/_dialsim/clock")["now"], time.perf_counter())]
+    finally:
+        for client in polling:
+            client.process.kill()
+            client.process.wait()
+    (start, began), (end, ended) = stood
+    passed = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    return passed.total_seconds() / (ended - began)
+
+
 def children() -> float:
     """Processor seconds of all processes that this one has started and that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -300,6 +393,25 @@ def findings(taken: dict[str, Any]) -> list[Finding]:
             )
             for name in ("nothing sent", "webhooks sent")
         ),
+        *webhook_findings(taken["webhooks"]),
+    ]
+
+
+def webhook_findings(taken: Times) -> list[Finding]:
+    """What is promised of webhooks."""
+    return [
+        Finding(
+            f"{median(taken['results']):,.0f} results sent / the same without a URL, time",
+            median(taken["with"]) / median(taken["without"]),
+            most=15,
+        ),
+        Finding("a result, processor time of the server, ms", median(taken["cpu"]), most=1),
+        Finding(f"speed reached of {SPEED}, nobody asks", median(taken["alone"]), least=1_000),
+        Finding(
+            f"speed reached of {SPEED}, {POLLING} clients poll",
+            median(taken["polled"]),
+            least=1_000,
+        ),
     ]
 
 
@@ -309,21 +421,30 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--batch", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--requests", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--webhooks", action="store_true", help="measure webhooks only")
+    parser.add_argument("--receive", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--poll", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.receive:
+        asyncio.run(receive())
+    if arguments.poll:
+        poll(arguments.poll)
     if arguments.batch:
         print(json.dumps(batch_day()))
         return 0
     if arguments.requests:
         print(json.dumps(requests()))
         return 0
-    taken: dict[str, Any] = {
-        "requests": [measured("--requests") for _ in range(arguments.rounds)],
-        "day": day(arguments.rounds),
-    }
-    taken["nothing sent"] = restart(arguments.rounds, None)
-    with Receiver() as receiver:
-        taken["webhooks sent"] = restart(arguments.rounds, receiver)
-    found = findings(taken)
+    taken: dict[str, Any] = {"webhooks": webhooks(arguments.rounds)}
+    if arguments.webhooks:
+        found = webhook_findings(taken["webhooks"])
+    else:
+        taken["requests"] = [measured("--requests") for _ in range(arguments.rounds)]
+        taken["day"] = day(arguments.rounds)
+        taken["nothing sent"] = restart(arguments.rounds, None)
+        with Receiver() as receiver:
+            taken["webhooks sent"] = restart(arguments.rounds, receiver)
+        found = findings(taken)
     if arguments.json:
         rows = [{**asdict(one), "met": one.met} for one in found]
         print(json.dumps({"findings": rows, "measurements": taken}, indent=2))

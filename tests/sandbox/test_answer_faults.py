@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -93,6 +94,8 @@ def test_the_next_answers_are_errors_and_then_all_is_as_before(sandbox: dialsim.
     ("status", "code"),
     [
         (500, "INTERNAL_ERROR"),
+        (401, "INVALID_API_KEY"),
+        (429, "TOO_MANY_REQUESTS"),
         (502, "BAD_GATEWAY"),
         (503, "SERVICE_UNAVAILABLE"),
         (504, "GATEWAY_TIMEOUT"),
@@ -194,6 +197,114 @@ def test_an_answer_that_is_held_back_is_given_when_the_sandbox_is_stopped(
     assert asyncio.run(scene()).json()["data"] == {"id": campaign, "status": "PAUSED"}
 
 
+# -- what comes instead of the answer --------------------------------------------------------------
+
+JANUARY = {"startDateTime": "2026-01-05T02:00:00Z"}
+
+
+def start(sandbox: dialsim.Sandbox, asking: httpx.Client) -> httpx.Response:
+    return asking.post(f"/api/campaign/{sandbox.campaign('May').id}/schedule", json=JANUARY)
+
+
+def test_a_429_says_when_to_try_again(sandbox: dialsim.Sandbox) -> None:
+    with http(sandbox) as asking:
+        sandbox.faults.strike_api("error", retry_after="1500ms")
+        sandbox.faults.strike_api("error", status=503, retry_after="7s")
+        sandbox.faults.strike_api("error", status=429)
+        told = [
+            (answer.status_code, answer.headers.get("retry-after"))
+            for answer in (asking.get(AGENTS) for _ in range(4))
+        ]
+    assert told == [(429, "2"), (503, "7"), (429, None), (200, None)]
+
+
+def test_a_request_may_be_carried_out_and_answered_with_an_error(sandbox: dialsim.Sandbox) -> None:
+    sandbox.faults.strike_api("error", status=502, executed=True)
+    with http(sandbox) as asking:
+        lost = start(sandbox, asking)
+        assert (lost.status_code, lost.json()["code"]) == (502, "BAD_GATEWAY")
+        assert sandbox.campaign("May").status == "RUNNING"
+        again = start(sandbox, asking)
+        assert again.json()["code"] == "CAMPAIGN_ALREADY_STARTED"
+    logged = sandbox.requests.filter("POST")
+    assert [(one.status, one.fault, one.body) for one in logged] == [
+        (502, 1, JANUARY),
+        (409, None, JANUARY),
+    ]
+
+
+@pytest.mark.parametrize("executed", [False, True])
+def test_a_connection_is_dropped_before_or_after_the_request_is_carried_out(
+    sandbox: dialsim.Sandbox, executed: bool
+) -> None:
+    sandbox.faults.strike_api("drop", executed=executed)
+    with http(sandbox) as asking:
+        with pytest.raises(httpx.TransportError):
+            start(sandbox, asking)
+        assert sandbox.campaign("May").status == ("RUNNING" if executed else "DRAFT")
+        assert asking.get(AGENTS).status_code == 200
+    [dropped] = sandbox.requests.filter("POST")
+    assert (dropped.status, dropped.fault, dropped.body) == (None, 1, JANUARY)
+    assert dropped == sandbox.requests.filter(status="none")[0]
+
+
+def test_a_key_is_refused_for_a_while(sandbox: dialsim.Sandbox) -> None:
+    fault = sandbox.faults.strike_api("error", status=401, lasts="10m")
+    assert (fault.left, fault.until) == (None, sandbox.clock.now + timedelta(minutes=10))
+    with http(sandbox) as asking:
+        assert statuses(asking, 3) == [401] * 3
+        assert asking.get(AGENTS).json()["code"] == "INVALID_API_KEY"
+        sandbox.clock.advance(minutes=9, seconds=59)
+        assert statuses(asking, 1) == [401]
+        sandbox.clock.advance(seconds=1)
+        assert statuses(asking, 1) == [200]
+    assert sandbox.faults[fault.id].struck == 5
+
+
+def test_what_lasts_may_be_spent_before(sandbox: dialsim.Sandbox) -> None:
+    sandbox.faults.strike_api("error", 1, lasts="1h")
+    with http(sandbox) as asking:
+        assert statuses(asking, 2) == [503, 200]
+
+
+def test_the_body_of_an_answer_comes_in_pieces(
+    sandbox: dialsim.Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+        await asyncio.sleep(0.02)
+
+    monkeypatch.setattr(application, "asyncio", SimpleNamespace(sleep=wait))
+    with http(sandbox) as asking:
+        before = asking.get(AGENTS)
+        sandbox.faults.strike_api("slowBody", delay="20s")
+        with asking.stream("GET", AGENTS) as slow:
+            pieces = [*slow.iter_raw()]
+    assert len(pieces) > 1
+    assert (slow.status_code, b"".join(pieces)) == (200, before.content)
+    assert undated(slow) == undated(before)
+    assert waited == [2.0] * (application.PIECES - 1)
+
+
+def test_a_body_that_is_slow_comes_as_a_whole_when_the_sandbox_is_stopped(
+    sandbox: dialsim.Sandbox,
+) -> None:
+    sandbox.faults.strike_api("slowBody", delay="1m")
+
+    async def scene() -> httpx.Response:
+        headers = {"X-API-Key": sandbox.api_key}
+        async with httpx.AsyncClient(base_url=sandbox.url, headers=headers) as asking:
+            slow = asyncio.create_task(asking.get(AGENTS))
+            while (await asking.get("/_dialsim/faults/1")).json()["left"]:
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(sandbox.stop)
+            return await slow
+
+    assert asyncio.run(scene()).json()["success"]
+
+
 # -- whom it strikes -------------------------------------------------------------------------------
 
 
@@ -282,14 +393,17 @@ def test_faults_are_listed_with_what_was_asked_and_what_became_of_it(client: Cli
         "webhooks": None,
         "api": "error",
         "next": 3,
+        "lasts": None,
         "share": 0.5,
         "organization": None,
         "campaign": None,
         "path": None,
         "status": None,
+        "retryAfter": None,
+        "executed": None,
         "delay": None,
     }
-    assert made == {"id": 1, "asked": asked, "met": 0, "struck": 0, "left": 3}
+    assert made == {"id": 1, "asked": asked, "met": 0, "struck": 0, "left": 3, "until": None}
     add(client, api="slow", next=1, delay="1500ms", path="/api", organization="Acme")
     listed = control(client, "GET", "/faults").json()
     assert listed[0] == made == control(client, "GET", "/faults/1").json()
@@ -334,22 +448,36 @@ FITS = {"api": "error", "next": 1}
     ("body", "errors"),
     [
         ([], ["body must be an object"]),
-        ({}, ["next is required", "one of webhooks and api must be given"]),
+        ({}, ["next or lasts must be given", "one of webhooks and api must be given"]),
         ({"next": 1}, ["one of webhooks and api must be given"]),
         (FITS | {"webhooks": "late"}, ["one of webhooks and api must be given"]),
-        (FITS | {"webhooks": None, "next": None}, ["next is required"]),
-        (FITS | {"api": "errors"}, ["api must be error or slow"]),
+        (FITS | {"webhooks": None, "next": None}, ["next or lasts must be given"]),
+        (FITS | {"api": "errors"}, ["api must be error, drop, slow or slowBody"]),
         (
             {"webhooks": "lost", "next": 1},
-            ["webhooks must be timeout, refuse, late or twice"],
+            ["webhooks must be timeout, refuse, late, twice, delayed or stale"],
         ),
         (FITS | {"next": 0}, ["next must not be less than 1"]),
         (FITS | {"next": 1_000_001}, ["next must not be greater than 1000000"]),
         (FITS | {"next": "3"}, ["next must be a whole number"]),
         (FITS | {"share": 0}, ["share must be greater than 0"]),
         (FITS | {"share": 1.1}, ["share must not be greater than 1"]),
-        (FITS | {"status": 404}, ["status must be 500, 502, 503 or 504"]),
-        (FITS | {"delay": "2s"}, ["delay goes with api slow alone"]),
+        (FITS | {"status": 404}, ["status must be 401, 429, 500, 502, 503 or 504"]),
+        (FITS | {"delay": "2s"}, [
+            "delay goes with api slow, api slowBody or webhooks delayed alone"
+        ]),
+        ({"webhooks": "delayed", "next": 1}, ["delay is required where webhooks is delayed"]),
+        ({"webhooks": "delayed", "next": 1, "delay": "25h"}, ["delay must not be longer than 1d"]),
+        ({"webhooks": "late", "next": 1, "delay": "1s"}, [
+            "delay goes with api slow, api slowBody or webhooks delayed alone"
+        ]),
+        ({"api": "slow", "next": 1, "delay": "1s", "executed": True}, [
+            "executed goes with api error or api drop alone"
+        ]),
+        (FITS | {"status": 500, "retryAfter": "1s"}, [
+            "retryAfter goes with status 429 or 503 alone"
+        ]),
+        (FITS | {"lasts": "0s"}, ["lasts must be greater than 0"]),
         (FITS | {"campaign": "x"}, ["campaign goes with webhooks alone"]),
         (FITS | {"path": "/_dialsim"}, ["path must be a path that begins with /api"]),
         (FITS | {"path": "/apis"}, ["path must be a path that begins with /api"]),
@@ -468,6 +596,7 @@ def test_faults_are_asked_for_listed_and_cleared_from_python(sandbox: dialsim.Sa
         "path": AGENTS,
         "organization": "Acme",
     }
+    assert first.until is None
     second = faults.strike_webhooks("late", campaign="January", share=0.5)
     assert second.asked["campaign"] == sandbox.campaign("January").id
     assert [*faults] == [first, second]

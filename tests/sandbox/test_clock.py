@@ -25,6 +25,7 @@ from dialsim.interface.instants import parse_instant
 from dialsim.sandbox import clock
 from dialsim.sandbox.clock import MOST_SPEED
 from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.outbox import Outbox
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
@@ -120,25 +121,26 @@ def test_who_was_busy_for_long_does_not_jump(monkeypatch: pytest.MonkeyPatch) ->
     assert 0 < core.at - start <= 100 * 100 * (seconds[0] / 5)
 
 
-def test_time_in_which_results_are_under_way_does_not_count(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("speed", "busy"), [(100, 0.02), (1_000, 1.0)])
+def test_the_speed_that_is_reached_is_told(
+    monkeypatch: pytest.MonkeyPatch, speed: float, busy: float
 ) -> None:
-    core, seconds = _counted(monkeypatch, per_look=0)
-
-    async def settle() -> bool:
-        seconds[0] += 0.05
-        return True
-
-    monkeypatch.setattr(core.clock, "settle", settle)
-    start = core.at
+    core, _ = _counted(monkeypatch, per_look=busy)
 
     async def scene() -> None:
-        core.clock.run(100)
-        await until(lambda: seconds[0] > 5)
+        assert core.clock.speed_reached is None
+        core.clock.run(speed)
+        await until(lambda: core.at > start + 100_000)
+        reached = core.clock.speed_reached
         core.clock.stop()
+        assert core.clock.speed_reached is None
+        # who is busy for a second at every look makes up for a tenth of one
+        longest = speed if busy < 0.1 else speed * 0.1
+        assert reached is not None
+        assert 0.3 * longest < reached <= longest * 1.01
 
+    start = core.at
     asyncio.run(scene())
-    assert core.at == start
 
 
 def _counted(
@@ -206,10 +208,10 @@ def test_a_running_clock_is_not_advanced_and_an_advanced_one_is_not_set_running(
     asyncio.run(scene())
 
 
-def test_a_running_clock_stands_still_while_results_are_under_way_and_does_not_jump_after() -> None:
+def test_in_order_a_running_clock_stands_still_while_results_are_under_way() -> None:
     seen: list[tuple[int, int]] = []
     sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
-    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+    with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
 
         def linger(_request: object) -> None:
             before = sandbox.core.at
@@ -228,9 +230,9 @@ def test_a_running_clock_stands_still_while_results_are_under_way_and_does_not_j
     assert gaps == [3_000] * (len(rows) - 1)
 
 
-def test_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
+def test_in_order_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
     sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
-    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+    with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
         receiver.answer(Answer(first=lambda _: sandbox.ask("PUT", "/clock", {"mode": "manual"})))
         sandbox.ask("PUT", "/clock", {"mode": "running", "speed": 1_000})
         receiver.wait_for(1)
@@ -243,14 +245,14 @@ def test_a_receiver_may_stop_the_clock_while_it_handles_a_result() -> None:
 
 def test_strides_are_long_where_nobody_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
     stops = 0
-    collect = SandboxCore.collect
+    collect = Outbox.collect
 
-    def counted(core: SandboxCore) -> None:
+    def counted(outbox: Outbox) -> None:
         nonlocal stops
         stops += 1
-        collect(core)
+        collect(outbox)
 
-    monkeypatch.setattr(SandboxCore, "collect", counted)
+    monkeypatch.setattr(Outbox, "collect", counted)
     sketch = Sketch(slots=20).campaign("January", recipients={"count": 2_000})
     core = SandboxCore(sketch.scenario())
     asyncio.run(core.clock.advance_by(9 * HOUR))
@@ -338,7 +340,7 @@ def test_an_advance_is_stopped_on_the_way_and_says_how_far_it_came() -> None:
                 pass
             stopped = sandbox.ask("PUT", "/clock", {"mode": "manual"})
             assert (stopped["mode"], stopped["status"]) == ("manual", "ready")
-            assert advance.join() == stopped | {"stopped": True}
+            assert advance.join() == stopped | {"stopped": True, "ended": "stopped"}
             time.sleep(0.1)
             assert sandbox.ask("GET", "/clock") == stopped
             start = stopped["now"]
@@ -373,12 +375,12 @@ def test_a_stopped_advance_has_done_what_one_up_to_there_does() -> None:
 def test_a_stopped_advance_does_not_wait_for_results_that_are_under_way() -> None:
     sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
     go_on = Event()
-    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+    with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
         receiver.answer(Answer(first=lambda _: go_on.wait(30)))
         advance = Advance(sandbox, until="idle")
         receiver.wait_for(1)
         stopped = sandbox.ask("PUT", "/clock", {"mode": "manual"})
-        assert advance.join() == stopped | {"stopped": True}
+        assert advance.join() == stopped | {"stopped": True, "ended": "stopped"}
         [row] = sandbox.webhooks
         assert (row["status"], row["at"]) == ("underWay", stopped["now"])
         go_on.set()
@@ -386,9 +388,9 @@ def test_a_stopped_advance_does_not_wait_for_results_that_are_under_way() -> Non
         assert [row["status"] for row in sandbox.webhooks] == ["delivered"] * 5
 
 
-def test_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> None:
+def test_in_order_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> None:
     sketch = Sketch(slots=1).campaign("January", *["busy 1s"] * 5)
-    with Receiver() as receiver, sending(sketch, receiver.url) as sandbox:
+    with Receiver() as receiver, sending(sketch, receiver.url, in_order=True) as sandbox:
         receiver.answer(Answer(first=lambda _: sandbox.ask("PUT", "/clock", {"mode": "manual"})))
         state = sandbox.ask("POST", "/clock/advance", {"until": "idle"})
         assert (state["stopped"], len(receiver.requests)) == (True, 1)

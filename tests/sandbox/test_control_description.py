@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from tests.sandbox.described import (
 from dialsim.results.result import Result
 from dialsim.sandbox.application import DESCRIPTION, application
 from dialsim.sandbox.control.guard import ControlToken
+from dialsim.sandbox.core import MOST_SNAPSHOTS
 from dialsim.sandbox.faults import MOST_FAULTS
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES
 
@@ -32,6 +34,7 @@ NEW = {"organization": "Acme", "name": "New", "agent": "Survey", "recipients": [
 AT_ONCE = {"schedule": {"startDateTime": "2026-01-05T02:00:00Z"}}
 NOT_ALLOWED = NEW | AT_ONCE | {"organization": "Gamma", "agent": "Caller"}
 FAULT = {"api": "error", "next": 1}
+UNTIL = {"until": "status", "status": "COMPLETED"}
 HOME = {"Host": "127.0.0.1:8400"}
 JSON = {"Content-Type": "application/json"}
 FILES = ("getRecording", "getTranscript")
@@ -61,6 +64,10 @@ ASKED = (
     Asked("GET", "/clock", None, 200),
     Asked("POST", "/clock/advance", {"by": "1s"}, 200),
     Asked("POST", "/clock/advance", {"by": 5}, 400, "VALIDATION_FAILED"),
+    Asked("POST", "/clock/advance", {"until": "webhooks", "count": 1, "within": "1ms"}, 200),
+    Asked("POST", "/clock/advance", UNTIL | {"campaign": COMPLETED}, 200),
+    Asked("POST", "/clock/advance", UNTIL | {"campaign": NOBODY}, 404, "CAMPAIGN_NOT_FOUND"),
+    Asked("POST", "/clock/advance", UNTIL | {"call": NOBODY}, 404, "CALL_NOT_FOUND"),
     Asked("PUT", "/clock", {"mode": "manual"}, 200),
     Asked("PUT", "/clock", {"mode": "manual", "speed": 5}, 400, "VALIDATION_FAILED"),
     Asked("GET", "/campaigns", None, 200),
@@ -93,6 +100,10 @@ ASKED = (
     Asked("GET", "/organizations", None, 200),
     Asked("GET", "/organizations/Acme", None, 200),
     Asked("GET", "/organizations/Delta", None, 404, "ORGANIZATION_NOT_FOUND"),
+    Asked("POST", "/organizations", {"name": "New", "like": "Acme", "webhook": None}, 201),
+    Asked("POST", "/organizations", {"name": "New"}, 400, "VALIDATION_FAILED"),
+    Asked("POST", "/agents", {"organization": "New", "name": "Newest"}, 201),
+    Asked("POST", "/agents", {"organization": "New", "name": "Newest"}, 400, "VALIDATION_FAILED"),
     Asked("PATCH", "/organizations/Acme", {"regenerateApiKey": True, "webhookUrl": None}, 200),
     Asked("PATCH", "/organizations/Acme", {}, 400, "VALIDATION_FAILED"),
     Asked("PATCH", "/organizations/Delta", {}, 404, "ORGANIZATION_NOT_FOUND"),
@@ -120,14 +131,39 @@ ASKED = (
     Asked("POST", "/webhooks/1/resend", None, 409, "NO_WEBHOOK_URL"),
     Asked("PATCH", "/organizations/Acme", {"webhookUrl": "http://127.0.0.1:9/"}, 200),
     Asked("POST", "/webhooks/1/resend", None, 200),
+    Asked("POST", "/trigger", {"status": "BUSY", "organization": "Acme"}, 200),
+    Asked("POST", "/trigger", {"status": "BUSY", "organization": "Beta"}, 409, "NO_WEBHOOK_URL"),
+    Asked("POST", "/trigger", {"status": "BUSY"}, 400, "VALIDATION_FAILED"),
+    Asked("GET", "/requests?method=get&path=/api/**&status=4xx&organization=Acme", None, 200),
+    Asked("GET", "/requests?status=late", None, 400, "VALIDATION_FAILED"),
+    Asked("DELETE", "/requests", None, 200),
     Asked("GET", "/export", None, 200),
+    Asked("GET", "/events?after=0", None, 200),
+    Asked("GET", "/events?after=x", None, 409, "EVENTS_GONE"),
+    *[Asked("POST", "/snapshots", {}, 201)] * (MOST_SNAPSHOTS - 1),
+    Asked("POST", "/snapshots", {"name": "before"}, 201),
+    Asked("POST", "/snapshots", {"name": "before"}, 409, "SNAPSHOT_EXISTS"),
+    Asked("POST", "/snapshots", {}, 409, "TOO_MANY_SNAPSHOTS"),
+    Asked("POST", "/snapshots", {"name": "a b"}, 400, "VALIDATION_FAILED"),
+    Asked("GET", "/snapshots", None, 200),
+    Asked("POST", "/snapshots/before/restore", None, 200),
+    Asked("POST", "/snapshots/after/restore", None, 404, "SNAPSHOT_NOT_FOUND"),
+    Asked("DELETE", "/snapshots/before", None, 200),
+    Asked("DELETE", "/snapshots/before", None, 404, "SNAPSHOT_NOT_FOUND"),
+    Asked("POST", "/reset", None, 200),
 )  # fmt: skip
-# what takes more than a request: test_control_plane, test_application and test_unwritable_journal
-# have their tests
+FORECASTS = (
+    Asked("POST", "/forecast", {"replications": 19}, 200),
+    Asked("POST", "/forecast", {"replications": 18}, 400, "VALIDATION_FAILED"),
+)
+# what takes more than a request: test_control_plane, test_application, test_snapshots and
+# test_unwritable_journal have their tests
 TRIED_ELSEWHERE = {
     (409, "CLOCK_BUSY"),
     (409, "CLOCK_RUNNING"),
     (409, "NOT_IDLE"),
+    (409, "STATE_REPLACED"),
+    (503, "TOO_MANY_STREAMS"),
     (500, "INTERNAL_ERROR"),
     (507, "NOT_KEPT"),
 }
@@ -171,13 +207,22 @@ def test_parameters_of_a_path_are_those_of_the_description() -> None:
 
 
 def test_every_answer_that_is_described_is_given() -> None:
+    require_all_answers([name for name in STEERING if name != "forecastRun"], ASKED)
+
+
+@pytest.mark.slow
+def test_every_answer_that_is_described_is_given_to_who_asks_for_a_forecast() -> None:
+    require_all_answers(["forecastRun"], FORECASTS)
+
+
+def require_all_answers(names: Sequence[str], asked: Sequence[Asked]) -> None:
     client = Client(exchange_of_the_corpus())
     call, failed = (
         control(client, "GET", path).json()["calls"][0]["callId"]
         for path in (f"/campaigns/{COMPLETED}/calls", f"/campaigns/{RUNNING}/calls?status=FAILED")
     )
     given = set()
-    for method, template, body, status, code in ASKED:
+    for method, template, body, status, code in asked:
         path = template.format(call=call, failed=failed)
         response = control(client, method, path, body)
         assert response.status_code == status, (path, response.text)
@@ -185,11 +230,11 @@ def test_every_answer_that_is_described_is_given() -> None:
         operation = operation_of(method, f"/_dialsim{path}")
         assert operation is not None
         given.add((operation["operationId"], status, code))
-    for name in STEERING:
+    for name in names:
         method, path = request_of(name)
         response = client.ask(method, f"{path.replace('/x', '/Acme')}?foo=1", HOME | JSON)
         given.add((name, response.status_code, response.json()["code"]))
-    for name in STEERING:
+    for name in names:
         operation = OPERATIONS[name]
         codes = {(status, code) for one, status, code in given if one == name and code}
         assert refusals(operation) - TRIED_ELSEWHERE - GUARDED - BODIES == codes, name
@@ -215,7 +260,9 @@ def request_of(name: str) -> tuple[str, str]:
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             if operation["operationId"] == name:
-                return method.upper(), path.replace("{id}", "x").replace("{n}", "1")
+                return method.upper(), path.replace("{id}", "x").replace("{n}", "1").replace(
+                    "{name}", "x"
+                )
     raise AssertionError(name)
 
 

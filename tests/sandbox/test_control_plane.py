@@ -34,6 +34,7 @@ def test_the_clock_stands_at_the_start_until_it_is_moved(client: Client) -> None
         "now": "2026-01-05T02:00:00.000Z",
         "mode": "manual",
         "speed": None,
+        "speedReached": None,
         "nextEventAt": "2026-01-05T02:00:01.000Z",
         "status": "ready",
         "heldByJournal": None,
@@ -79,7 +80,7 @@ def test_the_clock_moves_until_nothing_is_left_to_happen(client: Client) -> None
                 "2026-01-06T00:00:00+07:00 is Thai time"
             ],
         ),
-        ({"until": "later"}, ["until must be nextEvent or idle"]),
+        ({"until": "later"}, ["until must be nextEvent, idle, status or webhooks"]),
         ({"to": "2026-01-05T01:59:59.999Z"}, [f"to must not be before now, {START}"]),
         ({"to": "2026-03-01T00:00:00.001Z"}, [f"to must not be after clock.end, {END}"]),
         ({"by": "60d"}, [f"to must not be after clock.end, {END}"]),

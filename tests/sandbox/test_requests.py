@@ -191,8 +191,8 @@ def test_an_empty_object_is_as_good_as_no_body(client: Client) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body", "errors"),
     [
-        ("POST", "/faults", {}, ["next is required", "one of webhooks and api must be given"]),
-        ("POST", "/faults", {"api": "slow"}, ["next is required", "delay is required where api is slow"]),
+        ("POST", "/faults", {}, ["next or lasts must be given", "one of webhooks and api must be given"]),
+        ("POST", "/faults", {"api": "slow"}, ["next or lasts must be given", "delay is required where api is slow"]),
         ("POST", "/faults", {"webhooks": "late", "api": "slow", "delay": "1s", "status": 500, "next": 0}, [
             "next must not be less than 1",
             "one of webhooks and api must be given",
@@ -200,12 +200,12 @@ def test_an_empty_object_is_as_good_as_no_body(client: Client) -> None:
         ("POST", "/faults", {"webhooks": "late", "next": 1, "status": 500, "delay": "2s", "path": "/api"}, [
             "path goes with api alone",
             "status goes with api error alone",
-            "delay goes with api slow alone",
+            "delay goes with api slow, api slowBody or webhooks delayed alone",
         ]),
         # of what is no kind at all nothing goes with it, or not
-        ("POST", "/faults", {"api": "slwo", "delay": "2s"}, ["api must be error or slow", "next is required"]),
+        ("POST", "/faults", {"api": "slwo", "delay": "2s"}, ["api must be error, drop, slow or slowBody", "next or lasts must be given"]),
         ("POST", "/faults", {"api": "slwo", "campaign": RUNNING, "next": 1}, [
-            "api must be error or slow",
+            "api must be error, drop, slow or slowBody",
             "campaign goes with webhooks alone",
         ]),
         ("POST", "/faults", {"webhooks": "late", "next": 1, "organization": "Delta", "campaign": "x"}, [

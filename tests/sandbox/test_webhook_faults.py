@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dialsim.sandbox.commands import ClearFaults, InjectFault
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.journal import EntryKind
 from dialsim.sandbox.restart import begin, resume
-from dialsim.testing import Receiver, Sketch
+from dialsim.testing import Answer, Receiver, Sketch
 
 ONE = Sketch(slots=1).campaign("January", "busy 1s")
 MANY = Sketch(slots=9).campaign("January", *["busy 1s"] * 60)
@@ -161,6 +162,82 @@ def test_once_a_fault_is_spent_webhooks_are_as_ever(receiver: Receiver) -> None:
             sent.append((got(receiver), after.to_csv(index=False), calls))
     assert sent[0] == sent[1]
     assert len(sent[0][0]) == 2
+
+
+# -- out of order ----------------------------------------------------------------------------------
+
+RETRIED = Sketch(slots=1).campaign(
+    "January", "busy 1s; answered 5s 60s", max_attempts=2, retry_interval="5m"
+)
+
+
+def told(receiver: Receiver) -> list[tuple[str, str]]:
+    """What arrived, by status of the call and the person's newest status at the time."""
+    payloads = [request.json["payload"] for request in receiver.requests]
+    return [(one["call"]["callStatus"], one["recipient"]["latestCallStatus"]) for one in payloads]
+
+
+def test_a_result_that_is_delayed_is_overtaken_and_out_of_date(receiver: Receiver) -> None:
+    with sandbox_of(RETRIED, receiver) as sandbox:
+        ordered = sandbox.faults.strike_webhooks("delayed", delay="20m")
+        sandbox.clock.advance(minutes=15)
+        assert told(receiver) == [("COMPLETED", "COMPLETED")]
+        assert sandbox.clock.next_event_at is not None
+        sandbox.clock.advance(until="idle")
+        assert told(receiver) == [("COMPLETED", "COMPLETED"), ("BUSY", "BUSY")]
+        assert sandbox.faults[ordered.id].left == 0
+        late = sandbox.webhooks[-1]
+        assert (late.status, late.attempt) == ("delivered", 1)
+        assert late.body == receiver.requests[-1].json
+        busy = sandbox.result().calls.iloc[0]["call_ended_at"]
+        assert late.at - busy.to_pydatetime() == timedelta(minutes=20)
+
+
+def test_a_result_that_is_delayed_is_tried_again_as_any_other(receiver: Receiver) -> None:
+    with sandbox_of(ONE, receiver) as sandbox:
+        sandbox.faults.strike_webhooks("delayed", delay="1h")
+        receiver.answer(Answer(503), Answer(503))
+        sandbox.clock.advance(until="idle")
+        assert story(sandbox) == [(0, "503"), (1, "503"), (3, "200")]
+
+
+def test_a_result_may_be_followed_by_the_one_before(receiver: Receiver) -> None:
+    with sandbox_of(RETRIED, receiver) as sandbox:
+        stale = sandbox.faults.strike_webhooks("stale")
+        sandbox.clock.advance(until="idle")
+        assert [status for status, _ in told(receiver)] == ["BUSY", "COMPLETED", "BUSY"]
+        assert receiver.requests[2].body == receiver.requests[0].body
+        # a first result has none before it
+        assert (sandbox.faults[stale.id].met, sandbox.faults[stale.id].struck) == (1, 1)
+        assert [post.response for post in sandbox.webhooks] == [200, 200]
+        sandbox.faults.strike_webhooks("stale")
+        sandbox.reanalyze_call(sandbox.webhooks[-1].call_id)
+        sandbox.clock.advance(until="idle")
+        again = [request.json["payload"]["isReAnalysis"] for request in receiver.requests[3:]]
+        assert again == [True, False]
+
+
+def test_a_delayed_result_leaves_when_it_was_to_after_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    text = ONE.having(webhook={"url": "http://127.0.0.1:9/"}).text
+    core = begin(file, dialsim.loads(text))
+    first = core.sender = _Stopped()  # type: ignore[assignment]
+    order = FaultOrder.model_validate({"webhooks": "delayed", "next": 1, "delay": "1h"})
+    core.carry_out(InjectFault(order=order))
+    start = core.at
+    core.work_on(start + 60_000)
+    core.move_to(start + 60_000)
+    due = core.next_event_at()
+    assert first.given == []
+    assert due is not None
+    core.journal.close()  # type: ignore[union-attr]
+    again = resume(file)
+    second = again.sender = _Stopped()  # type: ignore[assignment]
+    again.open()
+    assert (second.given, again.next_event_at()) == ([], due)
+    again.work_on(due)
+    assert len(second.given) == 1
+    again.journal.close()  # type: ignore[union-attr]
 
 
 # -- after a restart -------------------------------------------------------------------------------

@@ -207,6 +207,16 @@ def test_the_digest_tells_scenarios_and_their_people_apart(tmp_path: Path) -> No
     assert loads(SMALL).digest != loads(SMALL, overrides=["seed=2"]).digest
 
 
+@pytest.mark.parametrize("switch", ["guessed", "inOrder"])
+def test_switches_that_are_off_leave_the_digest_as_it_was_before_there_were_any(
+    switch: str,
+) -> None:
+    assert loads(SMALL, overrides=[f"service.{switch}=false"]).digest == loads(SMALL).digest
+    assert loads(SMALL, overrides=[f"service.{switch}=true"]).digest != loads(SMALL).digest
+    before = "38543e78079d381c720166acbfeef70e1d6358096211605c3beac6911b60d405"
+    assert loads(SMALL).digest == before  # another one: journals that were kept are refused
+
+
 def test_a_scenario_survives_pickling(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("tel\n0812345678\n", encoding="utf-8")
     scenario = loads(SMALL.replace("{count: 10}", "{file: people.csv}"), folder=tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from dialsim.cli.program import optional_scenario_argument, seed_option, set_opt
 
 if TYPE_CHECKING:
     from dialsim.sandbox.core import SandboxCore
+    from dialsim.sandbox.tls import Certificate
 
 
 @click.group(
@@ -67,6 +70,24 @@ def copy(source: Path, target: Path) -> None:
     "least 16 letters, digits, or . _ ~ -. Others can read the command line: prefer the variable.",
 )
 @click.option(
+    "--tls",
+    is_flag=True,
+    help="Serve HTTPS, with a certificate made on the spot; the file of its authority, by which "
+    "clients verify it, is printed.",
+)
+@click.option(
+    "--tls-cert",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Serve HTTPS with this certificate and what leads to its authority (PEM).",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The private key of the certificate of --tls-cert (PEM).",
+)
+@click.option(
     "--journal",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -80,6 +101,9 @@ def serve(
     port: int,
     host: str,
     control_token: str | None,
+    tls: bool,
+    tls_cert: Path | None,
+    tls_key: Path | None,
     journal: Path | None,
     seed: int | None,
     overrides: tuple[str, ...],
@@ -105,12 +129,41 @@ def serve(
     from dialsim.sandbox.server import serve as serve_http
 
     token = None if control_token is None else ControlToken(control_token)
-    with listening(host, port, token) as listener:
-        core = _core(scenario, journal, seed, overrides, address(listener))
+    with (
+        _certificate(host, tls, tls_cert, tls_key) as certificate,
+        listening(host, port, token) as listener,
+    ):
+        core = _core(scenario, journal, seed, overrides, address(listener, certificate))
+        if certificate is not None and certificate.authority is not None:
+            click.echo(f"Certificate authority: {certificate.authority}")
         for position, account in enumerate(core.accounts):
             if account.block.settings.api_key is None:
                 click.echo(f"API key of {account.block.name}: {core.api_key(position)}")
-        serve_http(core, listener, token)
+        serve_http(core, listener, token, certificate)
+
+
+@contextmanager
+def _certificate(
+    host: str, made: bool, chain: Path | None, key: Path | None
+) -> Iterator[Certificate | None]:
+    """The certificate that is asked for, if any is."""
+    if (chain is None) != (key is None):
+        raise click.UsageError("--tls-cert and --tls-key go together")
+    if made and chain is not None:
+        raise click.UsageError("--tls makes a certificate: leave --tls-cert and --tls-key out")
+    from dialsim.sandbox.dependencies import require_extra
+    from dialsim.sandbox.tls import Certificate, certificate_for
+
+    if chain is not None and key is not None:
+        certificate = Certificate(chain, key)
+        certificate.check()
+        yield certificate
+    elif made:
+        require_extra("--tls", ("trustme",), "tls")
+        with certificate_for(host) as certificate:
+            yield certificate
+    else:
+        yield None
 
 
 def _core(

@@ -48,6 +48,13 @@ def _net(*statuses: CallStatus) -> NDArray[np.int8]:
 
 
 TO_STATUS = np.array([CALL_STATUSES.index(change.to_status) for change in CHANGES], dtype=np.int8)
+FROM_STATUS = np.array(
+    [
+        -1 if change.from_status is None else CALL_STATUSES.index(change.from_status)
+        for change in CHANGES
+    ],
+    dtype=np.int8,
+)
 CREATES = _kinds("scheduled", "retry")
 RELEASES = _kinds("released")
 DIALS = _kinds("dialled")
@@ -244,13 +251,28 @@ class Calls:
         talked = (self.started_at != NEVER) & (self.ended_at != NEVER)
         return np.where(talked, self.ended_at - self.started_at, 0)
 
-    @property
-    def following(self) -> NDArray[np.int32]:
-        """The position of the same recipient's call after each; `NO_CALL` for the newest."""
-        following = np.full(len(self), NO_CALL, dtype=np.int32)
-        later = np.flatnonzero(self.previous != NO_CALL)
-        following[self.previous[later]] = later
-        return following
+    def newest_at(
+        self, recipients: NDArray[np.integer], at: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The newest call of some recipients at an instant (ms) each, by which they have one."""
+        found: NDArray[np.int64] = self.newest[recipients].astype(np.int64)
+        while len(later := np.flatnonzero(self.created_at[found] > at)):
+            found[later] = self.previous[found[later]]
+        return found
+
+    def status_before_next(
+        self, calls: NDArray[np.int64], at: NDArray[np.int64]
+    ) -> NDArray[np.int8]:
+        """The statuses of calls before their first change later than an instant (ms) each.
+
+        There is such a change, and it is among `rows`.
+        """
+        order = np.arange(len(self.row_call), dtype=np.int64)
+        keys = np.sort(self.row_call.astype(np.int64) << 32 | order)
+        first = np.searchsorted(self.rows.at, at, side="right")
+        rows = keys[np.searchsorted(keys, calls << 32 | first)] & 0xFFFFFFFF
+        status: NDArray[np.int8] = FROM_STATUS[self.rows.kind[rows]]
+        return status
 
     def find(
         self, recipients: NDArray[np.integer], numbers: NDArray[np.integer]

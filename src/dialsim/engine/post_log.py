@@ -131,6 +131,16 @@ class PostLog:
             same &= np.array(column) == value
         return int(np.count_nonzero(same))
 
+    def before(self, key: PostKey) -> PostKey | None:
+        """The result of the latest POST about the same recipient, other than that of a key."""
+        columns = self._organization, self._campaign, self._recipient
+        same = np.ones(len(self), dtype=bool)
+        for column, value in zip(columns, key[:3], strict=True):
+            same &= np.array(column) == value
+        same &= (np.array(self._call) != key.call) | (np.array(self._result) != key.result)
+        rows = np.flatnonzero(same)
+        return self.row(int(rows[-1])).key if len(rows) else None
+
     def copy(self) -> PostLog:
         """What is written by now; the log may go on."""
         log = PostLog()

@@ -157,13 +157,20 @@ class World:
         block.remarks = tuple(Remark(text, organization) for text in texts)
         return block
 
+    def add_organization(self, settings: Organization) -> OrganizationBlock:
+        """Add an organization, without campaigns, behind those of the scenario."""
+        block = OrganizationBlock(len(self.organizations), settings.name, settings, [])
+        self.organizations.append(block)
+        return block
+
     def surroundings(self, organization: int, now: int) -> Surroundings:
         """What a campaign must fit that is added to an organization now (ms)."""
         from dialsim.scenario.added_campaign import Surroundings
 
         blocks = [campaign for owner in self.organizations for campaign in owner.campaigns]
+        present = tuple(owner.settings for owner in self.organizations)
         return Surroundings(
-            scenario=self.scenario,
+            scenario=self.scenario.model_copy(update={"organizations": present}),
             organization=organization,
             campaigns=[
                 [(campaign.name, campaign.id) for campaign in owner.campaigns]

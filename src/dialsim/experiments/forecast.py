@@ -142,6 +142,17 @@ class Forecast:
         """The figures of all campaigns together; None where nothing is scheduled."""
         return self._figures([run.scopes[0] for run in self.runs.figures])
 
+    def campaigns(self) -> dict[tuple[str, str], ForecastFigures]:
+        """The figures of each campaign that is scheduled, by organization and campaign."""
+        listed = [run.scopes for run in self.runs.figures]
+        found = {}
+        for place, part in enumerate(listed[0]):
+            if part.scope == "campaign":
+                figures = self._figures([scopes[place] for scopes in listed])
+                if figures is not None:
+                    found[part.organization or "", part.campaign or ""] = figures
+        return found
+
     def _figures(self, scopes: Sequence[ScopeFigures]) -> ForecastFigures | None:
         finishes = [float(scope.values["finish"]) for scope in scopes]
         if any(map(isnan, finishes)):

@@ -175,7 +175,8 @@ def _people(reading: RunView, positions: list[Position]) -> dict[Position, Integ
     models = [
         reading.world.scenario.organizations[o].campaigns[c].recipients
         for o, c in positions
-        if c < len(reading.world.scenario.organizations[o].campaigns)
+        if o < len(reading.world.scenario.organizations)
+        and c < len(reading.world.scenario.organizations[o].campaigns)
     ]
     if len(blocks) == 1 and len(models) == 1 and isinstance(models[0], GeneratedRecipients):
         return {positions[0]: np.arange(blocks[0].people.count)}  # no two share a number

@@ -88,10 +88,14 @@ class LiveAnalyses:
 
     # -- how calls stand --------------------------------------------------------------------------
 
-    def standing(self, calls: NDArray[np.integer], at: int) -> Standing:
-        """How some calls stand at an instant from now on (A4)."""
+    def standing(self, calls: NDArray[np.integer], at: int | NDArray[np.int64]) -> Standing:
+        """How some calls stand, by the engine's changes so far and those of analyses up to `at`.
+
+        `at` (ms) is one instant, or one for each call (A4).
+        """
         status, changed_at = TO_STATUS[self._calls.last_kind[calls]], self._calls.changed_at[calls]
-        changed = changes_by(self.of(calls), at)
+        first = self.of(calls)
+        changed = changes_by(first, np.broadcast_to(at, calls.shape)[first.call])
         status[changed.call] = TO_STATUS[changed.kind]  # numpy keeps the last of several
         changed_at[changed.call] = changed.at
         return Standing(status, changed_at)

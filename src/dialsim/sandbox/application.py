@@ -7,6 +7,7 @@ from asyncio import CancelledError
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import cache
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -21,29 +22,70 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
+from dialsim.sandbox.control.events import EventOperations
 from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
+from dialsim.sandbox.control.forecast import ForecastOperations
 from dialsim.sandbox.control.guard import ControlGuard, ControlToken
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
+from dialsim.sandbox.control.requests import RequestOperations
+from dialsim.sandbox.control.state import StateOperations
+from dialsim.sandbox.control.triggers import TriggerOperations
 from dialsim.sandbox.control.webhooks import WebhookOperations
-from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.core import PATIENCE, SandboxCore
 from dialsim.sandbox.faults import InjectedFault
-from dialsim.sandbox.http.answers import JSON, failure
+from dialsim.sandbox.http.answers import JSON, failure, read_bytes
 from dialsim.sandbox.http.failures import ASKED_FOR, MARK, NO_KEY, OUR_FAULT, WRONG_KEY
 from dialsim.sandbox.http.openapi import document
 from dialsim.sandbox.http.operation import Operations
-from dialsim.sandbox.http.service import FileOperations, InterfaceOperations
-from dialsim.sandbox.organization import KeyRing
+from dialsim.sandbox.http.service import (
+    FileOperations,
+    GuessedOperations,
+    InterfaceOperations,
+)
 from dialsim.sandbox.page.routes import PageRoutes
+from dialsim.sandbox.request_log import RequestLogging
 
 _ERRORS = {kind.status: kind for kind in ASKED_FOR}
+
+
+class FairShare:
+    """Has requests wait for their turn, so that those who poll don't keep the clock from going on.
+
+    While the clock has anything to do, requests are begun one after the other, and after each there
+    is a pause as long as it took: they have half of the time. The clock for its part works for a
+    moment at most before others have their turn (`PATIENCE`).
+    """
+
+    def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
+        self._app = app
+        self._core = core
+        self._turn = asyncio.Lock()
+        self._next = 0.0  # when the next one is begun, at the earliest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        async with self._turn:  # those who wait are let through in the order in which they came
+            while self._core.clock.is_busy and (pause := self._next - monotonic()) > 0:
+                await asyncio.sleep(pause)
+        begun = monotonic()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            ended = monotonic()
+            # what takes longer has waited for something else: its body, a fault, the clock
+            self._next = ended + min(ended - begun, PATIENCE)
 
 
 class AnswerFaults:
     """Has a request whose sender is known meet the faults of answers.
 
-    An error comes in the place of the answer, and the request is not carried out. A slow answer is
-    that of the moment of the request, and is only held back.
+    An error, or a connection that is dropped, comes in the place of the answer; the request is
+    carried out only where the fault says so. A slow answer is that of the moment of the request,
+    and is only held back, as a whole or piece by piece.
     """
 
     def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
@@ -55,18 +97,36 @@ class AnswerFaults:
         fault = self._fault(scope)
         if fault is None:
             await self._app(scope, receive, send)
-        elif fault.order.api == "error":
-            refused = _ERRORS[fault.order.status or 503].refused()
-            await failure(refused, {MARK: str(fault.number)})(scope, receive, send)
+            return
+        scope["fault"] = fault.number
+        order, delay = fault.order, fault.order.delay or 0
+        match order.api:
+            case "slow":
+                await self._app(scope, receive, _held_back(send, delay))
+                return
+            case "slowBody":
+                await self._app(scope, receive, _in_pieces(send, delay))
+                return
+        if order.executed:
+            await self._app(scope, receive, _unsent)
         else:
-            await self._app(scope, receive, _held_back(send, fault.order.delay or 0))
+            with suppress(Refused, ClientDisconnect):  # so that the log has what was sent
+                await read_bytes(Request(scope, receive))
+        if order.api == "drop":
+            await _drop(scope, receive)
+            return
+        headers = {MARK: str(fault.number)}
+        if order.retry_after is not None:
+            headers["Retry-After"] = str(-(-order.retry_after // 1000))
+        status = order.status or (503 if order.retry_after is None else 429)
+        await failure(_ERRORS[status].refused(), headers)(scope, receive, send)
 
     def _fault(self, scope: Scope) -> InjectedFault | None:
         organization = scope.get("organization")  # known only under /api
         if organization is None:
             return None
         core = self._core
-        return core.face(core.faults.for_answer(organization, scope["path"]))
+        return core.face(core.faults.for_answer(organization, scope["path"], core.at))
 
 
 def _held_back(send: Send, delay: int) -> Send:
@@ -84,15 +144,54 @@ def _held_back(send: Send, delay: int) -> Send:
     return later
 
 
+PIECES = 10
+"""In how many pieces the body of an answer comes that is slow."""
+
+
+def _in_pieces(send: Send, delay: int) -> Send:
+    """Sends the body of an answer in pieces over `delay` ms, or until the sandbox stops."""
+    stopping = False
+
+    async def piecewise(message: Message) -> None:
+        nonlocal stopping
+        body = message.get("body", b"")
+        size = -(-len(body) // PIECES)
+        while len(body) > size and not stopping:
+            await send({"type": "http.response.body", "body": body[:size], "more_body": True})
+            body = body[size:]
+            try:
+                await asyncio.sleep(delay / 1000 / PIECES)
+            except CancelledError:  # the request has been carried out: it is answered all the same
+                stopping = True
+        await send({**message, "body": body} if body else message)
+
+    return piecewise
+
+
+async def _unsent(_message: Message) -> None:
+    """Takes an answer that nobody gets."""
+
+
+DROP = "dialsim.drop"
+"""Under this name a server's connection tells, in the scope, how it is broken off."""
+
+
+async def _drop(scope: Scope, receive: Receive) -> None:
+    """Break a connection off, and wait until it is gone."""
+    scope[DROP]()
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 _HEADER = b"x-api-key"
 
 
 class Authentication:
     """Lets a request under /api pass with the position of its organization, or answers 401."""
 
-    def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
+    def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
         self._app = app
-        self._keys = keys
+        self._core = core
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -109,7 +208,7 @@ class Authentication:
         key = b", ".join(value for name, value in scope["headers"] if name == _HEADER).strip()
         if not key:
             raise NO_KEY.refused()
-        owner = self._keys.owner(key)
+        owner = self._core.keys.owner(key)
         if owner is None:
             raise WRONG_KEY.refused()
         return owner
@@ -129,15 +228,25 @@ OPERATIONS: tuple[type[Operations], ...] = (
     PeopleOperations,
     FaultOperations,
     WebhookOperations,
+    TriggerOperations,
+    RequestOperations,
     ExportOperations,
+    StateOperations,
+    ForecastOperations,
+    EventOperations,
     FileOperations,
 )
-"""All that a sandbox offers to programs, in the order of the description."""
+"""What every sandbox offers to programs, in the order of the description."""
 
 
-def description() -> dict[str, Any]:
+def offered(guessed: bool) -> tuple[type[Operations], ...]:
+    """All that a sandbox offers to programs, the guessed part of the interface too if `guessed`."""
+    return (*OPERATIONS, GuessedOperations) if guessed else OPERATIONS
+
+
+def description(guessed: bool = False) -> dict[str, Any]:
     """The OpenAPI 3.1 description of interface and control plane, as plain values."""
-    return document([one for kind in OPERATIONS for one in kind.declared])
+    return document([one for kind in offered(guessed) for one in kind.declared])
 
 
 def application(core: SandboxCore, token: ControlToken | None = None) -> Starlette:
@@ -149,16 +258,23 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
         yield
         await core.close()
 
+    guessed = core.scenario.service.guessed
+
+    async def describe(_request: Request) -> Response:
+        return Response(_description(guessed), media_type=JSON)
+
     app = Starlette(
         lifespan=lifespan,
         routes=[
-            *(route for kind in OPERATIONS for route in kind(core).routes()),
+            *(route for kind in offered(guessed) for route in kind(core).routes()),
             *PageRoutes(core).routes(),
-            Route(DESCRIPTION, _describe),
+            Route(DESCRIPTION, describe),
         ],
         middleware=[
+            Middleware(FairShare, core=core),
+            Middleware(RequestLogging, core=core),
             Middleware(ControlGuard, token=token),
-            Middleware(Authentication, keys=core.keys),
+            Middleware(Authentication, core=core),
             Middleware(AnswerFaults, core=core),
         ],
         exception_handlers={
@@ -172,13 +288,9 @@ def application(core: SandboxCore, token: ControlToken | None = None) -> Starlet
     return app
 
 
-async def _describe(_request: Request) -> Response:
-    return Response(_description(), media_type=JSON)
-
-
 @cache
-def _description() -> bytes:
-    return orjson.dumps(description())
+def _description(guessed: bool) -> bytes:
+    return orjson.dumps(description(guessed))
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

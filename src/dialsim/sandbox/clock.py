@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
@@ -21,17 +22,33 @@ LONGEST_TO_IDLE = 366 * 86_400_000
 MOST_SPEED = 1_000_000
 """A running clock goes at most so many times as fast as real time."""
 
+Ended = Literal["there", "stopped", "limit", "idle", "clockEnd", "never"]
+"""How an advance ended: at its goal, on the way, or without a chance to come there."""
+
+
+class Condition(Protocol):
+    """What an advance waits for."""
+
+    def is_met(self) -> bool:
+        """Whether it is so now, or has been since it was asked for the last time."""
+
+    def is_hopeless(self) -> bool:
+        """Whether it can't come any more."""
+
+
 TICK = 0.02  # seconds between two moves of a running clock
 _LONGEST_TICK = 0.1  # seconds that one move makes up for: who was busy for longer doesn't jump
+_LOOKED_BACK = 5  # seconds over which it is measured how fast the clock really goes
 
 
 class VirtualClock:
     """Moves a sandbox; requests are answered in between, at instants that are worked off.
 
-    While POSTs are under way it stands still. One advance at a time: another one meanwhile is
-    refused with 409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. An advance
-    returns whether it came to its end, rather than being ended by `stop`. `speed` is how many times
-    as fast as real time it runs; None while it doesn't.
+    An advance waits for the POSTs of each stretch of time (see `Outbox`), a running clock only
+    where it is too far ahead of them. One advance at a time: another one meanwhile is refused with
+    409 `CLOCK_BUSY`, and any while the clock runs with 409 `CLOCK_RUNNING`. An advance returns
+    whether it came to its end, rather than being ended by `stop`. `speed` is how many times as fast
+    as real time it is to run; None while it doesn't.
     """
 
     def __init__(self, core: SandboxCore) -> None:
@@ -39,6 +56,20 @@ class VirtualClock:
         self.advance: _Advance | None = None
         self._core = core
         self._runner: asyncio.Task[None] | None = None
+        self._ticks: deque[tuple[float, int]] = deque()  # when (s), and where (ms) the clock stood
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is anything that requests might keep from going on."""
+        return self.advancing or self.speed is not None or self._core.sender.busy
+
+    @property
+    def speed_reached(self) -> float | None:
+        """How many times as fast as real time it has really run of late; None while it doesn't."""
+        if self.speed is None or len(self._ticks) < 2:
+            return None
+        (began, start), (now, at) = self._ticks[0], self._ticks[-1]
+        return (at - start) / 1000 / (now - began) if now > began else None
 
     @property
     def advancing(self) -> bool:
@@ -51,7 +82,8 @@ class VirtualClock:
         """Move to an instant (ms), inclusive; 400 for one in the past or after clock.end."""
         self._check(instant)
         with _Advance(self) as advance:
-            await self._go_to(instant)
+            await self._work_off(instant)
+            self._core.move_to(instant)
         return not advance.stopped
 
     async def advance_by(self, span: int) -> bool:
@@ -76,6 +108,30 @@ class VirtualClock:
                 await asyncio.sleep(0)
                 await self.settle()
         return not advance.stopped
+
+    async def advance_until(self, condition: Condition, span: int) -> Ended:
+        """Move event by event until a condition is met, at most by a span (ms)."""
+        core, end = self._core, self._end()
+        last = min(core.at + span, end)
+        ended: Ended = "there"
+        with _Advance(self) as advance:
+            await self.settle()
+            while not condition.is_met():
+                ahead = core.next_event_at()
+                if condition.is_hopeless():
+                    ended = "never"
+                elif ahead is None:
+                    ended = "idle"
+                elif ahead > last:
+                    ended = "limit" if last < end else "clockEnd"
+                    core.move_to(last)
+                else:
+                    core.move_to(ahead)
+                    await asyncio.sleep(0)
+                    await self.settle()
+                    continue
+                break
+        return "stopped" if advance.stopped else ended
 
     async def advance_to_idle(self) -> bool:
         """Move until nothing is left to happen, or clock.end; 409 where that takes over a year."""
@@ -112,6 +168,13 @@ class VirtualClock:
         if self.speed is not None and (self._runner is None or self._runner.done()):
             self._runner = asyncio.create_task(self._run())
 
+    def give_up(self) -> None:
+        """Stand still, as the run is given up: an advance that is under way is refused (409)."""
+        if self.advance is not None:
+            self.advance.stop(replaced())
+        self.speed = None
+        self.close()
+
     def close(self) -> None:
         """Don't move by itself any more."""
         self._require_no_fault()
@@ -122,25 +185,42 @@ class VirtualClock:
     async def _run(self) -> None:
         core, last = self._core, self._end()
         before, owed = monotonic(), 0.0
+        self._ticks.clear()
         try:
             while self.speed is not None and core.at < last:
-                await asyncio.sleep(TICK)
+                await asyncio.sleep(max(TICK - (monotonic() - before), 0))
                 now = monotonic()
                 owed += min(now - before, _LONGEST_TICK) * 1000 * self.speed
-                waited = await self._run_to(min(core.at + int(owed), last))
+                before = now
+                self._tick(now)
+                await self._run_to(min(core.at + int(owed), last))
                 owed -= int(owed)
-                before = monotonic() if waited else now
         finally:
             if self._runner is asyncio.current_task():
                 self.speed = None
 
-    async def _run_to(self, instant: int) -> bool:
-        """Move to an instant, or not as far; whether POSTs or the journal had to be waited for."""
+    def _tick(self, now: float) -> None:
+        self._ticks.append((now, self._core.at))
+        while now - self._ticks[0][0] > _LOOKED_BACK:
+            self._ticks.popleft()
+
+    async def _run_to(self, instant: int) -> None:
+        """Move to an instant, or not as far where the journal can't be written."""
+        core = self._core
         try:
-            return await self._go_to(instant)
+            await self._let_follow()
+            while core.work_on(instant):
+                await asyncio.sleep(0)
+                await self._let_follow()
+            core.move_to(min(instant, max(core.outbox.limit, core.at)))
         except NotKept:
-            await self._core.kept()
-            return True
+            await core.kept()
+
+    async def _let_follow(self) -> None:
+        """Wait until the clock is not too far ahead of results that are on their way."""
+        self._core.catch_up()
+        while self._core.held and self._core.sender.busy:
+            await self._core.sender.progress()
 
     def _require_no_fault(self) -> None:
         """Raise the fault of ours that ended a run, if any did."""
@@ -151,26 +231,17 @@ class VirtualClock:
 
     # -- the rest ---------------------------------------------------------------------------------
 
-    async def _go_to(self, instant: int) -> bool:
-        """Move to an instant; whether POSTs had to be waited for."""
-        waited = await self._work_off(instant)
-        self._core.move_to(instant)
-        return waited
-
-    async def _work_off(self, last: int) -> bool:
+    async def _work_off(self, last: int) -> None:
         """Carry out all events up to an instant, and let others have their turn now and then."""
-        waited = await self.settle()
+        await self.settle()
         while self._core.work_on(last):
             await asyncio.sleep(0)
-            waited |= await self.settle()
-        return waited
+            await self.settle()
 
-    async def settle(self) -> bool:
-        """Wait until no POST is under way; whether any was."""
+    async def settle(self) -> None:
+        """Wait until no POST is under way, or due by now."""
         self._core.catch_up()
-        waiting = self._core.sender.busy
         await self._core.sender.settled()
-        return waiting
 
     def _end(self) -> int:
         end = self._core.simulation.end
@@ -203,6 +274,7 @@ class _Advance:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.stopped = False
+        self._refusal: Refused | None = None
         self._clock = clock
 
     def __enter__(self) -> _Advance:
@@ -217,13 +289,14 @@ class _Advance:
         self._clock.advance = self
         return self
 
-    def stop(self) -> None:
-        """Have it end where the clock stands, also while it waits for POSTs.
+    def stop(self, refusal: Refused | None = None) -> None:
+        """Have it end where the clock stands, also while it waits for POSTs, or with a refusal.
 
         Whoever calls this has his turn between two instants: nothing is left half done. The clock
         may be moved again at once.
         """
         self.stopped = True
+        self._refusal = refusal
         self._clock.advance = None
         self._task.cancel()
 
@@ -237,7 +310,17 @@ class _Advance:
         if self._clock.advance is self:
             self._clock.advance = None
         stops = self.stopped and isinstance(error, asyncio.CancelledError)
-        return stops and self._task.uncancel() == 0
+        if not stops or self._task.uncancel() > 0:
+            return False
+        if self._refusal is not None:
+            raise self._refusal
+        return True
+
+
+def replaced() -> Refused:
+    """What is told to who waits for what came of a run that is given up."""
+    text = "The sandbox was reset or restored meanwhile; nothing is left of this"
+    return Refused(409, "STATE_REPLACED", [text])
 
 
 def _busy() -> Refused:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, SkipValidation
 from typing_extensions import override
@@ -20,7 +20,9 @@ from dialsim.interface.model import invalid, read_model
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.organization import OrganizationChanges
+from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.added_campaign import Surroundings, read_campaign
+from dialsim.scenario.added_organization import read_agent, read_organization
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scenario import Campaign as CampaignModel
 from dialsim.scenario.scripts import parse_script
@@ -43,6 +45,10 @@ class _Command(BaseModel, ABC):
     @abstractmethod
     def carry_out(self, core: SandboxCore) -> None:
         """Carry the command out; raises `Refused` where a rule forbids it, and changes nothing."""
+
+    def without_sources(self) -> Self:
+        """The command as it is kept to be replayed: without what it was read from."""
+        return self
 
 
 class _CampaignCommand(_Command):
@@ -128,6 +134,12 @@ class AddCampaign(_Command):
                 simulation.dialler(self.organization), simulation.at, self._read, None, None
             )
 
+    @override
+    def without_sources(self) -> Self:
+        kept = self.model_copy(update={"block": {}, "csv": None})
+        kept._read = self._read  # the run has these people anyway: nothing is kept twice
+        return kept
+
 
 @contextmanager
 def _refusing() -> Iterator[None]:
@@ -137,6 +149,38 @@ def _refusing() -> Iterator[None]:
     except ScenarioError as error:
         told = (str(one) if one.line is not None else one.message for one in error.problems)
         raise invalid(*told) from None
+
+
+class AddOrganization(_Command):
+    """Add an organization; what its block leaves out is as in the one at the position `like`."""
+
+    kind: Literal["addOrganization"] = "addOrganization"
+    block: dict[str, JsonValue]
+    like: int | None = None
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        there = core.settings
+        like = None if self.like is None else there[self.like]
+        with _refusing():
+            settings = read_organization(self.block, core.scenario, there, like)
+        core.add_organization(settings)
+
+
+class AddAgent(_Command):
+    """Add an agent to an organization, by position."""
+
+    kind: Literal["addAgent"] = "addAgent"
+    organization: int
+    block: dict[str, JsonValue]
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        with _refusing():
+            agent = read_agent(self.block, core.scenario, core.settings, self.organization)
+        block = core.accounts[self.organization].block
+        agents = (*block.settings.agents, agent)
+        block.settings = block.settings.model_copy(update={"agents": agents})
 
 
 class ChangeOrganization(_Command):
@@ -183,20 +227,25 @@ class InjectFault(_FaultCommand):
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
-        core.faults.add(self.order, self.organization, self.campaign)
+        core.faults.add(self.order, self.organization, self.campaign, core.at)
 
 
 class CountFaults(_FaultCommand):
-    """Count faults, by number, that a webhook or a request met, and the one that struck it."""
+    """Count faults, by number, that a webhook or a request met, and the one that struck it.
+
+    `at` (ms) is when the webhook leaves; the clock may be ahead of it.
+    """
 
     kind: Literal["countFaults"] = "countFaults"
     met: tuple[int, ...]
     struck: int | None = None
     post: tuple[int, ...] | None = None  # a POST of the webhook; else it was a request
+    at: int | None = None
 
     @override
     def carry_out(self, core: SandboxCore) -> None:
-        core.faults.count(self.met, self.struck, self.post)
+        at = core.at if self.at is None else self.at
+        core.faults.count(self.met, self.struck, self.post, at)
 
 
 class ClearFaults(_FaultCommand):
@@ -224,6 +273,20 @@ class ResendWebhook(_CampaignCommand):
         core.outbox.send_again(key, core.webhooks.body(key))
 
 
+class TriggerResult(_Command):
+    """Make a result of a chosen kind, of an organization by position; no call of its own tells."""
+
+    kind: Literal["triggerResult"] = "triggerResult"
+    concerns_calling: ClassVar[bool] = False
+    organization: int
+    order: TriggerOrder
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        with _refusing():
+            core.triggers.add(self.order, core.accounts[self.organization], core.simulation)
+
+
 class SetSpeed(_Command):
     """Have the clock run by itself, so many times as fast as real time, or (None) by hand."""
 
@@ -236,18 +299,59 @@ class SetSpeed(_Command):
         core.clock.speed = self.speed
 
 
+class _SnapshotCommand(_Command):
+    """Something done to snapshots; a journal tells of it, a run does not.
+
+    So nothing is carried out: whoever replays a journal takes such an entry for the place that it
+    has there.
+    """
+
+    concerns_calling: ClassVar[bool] = False
+
+    @override
+    def carry_out(self, core: SandboxCore) -> None:
+        raise AssertionError("a run has no snapshots")
+
+
+class TakeSnapshot(_SnapshotCommand):
+    """Keep the state of now under a name."""
+
+    kind: Literal["takeSnapshot"] = "takeSnapshot"
+    name: str
+
+
+class DropSnapshot(_SnapshotCommand):
+    """Forget the snapshot of a name."""
+
+    kind: Literal["dropSnapshot"] = "dropSnapshot"
+    name: str
+
+
+class Restore(_SnapshotCommand):
+    """Be in the state of a snapshot again, by name; None: in that of the start."""
+
+    kind: Literal["restore"] = "restore"
+    name: str | None
+
+
 Command = Annotated[
     ScheduleCampaign
     | SteerCampaign
     | ReanalyzeCall
     | AddCampaign
+    | AddOrganization
+    | AddAgent
     | ChangeOrganization
     | ScriptNumber
     | InjectFault
     | CountFaults
     | ClearFaults
     | ResendWebhook
-    | SetSpeed,
+    | TriggerResult
+    | SetSpeed
+    | TakeSnapshot
+    | DropSnapshot
+    | Restore,
     Field(discriminator="kind"),
 ]
 """Any command; pydantic reads it back from what `model_dump` wrote."""

@@ -4,29 +4,61 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from time import monotonic
+from typing import NamedTuple, Self
 
 from pydantic import TypeAdapter
 
 from dialsim.engine.post_log import Post
 from dialsim.interface.errors import Refused
+from dialsim.interface.model import invalid
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.clock import VirtualClock
-from dialsim.sandbox.commands import Command, CountFaults
+from dialsim.sandbox.commands import (
+    Command,
+    CountFaults,
+    DropSnapshot,
+    Restore,
+    SetSpeed,
+    TakeSnapshot,
+)
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, NotKept
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenerated_key
-from dialsim.sandbox.outbox import Delivery, Outbox
-from dialsim.sandbox.sender import Sender
+from dialsim.sandbox.outbox import STRIDE, Delivery, Outbox
+from dialsim.sandbox.request_log import RequestLog
+from dialsim.sandbox.sender import Sender, SilentSender
+from dialsim.sandbox.triggers import Triggers
 from dialsim.sandbox.webhooks import WebhookTable
+from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario
 
 POST: TypeAdapter[Post] = TypeAdapter(Post)
 """Writes and reads what the journal keeps of a POST."""
 
-PATIENCE = 0.02  # seconds for which others wait at the most, stretches being short
+MOST_SNAPSHOTS = 100
+
+PATIENCE = 0.01  # seconds for which others wait at the most, stretches being short
 _NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
+
+
+class Record(NamedTuple):
+    """What happened at an instant (ms) and follows from nothing before: a command, or a POST."""
+
+    at: int
+    what: Command | Post
+
+
+class Snapshot(NamedTuple):
+    """A state that a sandbox was in: what had happened by an instant (ms), in that order.
+
+    The rules say everything else, so to replay the records is to be in that state again.
+    """
+
+    at: int
+    records: tuple[Record, ...]
 
 
 class SandboxCore:
@@ -40,23 +72,50 @@ class SandboxCore:
     can't be known before, a step of the clock and what came of a POST, is kept before anything
     follows from it: where the journal can't be written, the clock stands still, no POST leaves, and
     commands raise `NotKept`, until it can.
+
+    `records` has what happened, in that order, `snapshots` the states that can be restored, by
+    name. `epoch` counts the restores and resets: whoever waited through one finds another run, but
+    the same log of `requests`.
     """
 
-    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
-        """`seed` defaults to the scenario's."""
+    def __init__(
+        self, scenario: Scenario, seed: int | None = None, *, silent: bool = False
+    ) -> None:
+        """`seed` defaults to the scenario's. If `silent`, no POST leaves: all count as answered."""
+        self.epoch = 0
+        self._silent = silent
+        self.records: list[Record] = []
+        self.snapshots: dict[str, Snapshot] = {}
+        self._restoring = asyncio.Lock()
         self.simulation = LiveEngine(scenario, seed)
         world = self.simulation.log.world
         self.accounts = [Account(self.simulation, block) for block in world.organizations]
         self._regenerated = [0] * len(self.accounts)
         self.keys = KeyRing(self.api_key(position) for position in range(len(self.accounts)))
         self.faults = InjectedFaults(world.seed)
+        self.requests = RequestLog()
+        self.triggers = Triggers()
         self.journal: Journal | None = None
         self._leaving: list[Delivery] = []  # with the next step that is kept
         self._settling: asyncio.Task[None] | None = None
         self.outbox = Outbox(self.simulation, self.accounts)
         self.webhooks = WebhookTable(self.simulation, self.outbox)
-        self.sender = Sender(scenario.service.name, self._came_back)
+        self.sender = self._new_sender()
         self.clock = VirtualClock(self)
+
+    @classmethod
+    def replayed(
+        cls, scenario: Scenario, seed: int | None, state: Snapshot, *, silent: bool = False
+    ) -> Self:
+        """A sandbox in a state that another one of this scenario and seed was in.
+
+        POSTs that were under way then are due again.
+        """
+        core = cls(scenario, seed, silent=silent)
+        for record in state.records:
+            core.replay(record)
+        core.finish_replay(state.at)
+        return core
 
     @property
     def scenario(self) -> Scenario:
@@ -69,11 +128,7 @@ class SandboxCore:
         Raises `Refused` where a rule forbids it, `NotKept` where the journal can't be written; then
         nothing has changed. What was carried out is in the journal, if there is one.
         """
-        if self.journal is not None:
-            try:
-                self.journal.keep(_entry_of(command, self.at))
-            except JournalError as error:
-                raise NotKept(error) from None
+        self._keep(command)
         try:
             self.repeat(command)
         except BaseException:
@@ -81,8 +136,9 @@ class SandboxCore:
                 self.journal.take_back()
                 self._see_to(self.journal)
             raise
+        self._record(command)
         if command.concerns_calling:
-            self.collect()
+            self.outbox.collect()
             self._read_on()
         self._let_leave()
 
@@ -93,9 +149,26 @@ class SandboxCore:
         else:
             command.carry_out(self)
 
+    def replay(self, record: Record) -> None:
+        """Have happen once more what is next in a replay, at its instant."""
+        at, what = record
+        if isinstance(what, Post):  # changes nothing of the calls: they need not be up to date
+            self.outbox.recorded(what)
+            self.faults.ended(what)
+            self.records.append(record)
+        else:
+            self.simulation.move_to(at)
+            self.repeat(what)
+            self._record(what)
+
+    def finish_replay(self, at: int) -> None:
+        """Be at an instant (ms), all that happened by then having been replayed."""
+        self.simulation.move_to(at)
+        self.outbox.restore(self.faults.held_until)
+
     def open(self) -> None:
         """Go on, in an event loop: send what is due, and run the clock if it was running."""
-        self.collect()
+        self.outbox.collect()
         self._read_on()
         self._let_leave()
         self.clock.go_on()
@@ -126,7 +199,7 @@ class SandboxCore:
         return self.simulation.log.size() + self.outbox.happened
 
     def work_on(self, last: int) -> bool:
-        """Work on for a moment, not past an instant (ms) and not past where POSTs leave.
+        """Work on for a moment, not past an instant (ms), and have leave what may.
 
         Returns whether that may not have been all there is up to there. Raises `NotKept` where the
         journal can't be written; the clock has then come so far that no POST has left since.
@@ -134,23 +207,35 @@ class SandboxCore:
         self._require_journal()
         turn_ends = monotonic() + PATIENCE
         while (ahead := self._ahead()) is not None and ahead <= last:
-            stretch = min(self.outbox.stretch(ahead), last)
-            if stretch > ahead == self.simulation.next_instant():
-                self.simulation.work_off(stretch)
-            else:
-                self.simulation.move_to(ahead)
-            self.collect()
-            if self._leaving or self.sender.busy or monotonic() > turn_ends:
+            if ahead > self.outbox.limit:
+                self._stepped()
+                return True
+            stretch = min(self.outbox.stretch(ahead), self.outbox.limit, last)
+            self.simulation.work_off(stretch)
+            due = self.outbox.last_due(stretch)
+            if due is not None and due > self.at:
+                self.simulation.move_to(due)
+            self.outbox.collect()
+            if self.outbox.is_due or monotonic() > turn_ends:
                 self._stepped()
                 return True
         self._stepped()
         return False
 
+    @property
+    def held(self) -> bool:
+        """Whether the clock must wait for POSTs, or had better: bodies are made many at a time."""
+        if not self.outbox.is_due:
+            return False
+        ahead = self._ahead()
+        too_far = ahead is not None and ahead > self.outbox.limit
+        return too_far or self.at - self.outbox.front >= STRIDE // 2
+
     def move_to(self, instant: int) -> None:
         """Move to an instant (ms) before which nothing is due; raises `NotKept` as `work_on`."""
         self._require_journal()
         self.simulation.move_to(instant)
-        self.collect()
+        self.outbox.collect()
         self._stepped()
 
     def _ahead(self) -> int | None:
@@ -179,32 +264,53 @@ class SandboxCore:
                 return None
         return struck
 
-    def collect(self) -> None:
-        """Have the POSTs ready that leave now (T4 step 9); they meet the faults in that order."""
-        deliveries = self.outbox.collect()
-        for delivery in deliveries:
-            post = self.outbox.log.row(delivery.row)
-            met, struck = self.faults.for_post(post)
-            if met:
-                number = None if struck is None else struck.number
-                count = CountFaults(met=met, struck=number, post=which_post(post))
-                self.repeat(count)
-                self._note(_entry_of(count, self.at))
-            delivery.fault = self.faults.fate(post)
-        self._leaving += deliveries
-
     def _let_leave(self) -> None:
-        """Have POSTs leave that are ready, if all that led to them is kept."""
-        if self.journal is None or self.journal.error is None:
+        """Have POSTs leave that may, if all that led to them is kept.
+
+        They meet the faults in the order in which they leave.
+        """
+        while self.journal is None or self.journal.error is None:
             leaving, self._leaving = self._leaving, []
             self.sender.take(leaving)
+            delivery = self.outbox.next_to_leave()
+            if delivery is None:
+                return
+            self._face_faults(delivery)
 
-    def _came_back(self, delivery: Delivery, response: int) -> None:
-        """A POST has come to its end."""
+    def _face_faults(self, delivery: Delivery) -> None:
+        """Count what a POST that may leave has to face, and have it ready, or hold it for later."""
+        log, post = self.outbox.log, self.outbox.next_post(delivery)
+        met, struck = self.faults.for_post(post, partial(log.before, post.key))
+        if met:
+            number = None if struck is None else struck.number
+            count = CountFaults(met=met, struck=number, post=which_post(post), at=post.at)
+            self.repeat(count)
+            self._record(count)
+            self._note(_entry_of(count, self.at))
+        until = self.faults.held_until(which_post(post))
+        if until is not None and until > post.at:
+            self.outbox.hold(delivery, until)
+            return
+        delivery.fault = self.faults.fate(post)
+        before = log.before(post.key) if delivery.fault == "stale" else None
+        delivery.stale = None if before is None else self.webhooks.body(before)
+        self.outbox.write_down(delivery, post)
+        self._leaving.append(delivery)
+
+    def _new_sender(self) -> Sender:
+        kind = SilentSender if self._silent else Sender
+        return kind(self.scenario.service.name, partial(self._came_back, self.epoch))
+
+    def _came_back(self, epoch: int, delivery: Delivery, response: int) -> None:
+        """A POST has come to its end; others may leave now."""
+        if epoch != self.epoch:  # it left in a run that is given up
+            return
         self.outbox.came_back(delivery, response)
         post = self.outbox.log.row(delivery.row)
         self.faults.ended(post)
-        self._note(Entry(post.at, EntryKind.POSTS, POST.dump_json(post)))
+        self.records.append(Record(self.at, post))
+        self._note(Entry(self.at, EntryKind.POSTS, POST.dump_json(post)))
+        self._let_leave()
 
     def _stepped(self) -> None:
         """The clock has come to where it stands now, and others may look."""
@@ -259,6 +365,84 @@ class SandboxCore:
             except JournalError as error:
                 raise NotKept(error) from None
 
+    def _record(self, command: Command) -> None:
+        self.records.append(Record(self.at, command.without_sources()))
+
+    # -- snapshots --------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> Snapshot:
+        """The state of now."""
+        return Snapshot(self.at, (*self.records,))
+
+    def take_snapshot(self, name: str) -> Snapshot:
+        """Keep the state of now under a name; 409 if it is taken, or there are too many."""
+        if name in self.snapshots:
+            text = f'There is a snapshot "{name}" already: delete it, or choose another name'
+            raise Refused(409, "SNAPSHOT_EXISTS", [text])
+        if len(self.snapshots) >= MOST_SNAPSHOTS:
+            text = f"There are {MOST_SNAPSHOTS} snapshots already: delete some of them"
+            raise Refused(409, "TOO_MANY_SNAPSHOTS", [text])
+        self._keep(TakeSnapshot(name=name))
+        self.snapshots[name] = self.state
+        return self.snapshots[name]
+
+    def snapshot(self, name: str) -> Snapshot:
+        """The snapshot of a name; 404 if there is none."""
+        if name not in self.snapshots:
+            raise Refused(404, "SNAPSHOT_NOT_FOUND", ["Snapshot not found"])
+        return self.snapshots[name]
+
+    def drop_snapshot(self, name: str) -> None:
+        """Forget a snapshot; 404 if there is none."""
+        self.snapshot(name)
+        self._keep(DropSnapshot(name=name))
+        del self.snapshots[name]
+
+    async def restore(self, name: str | None) -> None:
+        """Be in the state of a snapshot again, by name (404), or (None) of the start.
+
+        Others are answered while it is replayed; what they change meanwhile is given up, too. POSTs
+        under way are broken off, an advance ends with 409, and the clock stands still.
+        """
+        async with self._restoring:
+            state = self.snapshot(name) if name is not None else self.beginning
+            seed = self.simulation.log.world.seed
+            other = await asyncio.to_thread(self.replayed, self.scenario, seed, state)
+            if name is not None and self.snapshot(name) is not state:
+                raise Refused(404, "SNAPSHOT_NOT_FOUND", ["Snapshot not found"])
+            self._keep(Restore(name=name))
+            given_up = self.sender
+            self._become(other)
+            self.open()
+            await given_up.close()
+
+    @property
+    def beginning(self) -> Snapshot:
+        """The state at the start."""
+        return Snapshot(self.scenario.clock.start, ())
+
+    def _become(self, other: SandboxCore) -> None:
+        """Take over the run of another core, which is not used any more."""
+        self.clock.give_up()
+        self.epoch += 1
+        self.simulation, self.accounts = other.simulation, other.accounts
+        self.keys, self._regenerated = other.keys, other._regenerated
+        self.faults, self.triggers = other.faults, other.triggers
+        self.outbox, self.webhooks = other.outbox, other.webhooks
+        self.records, self._leaving = other.records, []
+        self.sender = self._new_sender()
+        if other.clock.speed is not None:
+            self._record(SetSpeed(speed=None))
+
+    def _keep(self, command: Command) -> None:
+        """Have a command in the journal, if there is one; raises `NotKept`."""
+        if self.journal is not None:
+            try:
+                self.journal.keep(_entry_of(command, self.at))
+            except JournalError as error:
+                raise NotKept(error) from None
+
     # -- organizations and campaigns --------------------------------------------------------------
 
     def api_key(self, organization: int) -> str:
@@ -267,6 +451,22 @@ class SandboxCore:
         block, times = world.organizations[organization], self._regenerated[organization]
         first = block.settings.api_key or derived_key(world.seed, block.name)
         return regenerated_key(world.seed, block.name, first, times) if times else first
+
+    def add_organization(self, settings: Organization) -> None:
+        """Add an organization behind the others; 400 where its key is another's."""
+        key = settings.api_key
+        if key is not None and self.keys.owner(key.encode()) is not None:
+            raise invalid("apiKey must be unique, but another organization has it")
+        block = self.simulation.add_organization(settings)
+        self.accounts.append(Account(self.simulation, block))
+        self._regenerated.append(0)
+        self.keys.add(self.api_key(block.position))
+        self.outbox.add_organization()
+
+    @property
+    def settings(self) -> list[Organization]:
+        """The settings of all organizations that there are by now, as they began."""
+        return [account.block.settings for account in self.accounts]
 
     def regenerate_key(self, organization: int) -> None:
         """Give an organization a new key; the old one is wrong at once (interface, section 5)."""
@@ -282,6 +482,11 @@ class SandboxCore:
             if account.block.name == named:
                 return account
         raise Refused(404, "ORGANIZATION_NOT_FOUND", ["Organization not found"])
+
+    def webhook_url(self, organization: int) -> str | None:
+        """Where the results of an organization, by position, are sent now."""
+        changes = reversed(self.simulation.log.urls)
+        return next(row.url for row in changes if row.organization == organization)
 
     def campaign(self, identifier: str) -> tuple[Account, CampaignView]:
         """The campaign of any organization, also one that was deleted; 404 if there is none."""

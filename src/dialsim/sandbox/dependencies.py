@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 from dialsim.interface.errors import DialsimError
@@ -9,11 +10,11 @@ from dialsim.interface.errors import DialsimError
 PACKAGES = ("starlette", "uvicorn", "httpx", "jinja2")
 
 
-def require_extra(what: str) -> None:
+def require_extra(what: str, packages: Sequence[str] = PACKAGES, extra: str = "sandbox") -> None:
     """Raise DialsimError, with how to install them, if packages that `what` needs are missing."""
-    missing = [package for package in PACKAGES if find_spec(package) is None]
+    missing = [package for package in packages if find_spec(package) is None]
     if missing:
         names = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
         raise DialsimError(
-            f"{what} needs {names}: pip install '.[sandbox]' in the folder of dialsim"
+            f"{what} needs {names}: pip install '.[{extra}]' in the folder of dialsim"
         )

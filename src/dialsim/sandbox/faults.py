@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from dialsim.engine.chance import Purpose, generator
-from dialsim.engine.post_log import Post
+from dialsim.engine.post_log import Post, PostKey
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import Combined, NullAsAbsent, broken, given
-from dialsim.scenario.fields import Number, Text, Whole, patterned
+from dialsim.scenario.fields import Number, Switch, Text, Whole, patterned
 from dialsim.scenario.units import PositiveDuration, format_duration
 
 MOST_FAULTS = 100
@@ -26,25 +26,37 @@ WhichPost = tuple[int, ...]
 class InjectedFault:
     """One fault. `organization` and `campaign`, by position, are the only ones it strikes.
 
-    `met` is how many it could have struck by now, `struck` how many of them it did.
+    `met` is how many it could have struck by now, `struck` how many of them it did. From the
+    instant `until` (ms) on it strikes nothing.
     """
 
     number: int
     order: FaultOrder
     organization: int | None
     campaign: int | None
+    until: int | None = None
     met: int = 0
     struck: int = 0
 
     @property
-    def left(self) -> int:
-        """How many it is still to strike."""
-        return self.order.next - self.struck
+    def left(self) -> int | None:
+        """How many it is still to strike; None where only time ends it."""
+        return None if self.order.next is None else self.order.next - self.struck
 
-    def may_strike_post(self, organization: int, campaign: int) -> bool:
-        """Whether it strikes webhooks, those of this campaign among them."""
+    def is_over(self, at: int) -> bool:
+        """Whether it strikes nothing any more at an instant (ms)."""
+        return self.left == 0 or (self.until is not None and at >= self.until)
+
+    def may_strike_post(self, post: Post, follows: bool) -> bool:
+        """Whether it strikes webhooks, this POST among them.
+
+        `follows`: there was another result about the same person before.
+        """
+        how, (organization, campaign) = self.order.webhooks, post.key[:2]
         return (
-            self.order.webhooks is not None
+            how is not None
+            and not (how == "delayed" and post.resent)
+            and not (how == "stale" and not follows)
             and self.organization in (None, organization)
             and self.campaign in (None, campaign)
         )
@@ -76,18 +88,22 @@ class InjectedFaults:
         self._seed = seed
         self._faults: dict[int, InjectedFault] = {}
         self._fates: dict[WhichPost, WebhookFault | None] = {}  # of POSTs under way
+        self._held: dict[WhichPost, int] = {}  # when (ms) POSTs leave that are delayed
         self._last = 0
 
     def __iter__(self) -> Iterator[InjectedFault]:
         return iter(self._faults.values())
 
-    def add(self, order: FaultOrder, organization: int | None, campaign: int | None) -> None:
-        """Take an order; 409 where there are too many faults already."""
+    def add(
+        self, order: FaultOrder, organization: int | None, campaign: int | None, at: int
+    ) -> None:
+        """Take an order at an instant (ms); 409 where there are too many faults already."""
         if len(self._faults) >= MOST_FAULTS:
             text = f"There are {MOST_FAULTS} faults already: clear some of them"
             raise Refused(409, "TOO_MANY_FAULTS", [text])
         self._last += 1
-        self._faults[self._last] = InjectedFault(self._last, order, organization, campaign)
+        until = None if order.lasts is None else at + order.lasts
+        self._faults[self._last] = InjectedFault(self._last, order, organization, campaign, until)
 
     def find(self, number: int) -> InjectedFault:
         """The fault of a number, from 1 on; 404 if there is none, or it was cleared."""
@@ -106,41 +122,59 @@ class InjectedFaults:
         else:
             del self._faults[self.find(number).number]
 
-    def for_post(self, post: Post) -> Encounter:
+    def for_post(self, post: Post, before: Callable[[], PostKey | None]) -> Encounter:
         """What a POST of the webhook has to face; nothing is counted yet.
 
-        One that is under way has faced it already.
+        One that is under way has faced it already. `before` gives the result about the same person
+        that was sent before, if any was; it is asked where that matters.
         """
         if which_post(post) in self._fates:
             return Encounter()
-        organization, campaign = post.key[:2]
-        return self._encounter(lambda fault: fault.may_strike_post(organization, campaign))
+
+        def may_strike(fault: InjectedFault) -> bool:
+            follows = fault.order.webhooks == "stale" and before() is not None
+            return fault.may_strike_post(post, follows)
+
+        return self._encounter(may_strike, post.at)
 
     def fate(self, post: Post) -> WebhookFault | None:
         """What happens to a POST under way, however often it is begun; None: nothing special."""
         return self._fates.get(which_post(post))
 
+    def held_until(self, post: WhichPost) -> int | None:
+        """When (ms) a POST leaves that is delayed; None for any other."""
+        return self._held.get(post)
+
     def ended(self, post: Post) -> None:
         """A POST is not under way any more."""
         self._fates.pop(which_post(post), None)
+        self._held.pop(which_post(post), None)
 
-    def for_answer(self, organization: int, path: str) -> Encounter:
+    def for_answer(self, organization: int, path: str, at: int) -> Encounter:
         """What the answer to a request of an organization has to face; nothing is counted yet."""
-        return self._encounter(lambda fault: fault.may_strike_answer(organization, path))
+        return self._encounter(lambda fault: fault.may_strike_answer(organization, path), at)
 
-    def count(self, met: tuple[int, ...], struck: int | None, post: WhichPost | None) -> None:
-        """Count an encounter, by the numbers of the faults; a POST's fate is sealed by it."""
+    def count(
+        self, met: tuple[int, ...], struck: int | None, post: WhichPost | None, at: int
+    ) -> None:
+        """Count an encounter at an instant (ms), by the numbers of the faults.
+
+        A POST's fate is sealed by it.
+        """
         for number in met:
             self._faults[number].met += 1
         if struck is not None:
             self._faults[struck].struck += 1
         if post is not None:
-            self._fates[post] = None if struck is None else self._faults[struck].order.webhooks
+            order = None if struck is None else self._faults[struck].order
+            self._fates[post] = None if order is None else order.webhooks
+            if order is not None and order.webhooks == "delayed":
+                self._held[post] = at + (order.delay or 0)
 
-    def _encounter(self, may_strike: Callable[[InjectedFault], bool]) -> Encounter:
+    def _encounter(self, may_strike: Callable[[InjectedFault], bool], at: int) -> Encounter:
         met: list[int] = []
         for fault in self:
-            if fault.left and may_strike(fault):
+            if not fault.is_over(at) and may_strike(fault):
                 met.append(fault.number)
                 if self._strikes(fault):
                     return Encounter(tuple(met), fault)
@@ -159,42 +193,51 @@ def which_post(post: Post) -> WhichPost:
     return (*post.key, post.number)
 
 
-WebhookFault = Literal["timeout", "refuse", "late", "twice"]
+WebhookFault = Literal["timeout", "refuse", "late", "twice", "delayed", "stale"]
 """What may happen to a POST of the webhook.
 
 `timeout`: nothing reaches the receiver, and the service waits in vain; `refuse`: the connection is
 refused; `late`: the receiver gets the POST, but its answer counts as too late; `twice`: the
-receiver gets it twice.
+receiver gets it twice; `delayed`: it leaves later, as it was, and others overtake it; `stale`: the
+receiver gets it, and then once more the result before it about the same person.
 """
-ApiFault = Literal["error", "slow"]
-"""What may happen to an answer: an error in its place, or the same answer later."""
-ErrorStatus = Literal[500, 502, 503, 504]
+ApiFault = Literal["error", "drop", "slow", "slowBody"]
+"""What may happen to an answer.
+
+An error comes in its place, or none, the connection being dropped; or the same answer comes later,
+as a whole or in pieces.
+"""
+ErrorStatus = Literal[401, 429, 500, 502, 503, 504]
 
 MOST_STRIKES = 1_000_000
 LONGEST_DELAY = 60_000
 """The most (ms, of real time) by which an answer is delayed."""
-
-
-def _bearable(delay: int) -> int:
-    if delay > LONGEST_DELAY:
-        raise broken(f"must not be longer than {format_duration(LONGEST_DELAY)}")
-    return delay
+LONGEST_HOLD = 86_400_000
+"""The most (ms, of virtual time) by which a webhook is delayed."""
+_MAY_SAY_WHEN = (429, 503)  # statuses with a Retry-After
 
 
 ApiPath = Annotated[str, patterned(r"/api(/\S*)?", "must be a path that begins with /api")]
 _GOES_WITH = {
-    "campaign": "webhooks",
-    "path": "api",
-    "status": "api error",
-    "delay": "api slow",
+    "campaign": ("webhooks",),
+    "path": ("api",),
+    "status": ("api error",),
+    "retryAfter": ("api error",),
+    "executed": ("api error", "api drop"),
+    "delay": ("api slow", "api slowBody", "webhooks delayed"),
 }
-_KINDS = {"webhooks", "api error", "api slow"}
+_KINDS = {"webhooks": get_args(WebhookFault), "api": get_args(ApiFault)}
 
 
 class FaultOrder(Combined):
     """A fault of webhooks or of API answers: how often it strikes, and whom."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [given("webhooks"), given("api")]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [given("webhooks"), given("api")],
+            "anyOf": [given("next"), given("lasts")],
+        }
+    )
 
     webhooks: WebhookFault | None = Field(
         default=None, description="What happens to POSTs of the webhook."
@@ -202,8 +245,11 @@ class FaultOrder(Combined):
     api: ApiFault | None = Field(
         default=None, description="What happens to answers under /api, the key being right."
     )
-    next: Annotated[Whole, Field(ge=1, le=MOST_STRIKES)] = Field(
-        description="How many it strikes.", examples=[3]
+    next: Annotated[Whole, Field(ge=1, le=MOST_STRIKES)] | None = Field(
+        default=None, description="How many it strikes.", examples=[3]
+    )
+    lasts: PositiveDuration | None = Field(
+        default=None, description="For how much virtual time it strikes.", examples=["10m"]
     )
     share: Annotated[Number, Field(gt=0, le=1), NullAsAbsent()] = Field(
         default=1, description="The chance, for each that it could strike, to be struck."
@@ -218,11 +264,32 @@ class FaultOrder(Combined):
         default=None, description="How the paths begin that are struck.", examples=["/api/call/"]
     )
     status: ErrorStatus | None = Field(
-        default=None, description="The status of an error, 503 if none is given."
+        default=None,
+        description="The status of an error; left out: 429 with retryAfter, else 503.",
     )
-    delay: Annotated[PositiveDuration, AfterValidator(_bearable)] | None = Field(
-        default=None, description="By how much an answer is slow, in real time.", examples=["2s"]
+    retry_after: PositiveDuration | None = Field(
+        default=None,
+        description="The Retry-After of a 429 or 503, rounded up to seconds.",
+        examples=["2s"],
     )
+    executed: Switch | None = Field(
+        default=None,
+        description="Whether the request is carried out before its answer is lost.",
+    )
+    delay: PositiveDuration | None = Field(
+        default=None,
+        description="By how much an answer is slow, in real time, at most a minute; or a webhook "
+        "late, in virtual time, at most a day.",
+        examples=["2s"],
+    )
+
+    @field_validator("delay")
+    @classmethod
+    def _is_bearable(cls, delay: int | None, info: ValidationInfo) -> int | None:
+        longest = LONGEST_HOLD if info.data.get("webhooks") else LONGEST_DELAY
+        if delay is not None and delay > longest:
+            raise broken(f"must not be longer than {format_duration(longest)}")
+        return delay
 
     @model_validator(mode="before")
     @classmethod
@@ -235,14 +302,28 @@ class FaultOrder(Combined):
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
         """There is one kind of fault, with what belongs to it."""
         named = {name for name, value in given.items() if value is not None}
+        if not named & {"next", "lasts"}:
+            yield "next or lasts must be given"
         if len(named & {"webhooks", "api"}) != 1:
             yield "one of webhooks and api must be given"
             return
-        kinds = {"webhooks"} if "webhooks" in named else {"api", f"api {given['api']}"}
-        if kinds.isdisjoint(_KINDS):  # of what is no kind of answer, anything might go with it
-            kinds |= _KINDS - {"webhooks"}
-        for name, kind in _GOES_WITH.items():
-            if name in named and kind not in kinds:
-                yield f"{name} goes with {kind} alone"
-        if given.get("api") == "slow" and "delay" not in named:
-            yield "delay is required where api is slow"
+        [what] = named & {"webhooks", "api"}
+        how = given[what]
+        # of what is no kind at all, any might be meant
+        meant = [how] if how in _KINDS[what] else _KINDS[what]
+        fitting = {what, *(f"{what} {kind}" for kind in meant)}
+        for name, kinds in _GOES_WITH.items():
+            if name in named and not fitting & {*kinds}:
+                yield f"{name} goes with {_listed(kinds)} alone"
+        if how in _DELAYED and "delay" not in named:
+            yield f"delay is required where {what} is {how}"
+        if "retryAfter" in named and given.get("status") not in (None, *_MAY_SAY_WHEN):
+            yield "retryAfter goes with status 429 or 503 alone"
+
+
+_DELAYED = ("slow", "slowBody", "delayed")
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    *first, last = kinds
+    return f"{', '.join(first)} or {last}" if first else last

@@ -19,7 +19,7 @@ from dialsim.engine.calls import CallEntry
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid
-from dialsim.interface.payload import FileKind, signature
+from dialsim.interface.payload import FileKind, links, signature
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.webhooks.analysis import AnalysisOutcome
@@ -140,7 +140,7 @@ class CallFiles:
             call_id=_name(view, call),
             session_id=view.session_ids(np.array([call]))[0].decode(),
             duration_ms=entry.talk_ms,
-            turns=turns(entry.talk_ms, self._is_male(entry)) if said else [],
+            turns=turns(entry.talk_ms, _is_male(view, entry)) if said else [],
         )
         return orjson.dumps(shown.model_dump(mode="json", by_alias=True))
 
@@ -149,7 +149,7 @@ class CallFiles:
     ) -> tuple[CampaignView, int]:
         """The call whose file a link leads to."""
         view, call = self._call(identifier)
-        world, at = self._core.simulation.log.world, self._core.simulation.at
+        world, at = view.part.trace.world, self._core.simulation.at
         known = _EXPIRES.fullmatch(expires) is not None
         if not known or not hmac.compare_digest(
             signature(kind, _name(view, call), int(expires), world.seed).encode(), signed.encode()
@@ -167,23 +167,42 @@ class CallFiles:
         missing = Refused(404, "FILE_NOT_FOUND", ["File not found"])
         if not is_uuid(identifier):
             raise missing
-        try:
-            view, call = self._core.call(identifier)
-        except Refused:
-            raise missing from None
-        view.catch_up()
-        entry = view.calls[call]
-        if not entry.has_talked or view.analyses.outcome(call) is AnalysisOutcome.NOT_RECORDED:
-            raise missing
-        return view, call
-
-    def _is_male(self, entry: CallEntry) -> bool:
-        """Whether the agent spoke with a male voice; one that is not known is female."""
-        world = self._core.simulation.log.world
-        key = None if entry.voice < 0 else world.voice_keys[entry.voice]
-        return any(
-            voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices
+        accounts, triggers = self._core.accounts, self._core.triggers
+        calls = (
+            one.call(identifier) or triggers.call(one.block.position, identifier)
+            for one in accounts
         )
+        found = next((call for call in calls if call is not None), None)
+        if found is None or not has_recording(*found):
+            raise missing
+        return found
+
+
+def has_recording(view: CampaignView, call: int) -> bool:
+    """Whether there is something to be heard of a call, or was before it was removed."""
+    view.catch_up()
+    recorded = view.analyses.outcome(call) is not AnalysisOutcome.NOT_RECORDED
+    return bool(view.calls[call].has_talked and recorded)
+
+
+def record_url(view: CampaignView, call: int, at: int) -> str | None:
+    """A link to a call's recording, made at an instant (ms); None where there is none, or no more.
+
+    It is as the webhook's would be that is sent now.
+    """
+    if not has_recording(view, call) or view.expired(call, at) & AUDIO:
+        return None
+    world, who = view.part.trace.world, np.array([call])
+    public_url = world.scenario.service.public_url
+    [url] = links(public_url, "recordings", view.call_ids(who), np.array([at]), world.seed)
+    return str(url)
+
+
+def _is_male(view: CampaignView, entry: CallEntry) -> bool:
+    """Whether the agent spoke with a male voice; one that is not known is female."""
+    world = view.part.trace.world
+    key = None if entry.voice < 0 else world.voice_keys[entry.voice]
+    return any(voice.voice_key == key and voice.gender == "male" for voice in world.scenario.voices)
 
 
 def _name(view: CampaignView, call: int) -> str:

@@ -8,7 +8,9 @@ from dialsim.engine.campaign import Campaign
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
+from dialsim.engine.world import OrganizationBlock
 from dialsim.scenario.added_campaign import Surroundings
+from dialsim.scenario.organization import Organization
 from dialsim.scenario.scripts import Script
 
 
@@ -57,6 +59,13 @@ class LiveEngine(Simulation):
     def give_script(self, tel: str, script: Script | None) -> None:
         """Have the next calls to a number follow a script; None: they follow none (P6)."""
         self._scripted.set(tel, script)
+
+    def add_organization(self, settings: Organization) -> OrganizationBlock:
+        """Add an organization, without campaigns, behind the others."""
+        block = self._trace.world.add_organization(settings)
+        self._trace.calls.append([])
+        self._diallers.append(Dialler(self._clock, block, self._trace, self._scripted))
+        return block
 
     def carry_out(self, command: Callable[[], None]) -> None:
         """Carry out a command from outside and what it brings about in this instant (T4)."""

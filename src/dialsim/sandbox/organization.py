@@ -39,6 +39,10 @@ class KeyRing:
         """`keys` are those of the organizations, in the order of the scenario."""
         self._digests = [_digest(key.encode()) for key in keys]
 
+    def add(self, key: str) -> None:
+        """Take in the key of one more organization."""
+        self._digests.append(_digest(key.encode()))
+
     def replace(self, organization: int, key: str) -> None:
         """Give an organization, by position, another key; its old one is unknown from now on."""
         self._digests[organization] = _digest(key.encode())

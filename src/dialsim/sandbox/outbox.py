@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import groupby
+from itertools import count, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -13,20 +14,20 @@ import orjson
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER
-from dialsim.engine.dialler import Dialler
 from dialsim.engine.post_log import Post, PostKey, PostLog
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
+from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import CampaignView
-from dialsim.sandbox.faults import WebhookFault
+from dialsim.sandbox.faults import WebhookFault, WhichPost
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
 from dialsim.webhooks.bodies import Bodies
 from dialsim.webhooks.deliveries import has_url, next_post_at, unfinished, urls
-from dialsim.webhooks.messages import Messages, sequence
+from dialsim.webhooks.messages import FOREVER, Messages, sequence
 from dialsim.webhooks.stream import CampaignStream
-from dialsim.webhooks.visible_state import Setting, VisibleState
+from dialsim.webhooks.visible_state import visible_state
 
 _MOST_AT_ONCE = 65_536
 
@@ -44,10 +45,9 @@ class CampaignOutbox:
     Calls are told apart by their positions.
     """
 
-    def __init__(self, trace: Trace, view: CampaignView, dialler: Dialler) -> None:
+    def __init__(self, trace: Trace, view: CampaignView) -> None:
         self.view = view
         self._trace = trace
-        self._dialler = dialler
         self._bodies = Bodies(trace, view.campaign.block)
         self._ends_seen = 0
         self._reanalyses_seen = 0
@@ -100,29 +100,28 @@ class CampaignOutbox:
         block, entry = self.view.campaign.block, self.view.calls[call]
         return PostKey(block.organization, block.position, entry.recipient, entry.call, result)
 
-    def call(self, key: PostKey) -> int:
-        """The position of the call of a key."""
-        return self.view.calls.of(key.recipient)[key.call - 1]
+    def bodies(self, messages: Messages) -> list[bytes]:
+        """The bodies of results whose first POSTs are due, each at the end of its instant (W4).
 
-    def bodies(self, messages: Messages, at: int) -> list[bytes]:
-        """The bodies of results whose first POSTs leave now, at the end of an instant (W4)."""
-        shown = self._shown(messages, at)
-        return [*map(orjson.dumps, self._bodies.of(messages, self.view.calls, shown))]
+        All that has happened later was taken in at once, by the `update` of the calls that took in
+        the results themselves.
+        """
+        calls = self.view.calls
+        shown = visible_state(self._trace, calls, messages, self._statuses)
+        return [*map(orjson.dumps, self._bodies.of(messages, calls, shown))]
 
-    def _shown(self, messages: Messages, at: int) -> VisibleState:
-        """What the payloads show of recipients and campaign: the state of now."""
-        view, calls = self.view, self.view.calls
-        who = calls.recipient[messages.call]
-        return VisibleState(
-            call_attempt=calls.attempts_of(who),
-            latest_call_status=view.analyses.standing(calls.newest[who], at).status,
-            setting=np.zeros(len(messages), dtype=np.int64),
-            expired=view.flags(calls.ended_at[messages.call], at),
-            settings=[Setting(at, view.campaign.status, self._dialler.limit)],
-        )
+    def _statuses(self, calls: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int8]:
+        """The statuses of calls at instants (ms); later changes were taken in by one `update`."""
+        known = self.view.calls
+        status = self.view.analyses.standing(calls, at).status
+        later = np.flatnonzero(known.changed_at[calls] > at)
+        if len(later):
+            status[later] = known.status_before_next(calls[later], at[later])
+        return status
 
 
-_STRIDE = 60_000  # virtual ms worked off in one go where nobody waits for results
+STRIDE = 60_000
+"""The most virtual time (ms) that the engine is ahead of results that are still to leave."""
 _NO_CALL = -1
 
 
@@ -136,7 +135,7 @@ class _Place(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A POST that is due, or (without a call) another change that comes by itself."""
+    """A result that is promised, or (without a call) another change that comes by itself."""
 
     at: int
     place: _Place
@@ -146,44 +145,57 @@ class _Entry(NamedTuple):
 class Delivery:
     """A result on its way to a URL. `tries` of its POSTs (W2) have failed by now.
 
-    `turn` is as in `Post`. `row` is that of the newest POST in the log. A delivery without a
-    `place` is of a result that somebody has had sent again. `fault` is what happens to its POST
-    on purpose.
+    The next POST is due at `at` (ms), and `turn` is as in `Post`. `row` is that of the newest POST
+    in the log. One that is `resent` was asked for, and is made once. `fault` is what happens to its
+    POST on purpose; `stale` is the body that comes behind it then. `over`: no POST follows.
     """
 
     key: PostKey
     url: str
     body: bytes
     turn: int
-    place: _Place | None = None
+    at: int
+    resent: bool = False
     tries: int = 0
     row: int = -1
     fault: WebhookFault | None = None
-
-    @property
-    def resent(self) -> bool:
-        """Whether somebody asked for this POST: it is made once."""
-        return self.place is None
+    stale: bytes | None = None
+    over: bool = False
 
 
 class Outbox:
     """The results of all organizations, from when they are promised until they are told of.
 
-    Campaigns of an organization that has a URL are followed instant by instant. What the others
-    have to tell is looked at only when somebody asks: their payloads are kept, which is to say that
-    they can be made at any time. `happened` counts what has fallen due, `changes` what was written
-    to the log.
+    Nothing that becomes of a result changes who is called when. So the engine may be ahead: what
+    falls due while it works is collected when it stops, with bodies that show the state of each
+    result's own instant. POSTs then leave in the order of the instants at which they are due, but
+    not before it is certain that nothing is due earlier. The one thing that a POST under way may
+    bring about is that it is due again, a known wait later at the earliest (W2): up to there others
+    may leave meanwhile. That is conservative synchronization with a lookahead (Chandy and Misra
+    1979, Bryant 1977). So POSTs have the same instants, bodies and order as if each were waited for
+    before time goes on, which is what happens with `in_order`.
+
+    Campaigns of an organization that has a URL are followed. What the others have to tell is looked
+    at only when somebody asks: their payloads are kept, which is to say that they can be made at
+    any time. `happened` counts what has fallen due, `changes` what was written to the log, `told`
+    the POSTs that have left and the payloads that were seen to be kept, by campaign.
     """
 
     def __init__(self, simulation: LiveEngine, accounts: Sequence[Account]) -> None:
         self.happened = 0
+        self.told: Counter[tuple[int, int]] = Counter()
         self.changes = 0
         self.log = simulation.log.posts = PostLog()
         self._simulation = simulation
         self._accounts = accounts
         self._boxes: list[list[CampaignOutbox]] = [[] for _ in accounts]
-        self._entries: list[_Entry] = []  # a heap
-        self._failed: dict[_Place, Delivery] = {}
+        self._in_order = simulation.log.world.scenario.service.in_order
+        self._entries: list[_Entry] = []  # a heap, as the next three
+        self._due: list[_Waiting] = []
+        self._later: list[_Waiting] = []
+        self._soonest: list[tuple[int, int]] = []  # when POSTs may be due again, and their rows
+        self._under_way: set[int] = set()  # rows of the log
+        self._numbers = count()
         self._asked_for: list[Delivery] = []
         self._sent_again: set[PostKey] = set()
         self._urls: list[str | None] = [None] * len(accounts)
@@ -192,11 +204,18 @@ class Outbox:
         changes = [deed for deeds in timelines for deed in deeds if deed.action == "setWebhookUrl"]
         self._url_changes = sorted(deed.at for deed in changes)
 
+    def add_organization(self) -> None:
+        """Take in that there is one more account."""
+        self._boxes.append([])
+        self._urls.append(None)
+
     # -- what lies ahead --------------------------------------------------------------------------
 
     def next_due(self) -> int | None:
         """The next instant (ms) at which something is due, of what is known to be promised."""
-        return self._entries[0].at if self._entries else None
+        entry = self._entries[0].at if self._entries else None
+        retry = self._later[0].at if self._later else None
+        return min((at for at in (entry, retry) if at is not None), default=None)
 
     def look_ahead(self) -> None:
         """Learn of everything that is promised, also to organizations without a URL."""
@@ -206,32 +225,82 @@ class Outbox:
     def stretch(self, ahead: int) -> int:
         """Up to where (ms) the engine may work, whose next event is at `ahead`, without a look."""
         self._read_urls()
-        if any(url is not None for url in self._urls):
+        if self._in_order and any(url is not None for url in self._urls):
             return ahead
-        change = next((at for at in self._url_changes if at >= ahead), ahead + _STRIDE)
-        return min(ahead + _STRIDE, change)
+        change = next((at for at in self._url_changes if at >= ahead), ahead + STRIDE)
+        return min(ahead + STRIDE, change)
 
     # -- what leaves ------------------------------------------------------------------------------
 
-    def collect(self) -> list[Delivery]:
-        """The POSTs that leave now, everything else on this instant being done (T4 step 9).
+    def last_due(self, last: int) -> int | None:
+        """The last instant (ms) up to `last` at which anything is due, the engine being done."""
+        self._catch_up()
+        due = [each.at for heap in (self._entries, self._later) for each in heap if each.at <= last]
+        return max(due, default=None)
 
-        Their bodies are made before any of them leaves; they stand in the log as under way.
+    def collect(self) -> None:
+        """Have all ready to leave that is due by now (T4 step 9).
+
+        Bodies are made before any of them leaves.
         """
-        self._read_urls()
-        for organization, url in enumerate(self._urls):
-            if url is not None:
-                self._learn(organization)
-        leaving, self._asked_for = self._asked_for, []
-        now, due = self._simulation.at, []
+        self._catch_up()
+        now, due = self._simulation.at, list[_Place]()
         while self._entries and self._entries[0].at <= now:
             due.append(heappop(self._entries).place)
-        if due:
-            self.happened += len(due)
-            leaving += sorted(self._deliveries(due), key=lambda delivery: delivery.key)
-        for delivery in leaving:
-            self._write_down(delivery)
-        return leaving
+        self.happened += len(due)
+        first = sorted(place for place in due if place.call != _NO_CALL)
+        for (organization, campaign), places in groupby(first, key=lambda place: place[:2]):
+            self._first_deliveries(self._boxes[organization][campaign], [*places])
+        while self._later and self._later[0].at <= now:
+            self._wait(heappop(self._later).delivery)
+        while self._asked_for:
+            self._wait(self._asked_for.pop(0))
+
+    def next_to_leave(self) -> Delivery | None:
+        """The next of those that may leave now; it is to be written down then, or held."""
+        if self._due and self._due[0].at < self._certain():
+            return heappop(self._due).delivery
+        return None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything is due by now that has not left, or is under way."""
+        return bool(self._due or self._under_way)
+
+    @property
+    def front(self) -> int:
+        """The first instant (ms) at which anything may still leave, of what is due by now."""
+        due = self._due[0].at if self._due else self._simulation.at + 1
+        return min(due, self._certain())
+
+    @property
+    def limit(self) -> int:
+        """The last instant (ms) to which the clock may go on before more has left or come back."""
+        if not self.is_due:
+            return FOREVER
+        return self._simulation.at if self._in_order else self.front + STRIDE
+
+    def next_post(self, delivery: Delivery) -> Post:
+        """The POST of a delivery that may leave now."""
+        counted = delivery.key in self._sent_again
+        number = self.log.count(delivery.key) + 1 if counted else delivery.tries + 1
+        return Post(delivery.key, number, delivery.at, delivery.turn, delivery.resent)
+
+    def write_down(self, delivery: Delivery, post: Post) -> None:
+        """Have a POST in the log, as under way."""
+        delivery.row = self.log.append(post)
+        self.told[delivery.key[:2]] += 1
+        self.changes += 1
+        self.happened += 1
+        self._under_way.add(delivery.row)
+        if delivery.tries < len(WAITS_MS) and not delivery.resent:
+            soonest = delivery.at + WAITS_MS[delivery.tries]
+            heappush(self._soonest, (soonest, delivery.row))
+
+    def hold(self, delivery: Delivery, until: int) -> None:
+        """Have a delivery leave later (ms), as it is."""
+        delivery.at = until
+        self._wait(delivery)
 
     def send_again(self, key: PostKey, body: bytes) -> None:
         """Have a result that was sent or kept before leave once more, with the next `collect`.
@@ -244,7 +313,9 @@ class Outbox:
             text = "The organization has no webhook URL"
             raise Refused(409, "NO_WEBHOOK_URL", [text])
         self._sent_again.add(key)
-        self._asked_for.append(Delivery(key, url, body, self._simulation.log.turn))
+        log = self._simulation.log
+        self.asked_last = Delivery(key, url, body, log.turn, self._simulation.at, resent=True)
+        self._asked_for.append(self.asked_last)
 
     def came_back(self, delivery: Delivery, response: int) -> None:
         """Note what came of the POST under way, an HTTP status or a code in its place (W2).
@@ -252,14 +323,18 @@ class Outbox:
         A failed one is made again, at the same URL and with the same body, while tries remain.
         """
         self.log.answer(delivery.row, response)
+        self._under_way.remove(delivery.row)
         self.changes += 1
-        if delivery.place is None:
-            return
         delivery.tries += 1
-        tries, left_at = np.array([delivery.tries]), np.array([self.log.row(delivery.row).at])
+        delivery.over = delivery.resent or accepted(response)
+        if delivery.over:
+            return
+        tries, left_at = np.array([delivery.tries]), np.array([delivery.at])
         [due] = next_post_at(tries, left_at, np.array([response], dtype=np.int16)).tolist()
-        if due != NEVER:
-            self._try_again(delivery, delivery.place, due)
+        delivery.over = due == NEVER
+        if not delivery.over:
+            delivery.at = due
+            self._wait(delivery)
 
     # -- going on with a journal ------------------------------------------------------------------
 
@@ -272,27 +347,30 @@ class Outbox:
             asked = next(delivery for delivery in self._asked_for if delivery.key == post.key)
             self._asked_for.remove(asked)
 
-    def restore(self) -> None:
-        """Go on where what was recorded ends: no result is forgotten, none told of too often."""
+    def restore(self, held_until: Callable[[WhichPost], int | None]) -> None:
+        """Go on where what was recorded ends: no result is forgotten, none told of too often.
+
+        `held_until` is when (ms) a POST leaves that a fault delays.
+        """
         self._read_urls()
         for organization in range(len(self._accounts)):
             self._learn(organization, overdue=False)
         trace = self._simulation.trace
         if any(change.url is not None for change in trace.urls):
             for place, stream in RunView(trace).streams.items():
-                self._restore_campaign(trace, place, stream)
+                self._restore_campaign(trace, place, stream, held_until)
 
     # -- the rest ---------------------------------------------------------------------------------
 
     def _restore_campaign(
-        self, trace: Trace, position: tuple[int, int], stream: CampaignStream
+        self,
+        trace: Trace,
+        position: tuple[int, int],
+        stream: CampaignStream,
+        held_until: Callable[[WhichPost], int | None],
     ) -> None:
-        """Put what was due by now, and is not over, among the entries again."""
-        box, calls, messages = (
-            self._boxes[position[0]][position[1]],
-            stream.calls,
-            stream.messages,
-        )
+        """Have what was due by now, and is not over, due again."""
+        calls, messages = stream.calls, stream.messages
         to = urls(trace, position[0], sequence(trace, messages.sent_at, messages.turn))
         due, tries = unfinished(messages, stream.posts)
         for row in np.flatnonzero(due != NEVER).tolist():
@@ -300,17 +378,26 @@ class Outbox:
                 continue
             call, result = int(messages.call[row]), int(messages.result[row])
             key = PostKey(*position, int(calls.recipient[call]), int(calls.call[call]), result)
-            place = _Place(*position, box.call(key), result)
             body = orjson.dumps(next(stream.bodies(np.array([row]))))
-            turn = int(messages.turn[row])
-            delivery = Delivery(key, url, body, turn, place, int(tries[row]))
-            self._try_again(delivery, place, int(due[row]))
+            turn, at = int(messages.turn[row]), int(due[row])
+            delivery = Delivery(key, url, body, turn, at, tries=int(tries[row]))
+            held = held_until((*key, delivery.tries + 1))
+            delivery.at = at if held is None else held
+            self._wait(delivery)
 
     def _read_urls(self) -> None:
         changes = self._simulation.log.urls
         for change in changes[self._urls_read :]:
             self._urls[change.organization] = change.url
         self._urls_read = len(changes)
+
+    def _catch_up(self) -> None:
+        """Learn what organizations that have, or had, a URL were promised since the last time."""
+        had = [url is not None for url in self._urls]
+        self._read_urls()
+        for organization, url in enumerate(self._urls):
+            if url is not None or had[organization]:
+                self._learn(organization)
 
     def _learn(self, organization: int, *, overdue: bool = True) -> None:
         """Take in what an organization has been promised since the last time.
@@ -319,13 +406,13 @@ class Outbox:
         """
         simulation, boxes = self._simulation, self._boxes[organization]
         for view in self._accounts[organization].views[len(boxes) :]:
-            boxes.append(CampaignOutbox(simulation.log, view, simulation.dialler(organization)))
+            boxes.append(CampaignOutbox(simulation.log, view))
         for box in boxes:
             while box.has_news():
                 self._enter(organization, box, overdue)
 
     def _enter(self, organization: int, box: CampaignOutbox, overdue: bool) -> None:
-        """Put what is due later, or now, among the entries. What was due earlier was kept (W6)."""
+        """Put what is due later, or now, among the entries. What had no URL was kept (W6)."""
         now, trace = self._simulation.at, self._simulation.log
         campaign = box.view.campaign.block.position
         messages, changes = box.news()
@@ -333,6 +420,7 @@ class Outbox:
         if overdue and not wanted.all():
             sent = sequence(trace, messages.sent_at, messages.turn)
             wanted |= has_url(trace, organization, sent)
+        self.told[organization, campaign] += len(wanted) - int(np.count_nonzero(wanted))
         chosen = messages[wanted]
         columns = (chosen.sent_at, chosen.call, chosen.result)
         for at, call, result in zip(*(column.tolist() for column in columns), strict=True):
@@ -340,41 +428,43 @@ class Outbox:
         for at in changes[changes > now].tolist():
             heappush(self._entries, _Entry(at, _Place(organization, campaign, _NO_CALL, 0)))
 
-    def _deliveries(self, due: Sequence[_Place]) -> list[Delivery]:
-        """What leaves of the things due: POSTs that failed before, and first ones."""
-        deliveries = [self._failed.pop(place) for place in due if place in self._failed]
-        tried = {delivery.place for delivery in deliveries}
-        first = sorted(place for place in due if place.call != _NO_CALL and place not in tried)
-        for (organization, campaign), places in groupby(first, key=lambda place: place[:2]):
-            deliveries += self._first_deliveries(self._boxes[organization][campaign], [*places])
-        return deliveries
-
-    def _first_deliveries(self, box: CampaignOutbox, places: Sequence[_Place]) -> list[Delivery]:
-        """Results of one campaign to be told of now; without a URL they are kept (W6)."""
+    def _first_deliveries(self, box: CampaignOutbox, places: Sequence[_Place]) -> None:
+        """Have results of one campaign wait to be told of; without a URL they are kept (W6)."""
         trace, place = self._simulation.log, places[0]
         messages = box.due([(place.call, place.result) for place in places])
         sent = sequence(trace, messages.sent_at, messages.turn)
         to = urls(trace, place.organization, sent)
         chosen = np.array([row for row, url in enumerate(to) if url is not None], dtype=np.int64)
+        self.told[place[:2]] += len(to) - len(chosen)
         if not len(chosen):
-            return []
-        bodies = box.bodies(messages[chosen], self._simulation.at)
-        deliveries = []
+            return
+        bodies = box.bodies(messages[chosen])
         for row, body in zip(chosen.tolist(), bodies, strict=True):
-            call, result, url = int(messages.call[row]), int(messages.result[row]), to[row]
+            key, url = box.key(int(messages.call[row]), int(messages.result[row])), to[row]
             assert url is not None  # such rows were chosen
-            target = _Place(place.organization, place.campaign, call, result)
-            turn = int(messages.turn[row])
-            deliveries.append(Delivery(box.key(call, result), url, body, turn, target))
-        return deliveries
+            turn, at = int(messages.turn[row]), int(messages.sent_at[row])
+            self._wait(Delivery(key, url, body, turn, at))
 
-    def _try_again(self, delivery: Delivery, place: _Place, at: int) -> None:
-        self._failed[place] = delivery
-        heappush(self._entries, _Entry(at, place))
+    def _wait(self, delivery: Delivery) -> None:
+        """Have a delivery wait for its instant, and then for its turn to leave."""
+        turns, at = self._simulation.log.turns, delivery.at
+        # a turn orders what happens on the very instant of its command, and nothing later
+        turn = delivery.turn if delivery.turn and turns[delivery.turn - 1] >= at else 0
+        heap = self._due if at <= self._simulation.at else self._later
+        heappush(heap, _Waiting(at, turn, delivery.key, next(self._numbers), delivery))
 
-    def _write_down(self, delivery: Delivery) -> None:
-        counted = delivery.key in self._sent_again
-        number = self.log.count(delivery.key) + 1 if counted else delivery.tries + 1
-        post = Post(delivery.key, number, self._simulation.at, delivery.turn, delivery.resent)
-        delivery.row = self.log.append(post)
-        self.changes += 1
+    def _certain(self) -> int:
+        """The first instant (ms) at which a POST that is under way may be due again."""
+        while self._soonest and self._soonest[0][1] not in self._under_way:
+            heappop(self._soonest)
+        return self._soonest[0][0] if self._soonest else FOREVER
+
+
+class _Waiting(NamedTuple):
+    """A delivery among others, in the order in which they leave; `number` tells equals apart."""
+
+    at: int
+    turn: int
+    key: PostKey
+    number: int
+    delivery: Delivery

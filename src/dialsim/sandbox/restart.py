@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from dialsim.engine.post_log import Post
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_public_url
-from dialsim.sandbox.commands import Command
-from dialsim.sandbox.core import POST, SandboxCore
+from dialsim.sandbox.commands import Command, DropSnapshot, Restore, SetSpeed, TakeSnapshot
+from dialsim.sandbox.core import POST, Record, SandboxCore, Snapshot
 from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, Subject
 from dialsim.scenario.loading import files_of, loads
 from dialsim.scenario.scenario import Scenario
@@ -35,7 +37,7 @@ def resume(path: Path) -> SandboxCore:
     journal = Journal.reopen(path)
     try:
         core, refused = _replay(journal)
-        core.outbox.restore()
+        core.outbox.restore(core.faults.held_until)
         if refused:
             journal.take_back(core.step())
         journal.settle()
@@ -94,6 +96,17 @@ def _scenario(path: Path, subject: Subject) -> Scenario:
     return scenario
 
 
+class _Told(NamedTuple):
+    """An entry of a journal, read: what happened, or how far the clock had come.
+
+    Of a step it has the length of the log by then, which is None for other entries of that kind.
+    """
+
+    number: int
+    at: int
+    what: Command | Post | int | None
+
+
 def _replay(journal: Journal) -> tuple[SandboxCore, bool]:
     """The sandbox as the entries tell; whether the last one is a command that was refused.
 
@@ -101,37 +114,85 @@ def _replay(journal: Journal) -> tuple[SandboxCore, bool]:
     one that was refused. Anywhere else what is in the journal was carried out.
     """
     subject = journal.subject
+    told, snapshots = _read(journal)
     core = SandboxCore(_scenario(journal.path, subject), subject.seed)
     at = core.simulation.at
     refused: JournalError | None = None
-    for number, entry in enumerate(journal.entries(), 1):
+    for number, at, what in told:
         if refused is not None:
             raise refused
-        at = entry.at
         try:
-            _carry_out(core, entry)
-        except (DialsimError, ValidationError) as error:
+            _repeat(core, at, what)
+        except DialsimError as error:
             if not (isinstance(error, Refused) and journal.has_log):
                 raise _other_state(journal, number) from error
             refused = _other_state(journal, number)  # unless it is the last entry
-        if entry.kind is EntryKind.STEP and entry.body != b"%d" % core.simulation.log.size():
+        if isinstance(what, int) and what != core.simulation.log.size():
             raise _other_state(journal, number)
     core.simulation.move_to(at)
+    core.snapshots = snapshots
     return core, refused is not None
 
 
-def _carry_out(core: SandboxCore, entry: Entry) -> None:
-    simulation = core.simulation
-    if entry.at < simulation.at:
+def _repeat(core: SandboxCore, at: int, what: Command | Post | int | None) -> None:
+    if at < core.simulation.at and not isinstance(what, Post):  # it moves nothing
         raise DialsimError("an entry lies before the one before it")
-    if entry.kind is EntryKind.POSTS:  # changes nothing of the calls: they need not be up to date
-        post = POST.validate_json(entry.body)
-        core.outbox.recorded(post)
-        core.faults.ended(post)
-        return
-    simulation.move_to(entry.at)
-    if entry.kind is EntryKind.COMMAND:
-        core.repeat(_COMMAND.validate_json(entry.body))
+    if what is None or isinstance(what, int):
+        core.simulation.move_to(at)
+    else:
+        core.replay(Record(at, what))
+
+
+def _read(journal: Journal) -> tuple[list[_Told], dict[str, Snapshot]]:
+    """The entries that lead to where the journal ends, and the snapshots there are by then.
+
+    What was given up by a restore or a reset stands in the journal still, and leads nowhere.
+    """
+    told: list[_Told] = []
+    taken: dict[str, list[_Told]] = {}
+    for number, entry in enumerate(journal.entries(), 1):
+        try:
+            one = _Told(number, entry.at, _what(entry))
+            match one.what:
+                case TakeSnapshot(name=name):
+                    told.append(one._replace(what=None))
+                    taken[name] = [*told]
+                case DropSnapshot(name=name):
+                    told.append(one._replace(what=None))
+                    del taken[name]
+                case Restore(name=name):
+                    told = [] if name is None else [*taken[name]]
+                    if _is_running(told):
+                        told.append(_Told(number, told[-1].at, SetSpeed(speed=None)))
+                case _:
+                    told.append(one)
+        except (ValueError, KeyError) as error:  # pydantic's errors are among them
+            raise _other_state(journal, number) from error
+    return told, {name: _snapshot(listed) for name, listed in taken.items()}
+
+
+def _is_running(told: list[_Told]) -> bool:
+    """Whether the clock runs by itself after some entries."""
+    speeds = [one.what.speed for one in told if isinstance(one.what, SetSpeed)]
+    return bool(speeds) and speeds[-1] is not None
+
+
+def _what(entry: Entry) -> Command | Post | int:
+    match entry.kind:
+        case EntryKind.COMMAND:
+            return _COMMAND.validate_json(entry.body)
+        case EntryKind.POSTS:
+            return POST.validate_json(entry.body)
+        case EntryKind.STEP:
+            return int(entry.body)
+
+
+def _snapshot(told: list[_Told]) -> Snapshot:
+    """The snapshot that was taken at the end of some entries."""
+    records = (
+        Record(at, what) for _, at, what in told if what is not None and not isinstance(what, int)
+    )
+    return Snapshot(told[-1].at, (*records,))
 
 
 def _other_state(journal: Journal, number: int) -> JournalError:

@@ -28,10 +28,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.sandbox.application import application
+from dialsim.sandbox.application import DROP, application
 from dialsim.sandbox.control.guard import ControlToken, is_control
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
+from dialsim.sandbox.tls import Certificate
 
 _CLOSE = {"Connection": "close"}
 _NO_HTTP = Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])
@@ -157,6 +158,7 @@ class Connection(H11Protocol):
             await send(message)
 
         refused = self._refusal(scope)
+        scope[DROP] = self.transport.abort
         if refused is None:
             await self._application(scope, receive, dated)
         else:
@@ -264,7 +266,12 @@ GRACE_SECONDS = 1
 _MOMENT = 0.01  # seconds in which an accepted socket has become a connection
 
 
-def serve(core: SandboxCore, listener: socket.socket, token: ControlToken | None = None) -> None:
+def serve(
+    core: SandboxCore,
+    listener: socket.socket,
+    token: ControlToken | None = None,
+    tls: Certificate | None = None,
+) -> None:
     """Serve on a listening socket until interrupted or terminated, and print where.
 
     The journal is closed then; raises JournalError where it can't be told all that has happened.
@@ -272,8 +279,11 @@ def serve(core: SandboxCore, listener: socket.socket, token: ControlToken | None
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what Ctrl-C does
     try:
         with suppress(KeyboardInterrupt):  # the usual way to stop it
-            print(f"Serving on {address(listener)} - stop with Ctrl-C", flush=True)
-            Server(application(core, token)).run(sockets=[listener])
+            settings: dict[str, Any] = {}
+            if tls is not None:
+                settings = {"ssl_certfile": str(tls.chain), "ssl_keyfile": str(tls.key)}
+            print(f"Serving on {address(listener, tls)} - stop with Ctrl-C", flush=True)
+            Server(application(core, token), **settings).run(sockets=[listener])
     finally:
         if core.journal is not None:
             core.journal.close()
@@ -388,10 +398,11 @@ def listening(host: str, port: int, token: ControlToken | None = None) -> socket
     return listener
 
 
-def address(listener: socket.socket) -> str:
+def address(listener: socket.socket, tls: Certificate | None = None) -> str:
     """The URL at which a socket is reached."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if tls is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 T = TypeVar("T")

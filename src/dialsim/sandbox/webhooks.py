@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 
 from dialsim.engine.identity import call_ids
-from dialsim.engine.post_log import PostKey
+from dialsim.engine.post_log import Post, PostKey
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
@@ -125,6 +125,13 @@ class WebhookTable:
         bodies = self._list().stream.bodies(rows)
         return [self._row(row, body) for row, body in zip(rows.tolist(), bodies, strict=True)]
 
+    def row_of(self, post: Post) -> int:
+        """The row (from 0) of a POST that has left."""
+        _, places, stream = self._list()
+        chosen = (stream.posts.number == post.number) & (stream.posts.at == post.at)
+        rows = np.flatnonzero(chosen & (stream.place == places.index(post.key[:2]))).tolist()
+        return next(row for row in rows if self._list().told(row).key == post.key)
+
     def key(self, n: int) -> PostKey:
         """The result that number `n` (from 1) of the list tells of; 404 if there is none."""
         listed = self._list()
@@ -181,7 +188,12 @@ class WebhookTable:
         state = (self._simulation.at, log.turn, log.size(), self._outbox.changes)
         if self._kept is None or self._kept.state != state:
             reading = RunView(self._simulation.trace)
-            self._kept = _List(state, [*reading.streams], reading.stream)
+            stream = reading.stream
+            # a payload that was kept is listed where no POST can come before it any more
+            stream.drop(
+                (stream.posts.response == NOT_SENT) & (stream.posts.at >= self._outbox.front)
+            )
+            self._kept = _List(state, [*reading.streams], stream)
         return self._kept
 
 

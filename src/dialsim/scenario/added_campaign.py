@@ -105,7 +105,7 @@ def read_campaign(
     `load`, their paths beginning at the block; instants are held against now, not clock.start.
     """
     problems, root = Problems(NAME), around.document(block)
-    with _seen_from(around.path):
+    with errors_seen_from(around.path):
         source = None if folder is None else SourceFolder(folder)
         values = _values(root, around, csv, source, problems)
         check_references(root, problems)
@@ -132,7 +132,7 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
     if campaign.scheduled_at is not None:
         outline["scheduledAt"] = format_instant(campaign.scheduled_at)
     problems, root = Problems(NAME), around.document(outline)
-    with _seen_from(around.path):
+    with errors_seen_from(around.path):
         place = root.at(*around.path)
         if campaign.plan is not None:
             problems.add(place.at("plan"), _NO_PLAN)
@@ -156,7 +156,8 @@ def _check_lines(
 
 
 @contextmanager
-def _seen_from(path: NodePath) -> Iterator[None]:
+def errors_seen_from(path: NodePath) -> Iterator[None]:
+    """Have the paths of errors begin at a part of the document."""
     try:
         yield
     except ScenarioError as error:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.document import Cursor
-from dialsim.scenario.fields import Amount, Model, Number, Phone, Text, Url, patterned
+from dialsim.scenario.fields import Amount, Model, Number, Phone, Switch, Text, Url, patterned
 from dialsim.scenario.problems import Problems
 from dialsim.scenario.units import (
     Duration,
@@ -164,6 +164,17 @@ class Service(Model):
         default="020000000",
         description="The number calls come from where neither request nor agent names one.",
         examples=["020000000"],
+    )
+    guessed: Switch = Field(
+        default=False,
+        description="Whether a sandbox has endpoints that the interface names but does not show, "
+        "as we guess them.",
+        examples=[True],
+    )
+    in_order: Switch = Field(
+        default=False,
+        description="Whether a sandbox lets no time pass while webhooks are under way.",
+        examples=[True],
     )
 
 

@@ -18,6 +18,7 @@ from dialsim.interface.errors import DialsimError
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.results.result import Result
+    from dialsim.sandbox.client.records import OrganizationRecord
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.scenario import Scenario
     from dialsim.testing.sketch import Sketch
@@ -193,3 +194,33 @@ class Host:
         with ExitStack() as stack:
             for sandbox in self._started:
                 stack.callback(sandbox.stop)
+
+
+class Tenants:
+    """The fixture `dialsim_organization`: an organization of the test's own.
+
+    It is for a sandbox that several tests share. It is named after the test, and its results are
+    sent to `webhook_url`, if there is one.
+    """
+
+    def __init__(self, name: str, webhook_url: str | None) -> None:
+        self._name = name
+        self._webhook_url = webhook_url
+
+    def __call__(
+        self, sandbox: Sandbox, like: str | None = None, **settings: object
+    ) -> OrganizationRecord:
+        """Add it, like an organization of the sandbox, by default the first one.
+
+        `settings` are keys of an organization in a scenario file, such as `maxConcurrentCalls=5`.
+        """
+        there = [*sandbox.api_keys]
+        name, count = self._name, 1
+        while name in there:
+            count += 1
+            name = f"{self._name} {count}"
+        if self._webhook_url is not None:
+            settings = {"webhook": {"url": self._webhook_url}} | settings
+        return sandbox.add_organization(
+            {"name": name} | settings, there[0] if like is None else like
+        )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dialsim.testing.fixtures import Host, Runner, ScenarioReader, Stepper
+    from dialsim.testing.fixtures import Host, Runner, ScenarioReader, Stepper, Tenants
     from dialsim.testing.golden import Comparison, GoldenTraces
     from dialsim.testing.receiver import Receiver
 
@@ -103,12 +103,25 @@ def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) ->
     """A scenario served over HTTP: `dialsim_sandbox(…)`, with the arguments of `dialsim_run`."""
     from dialsim.testing.fixtures import Host
 
-    webhook_url = None
-    if "dialsim_receiver" in request.fixturenames:
-        webhook_url = request.getfixturevalue("dialsim_receiver").url
-    host = Host(_reader(request), webhook_url)
+    host = Host(_reader(request), _webhook_url(request))
     yield host
     host.stop()
+
+
+@pytest.fixture
+def dialsim_organization(request: pytest.FixtureRequest) -> Tenants:
+    """An organization of the test's own in a shared sandbox: `dialsim_organization(sandbox)`."""
+    from dialsim.testing.fixtures import Tenants
+
+    return Tenants(request.node.name, _webhook_url(request))
+
+
+def _webhook_url(request: pytest.FixtureRequest) -> str | None:
+    """The URL of the test's receiver, if it has one."""
+    if "dialsim_receiver" not in request.fixturenames:
+        return None
+    receiver: Receiver = request.getfixturevalue("dialsim_receiver")
+    return receiver.url
 
 
 @pytest.fixture

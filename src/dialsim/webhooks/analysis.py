@@ -203,14 +203,15 @@ class AnalysisChanges:
         return AnalysisChanges(self.at[rows], self.call[rows], self.kind[rows])
 
 
-def changes_by(analyses: Analyses, until: int) -> AnalysisChanges:
-    """What first analyses have changed by an instant (ms), in that order (A4).
+def changes_by(analyses: Analyses, until: int | NDArray[np.int64]) -> AnalysisChanges:
+    """What first analyses have changed by an instant (ms), or by one each, in that order (A4).
 
     One that fails spoils its call, a late result mends it.
     """
-    failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= until))
+    last = np.broadcast_to(until, analyses.call.shape)
+    failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= last))
     ready_at = analyses.ready_at[failed]
-    late = failed[(ready_at != NEVER) & (ready_at <= until)]
+    late = failed[(ready_at != NEVER) & (ready_at <= last[failed])]
     at = np.concatenate([analyses.failed_at[failed], analyses.ready_at[late]])
     call = np.concatenate([analyses.call[failed], analyses.call[late]])
     kind = np.repeat(np.array([ANALYSIS_FAILED, LATE_RESULT], np.uint8), [len(failed), len(late)])

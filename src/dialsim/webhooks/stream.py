@@ -88,6 +88,10 @@ class Stream:
         self.posts = posts[order]
         self.place = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
 
+    def drop(self, rows: NDArray[np.bool_]) -> None:
+        """Have some of the rows not be there."""
+        self.posts, self.place = self.posts[~rows], self.place[~rows]
+
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
         """The bodies of some POSTs, in the order asked for."""
         places = self.place[rows]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ENDS, NEVER, NO_CALL, TO_STATUS, Calls
+from dialsim.engine.calls import ENDS, NEVER, TO_STATUS, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.payload import MASKED_NAME, data_expired, mask_agent_params, mask_tel
 from dialsim.interface.status import CampaignStatus
@@ -102,16 +102,30 @@ class VisibleState:
         )
 
 
-def visible_state(trace: Trace, calls: Calls, messages: Messages) -> VisibleState:
-    """What each message shows, being sent when it is (W4)."""
+Statuses = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int8]]
+"""Statuses of calls at instants (ms), as indexes into `CALL_STATUSES`."""
+
+
+def visible_state(
+    trace: Trace, calls: Calls, messages: Messages, statuses: Statuses | None = None
+) -> VisibleState:
+    """What each message shows, being sent when it is (W4).
+
+    `statuses` tells those of calls of a run that goes on; None where the log was read at once.
+    """
     sent = sequence(trace, messages.sent_at, messages.turn)
-    newest = _newest_call(calls, messages)
+    # No command makes a call of a person who has one, or ends one on its own instant (P1)
+    newest = calls.newest_at(calls.recipient[messages.call], messages.sent_at)
+    if statuses is None:
+        status = _status(trace, calls, newest, sent)
+    else:
+        status = statuses(newest, messages.sent_at)
     ended = ENDS[calls.last_kind[newest]] & (calls.ended_at[newest] <= messages.sent_at)
     states = _settings(trace, calls)
     since = [setting.since for setting in states]
     return VisibleState(
         call_attempt=calls.attempts_before[newest] + ended,
-        latest_call_status=_status(trace, calls, newest, sent),
+        latest_call_status=status,
         setting=np.searchsorted(since, sent, side="right") - 1,
         expired=_expired(trace, calls, messages, sent),
         settings=states,
@@ -135,20 +149,6 @@ def _deleted(trace: Trace, calls: Calls) -> int:
     """When, in the sequence, the campaign was deleted (C8); FOREVER if it was not."""
     change = trace.campaign(calls.organization, calls.campaign).deleted
     return FOREVER if change is None else change.at + change.turn
-
-
-def _newest_call(calls: Calls, messages: Messages) -> NDArray[np.int64]:
-    """The recipient's newest call at each message's instant, an index into the calls.
-
-    No command makes a call of a person who has one, or ends one on its own instant (P1).
-    """
-    newest, following = messages.call.copy(), calls.following
-    rows = np.flatnonzero(following[newest] != NO_CALL)
-    while len(rows):
-        rows = rows[calls.created_at[following[newest[rows]]] <= messages.sent_at[rows]]
-        newest[rows] = following[newest[rows]]
-        rows = rows[following[newest[rows]] != NO_CALL]
-    return newest
 
 
 def _status(

@@ -135,7 +135,10 @@ def test_the_clock_is_moved_by_forms_as_it_is_by_json(client: Client) -> None:
     assert (moved.status_code, _text(moved)) == (200, "It is Mon 5 Jan 2026 12:00:00 now.")
     assert client.core.simulation.at == start + 3_600_000
     refused = ask(client, f"{OWN}/clock", "POST", "until=%3Cb%3E")
-    assert (refused.status_code, _text(refused)) == (400, "until must be nextEvent or idle")
+    assert (refused.status_code, _text(refused)) == (
+        400,
+        "until must be nextEvent, idle, status or webhooks",
+    )
     assert ask(client, f"{OWN}/clock", "POST", "by=60d").status_code == 400
 
 
@@ -298,7 +301,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
 
     async def scene() -> tuple[list[str], list[str]]:
         events = sections.events(View())
-        first = [await anext(events) for _ in range(9)]
+        first = [await anext(events) for _ in range(10)]
         await clock.advance_by(250)  # nothing happens, but it is later
         second = [await anext(events)]
         core.carry_out(SteerCampaign(organization=0, campaign=2, kind="pause"))
@@ -309,7 +312,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
     assert first == [
         "retry",
         *("clock", "news", "organizations", "campaigns", "calls", "webhooks"),
-        *("person", "faults"),
+        *("requests", "person", "faults"),
     ]
     assert second == ["clock", "news"]
 

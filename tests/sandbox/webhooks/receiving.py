@@ -51,10 +51,13 @@ class Steered:
 
 
 @contextmanager
-def sending(sketch: Sketch, url: str | None, timeout: float = 10.0) -> Iterator[Steered]:
+def sending(
+    sketch: Sketch, url: str | None, timeout: float = 10.0, *, in_order: bool = False
+) -> Iterator[Steered]:
     """A sandbox whose results go to a URL; `timeout` stands for the ten seconds."""
     scenario = sketch if url is None else sketch.having(webhook={"url": url})
-    core = SandboxCore(scenario.scenario())
+    order = f"service.inOrder={str(in_order).lower()}"
+    core = SandboxCore(scenario.scenario().with_(order))
     core.sender.timeout = timeout
     with served(core) as sandbox:
         yield Steered(core, sandbox.url)

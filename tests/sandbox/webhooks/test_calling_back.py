@@ -79,9 +79,9 @@ def handling(deed: Callable[[dict[str, Any]], object]) -> Answer:
     return Answer(first=lambda request: deed(request.json["payload"]))
 
 
-def test_t4_what_a_receiver_commands_happens_at_that_very_instant() -> None:
+def test_t4_in_order_what_a_receiver_commands_happens_at_that_very_instant() -> None:
     states: list[dict[str, Any]] = []
-    with Receiver() as receiver, sending(FOUR, receiver.url) as sandbox:
+    with Receiver() as receiver, sending(FOUR, receiver.url, in_order=True) as sandbox:
         campaign = sandbox.core.accounts[0].views[0].identifier
         headers = {"X-API-Key": sandbox.core.api_key(0)}
 
@@ -116,10 +116,10 @@ def test_a_receiver_that_moves_the_clock_is_told_that_it_moves() -> None:
         assert sandbox.posts() == [(0, 1, 200)]
 
 
-def test_a5_a_reanalysis_asked_for_while_a_result_is_handled_is_sent_before_time_goes_on() -> None:
+def test_a5_in_order_a_reanalysis_asked_for_meanwhile_is_sent_before_time_goes_on() -> None:
     at_once = Sketch(slots=1).campaign("January", "answered 1s 5s", "busy 1s")
     at_once = at_once.behaviour("default", setup_time="2s", analysis_delay="0s")
-    with Receiver() as receiver, sending(at_once, receiver.url) as sandbox:
+    with Receiver() as receiver, sending(at_once, receiver.url, in_order=True) as sandbox:
 
         def reanalyze(payload: dict[str, Any]) -> None:
             if payload["callResult"] and not payload["isReAnalysis"]:

@@ -102,8 +102,11 @@ class Sandbox:
 
 
 @contextmanager
-def sandbox(people: str, url: str, timeout: float = TIMEOUT) -> Iterator[Sandbox]:
-    core = SandboxCore(dialsim.loads(SCENARIO.format(people=people, url=url)))
+def sandbox(
+    people: str, url: str, timeout: float = TIMEOUT, overrides: tuple[str, ...] = ()
+) -> Iterator[Sandbox]:
+    text = SCENARIO.format(people=people, url=url)
+    core = SandboxCore(dialsim.loads(text, overrides=overrides))
     core.sender.timeout = timeout
     with served(core) as server:
         yield Sandbox(core, server.url)
@@ -218,7 +221,7 @@ def test_w2_a_body_that_never_ends_is_given_up_in_time(receiver: ReceiverProcess
 
 def test_w3_results_may_arrive_out_of_order(receiver: ReceiverProcess) -> None:
     receiver.answer({"status": 503})
-    with sandbox(TWO, receiver.url) as box:
+    with sandbox(TWO, receiver.url, overrides=("service.inOrder=true",)) as box:
         box.advance(until="idle")
     tels = [_tel(request) for request in receiver.requests]
     assert tels == ["0811111111", "0822222222", "0811111111"]
@@ -246,9 +249,10 @@ def test_w6_without_a_url_nothing_is_sent(receiver: ReceiverProcess) -> None:
     assert receiver.requests == []
 
 
-def test_a_receiver_that_calls_back_is_answered_while_the_clock_stands_still() -> None:
+def test_in_order_a_receiver_that_calls_back_is_answered_while_the_clock_stands_still() -> None:
     seen: list[dict[str, Any]] = []
-    with Receiver() as receiver, sandbox(TWO, receiver.url, timeout=10) as box:
+    in_order = ("service.inOrder=true",)
+    with Receiver() as receiver, sandbox(TWO, receiver.url, 10, in_order) as box:
 
         def confirm(request: ReceivedRequest) -> None:
             before = box.ask("GET", "/_dialsim/clock")["now"]

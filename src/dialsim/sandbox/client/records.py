@@ -15,7 +15,7 @@ from dialsim.interface.instants import parse_instant
 from dialsim.interface.status import CampaignStatus
 
 
-def _by_field(state: dict[str, Any]) -> dict[str, Any]:
+def by_field(state: dict[str, Any]) -> dict[str, Any]:
     """The values of an object on the wire by the names of Python, instants as datetimes."""
     return {
         to_snake(name): instant_as_datetime(parse_instant(value)) if name in _INSTANTS else value
@@ -23,7 +23,7 @@ def _by_field(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_INSTANTS = ("at", "createdAt")
+_INSTANTS = ("at", "createdAt", "receivedAt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CampaignRecord:
     @classmethod
     def read(cls, state: dict[str, Any]) -> Self:
         """Read the state of a campaign as it is on the wire."""
-        values = _by_field(state)
+        values = by_field(state)
         return cls(**values | {"status": CampaignStatus(values["status"])})
 
     @property
@@ -61,6 +61,43 @@ def find(campaigns: Sequence[CampaignRecord], name: str) -> CampaignRecord:
     if found:
         raise DialsimError(f"more than one campaign {name!r}; say which: {known}")
     raise DialsimError(f"no campaign {name!r}; there are: {known}")
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationRecord:
+    """An organization as it stood when it was added or asked for, with its `api_key`."""
+
+    id: str
+    name: str
+    api_key: str
+    max_concurrent_calls: int
+    slots_in_use: int
+    queue_length: int
+    calling_allowed: bool
+    webhook_url: str | None
+
+    @classmethod
+    def read(cls, state: dict[str, Any], api_key: str) -> Self:
+        """Read the state of an organization as it is on the wire."""
+        return cls(**by_field(state) | {"api_key": api_key})
+
+
+@dataclass(frozen=True, slots=True)
+class TriggeredRecord:
+    """A result that was triggered, the `n`th, and what came of its POST (see `WebhookRecord`)."""
+
+    n: int
+    at: datetime
+    call_id: str
+    url: str
+    response: int | str
+    received: bool
+    body: dict[str, Any]
+
+    @classmethod
+    def read(cls, row: dict[str, Any]) -> Self:
+        """Read the answer as it is on the wire."""
+        return cls(**by_field(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +127,4 @@ class WebhookRecord:
     @classmethod
     def read(cls, row: dict[str, Any]) -> Self:
         """Read a row of the list as it is on the wire."""
-        return cls(**_by_field(row))
+        return cls(**by_field(row))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self
@@ -120,6 +120,32 @@ class RemoteClock:
             raise DialsimError(f"advance: the clock was stopped on the way, at {state['now']}")
         return _datetime(state["now"])
 
+    def advance_until(self, condition: Mapping[str, object], within: timedelta | None) -> datetime:
+        """Move the clock until something is so, as the control plane words it; where it stands.
+
+        Raises DialsimError where it doesn't come: with why, and where the clock stands then.
+        """
+        span = {} if within is None else {"within": _span_text(within)}
+        state = self._client.ask("POST", f"{PREFIX}/clock/advance", {**condition, **span})
+        if state["ended"] != "there":
+            raise DialsimError(f"advance_until: {_WHY[state['ended']]}, at {state['now']}")
+        return _datetime(state["now"])
+
+    def advance_while(self, is_missing: Callable[[], bool], within: timedelta | None) -> datetime:
+        """Move the clock event by event while something is missing; errors as `advance_until`."""
+        last = None if within is None else self.now + within
+        while is_missing():
+            state = self._state()
+            ahead = state["nextEventAt"]
+            if ahead is None:
+                raise DialsimError(f"advance_until: {_WHY['idle']}, at {state['now']}")
+            if last is not None and _datetime(ahead) > last:
+                self.advance(to=last)
+                state = self._state()
+                raise DialsimError(f"advance_until: {_WHY['limit']}, at {state['now']}")
+            self.advance(until="nextEvent")
+        return self.now
+
     def run(self, speed: float = 1) -> None:
         """Have the clock run by itself, `speed` times as fast as real time."""
         self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "running", "speed": speed})
@@ -138,6 +164,19 @@ class RemoteClock:
         return state
 
 
+_WHY = {
+    "stopped": "the clock was stopped on the way",
+    "limit": "it has not come within the limit",
+    "idle": "it has not come, and nothing is left to happen",
+    "clockEnd": "it has not come, and the clock is at its end",
+    "never": "it can't come any more: the campaign is over with another status",
+}
+
+
+def _span_text(span: timedelta) -> str:
+    return f"{span // timedelta(milliseconds=1)}ms"
+
+
 def _datetime(text: str) -> datetime:
     return instant_as_datetime(parse_instant(text))
 
@@ -147,20 +186,23 @@ class FaultRecord:
     """A fault as it stood when it was asked for or listed.
 
     `asked` has what was asked, under the names of the control plane. The fault `met` so many that
-    it could have struck, `struck` so many of them, and is still to strike the `left` ones.
+    it could have struck, `struck` so many of them, and is still to strike the `left` ones, None
+    where only time ends it. It ends at the virtual instant `until`, if it has one.
     """
 
     id: int
     asked: Mapping[str, object]
     met: int
     struck: int
-    left: int
+    left: int | None
+    until: datetime | None
 
     @classmethod
     def read(cls, state: dict[str, Any]) -> Self:
         """Read the state of a fault as it is on the wire."""
         asked = {name: value for name, value in state["asked"].items() if value is not None}
-        return cls(state["id"], asked, state["met"], state["struck"], state["left"])
+        until = None if state["until"] is None else _datetime(state["until"])
+        return cls(state["id"], asked, state["met"], state["struck"], state["left"], until)
 
 
 class RemoteFaults:
@@ -174,9 +216,11 @@ class RemoteFaults:
 
     def strike_webhooks(
         self,
-        how: Literal["timeout", "refuse", "late", "twice"],
-        times: int = 1,
+        how: Literal["timeout", "refuse", "late", "twice", "delayed", "stale"],
+        times: int | None = None,
         *,
+        lasts: str | None = None,
+        delay: str | None = None,
         share: float = 1,
         organization: str | None = None,
         campaign: str | None = None,
@@ -184,12 +228,17 @@ class RemoteFaults:
         """Have something happen to the next POSTs of the webhook, `times` of them.
 
         `timeout`: nothing arrives, and the service waits 10 s; `refuse`: the connection is refused;
-        `late`: the POST arrives, but its answer counts as too late; `twice`: it arrives twice.
-        Below a `share` of 1 it is left to chance, POST by POST, which are struck.
+        `late`: the POST arrives, but its answer counts as too late; `twice`: it arrives twice;
+        `delayed`: it leaves after a `delay` of virtual time, as it was, and others overtake it;
+        `stale`: it arrives, and then once more the result before it about the same person. It goes
+        on for `times` POSTs, by default one, or as long as it `lasts` in virtual time. Below a
+        `share` of 1 it is left to chance, POST by POST, which are struck.
         """
         return self._add(
             webhooks=how,
-            next=times,
+            next=_times(times, lasts),
+            lasts=lasts,
+            delay=delay,
             share=share,
             organization=organization,
             campaign=None if campaign is None else self._campaign(campaign),
@@ -197,10 +246,13 @@ class RemoteFaults:
 
     def strike_api(
         self,
-        how: Literal["error", "slow"],
-        times: int = 1,
+        how: Literal["error", "drop", "slow", "slowBody"],
+        times: int | None = None,
         *,
-        status: Literal[500, 502, 503, 504] | None = None,
+        lasts: str | None = None,
+        status: Literal[401, 429, 500, 502, 503, 504] | None = None,
+        retry_after: str | None = None,
+        executed: bool | None = None,
         delay: str | None = None,
         share: float = 1,
         organization: str | None = None,
@@ -208,14 +260,19 @@ class RemoteFaults:
     ) -> FaultRecord:
         """Have something happen to the answers to the next requests, `times` of them.
 
-        `error`: the answer is an error, of `status` 503 unless said otherwise, and nothing is done;
-        `slow`: it comes after a `delay` of real time, such as `2s`. `path` is how the paths begin
-        that are struck; `share` as for webhooks.
+        `error`: the answer is an error, of `status` 503 unless said otherwise, a 429 or 503 with a
+        `Retry-After` if one is given; `drop`: the connection is dropped. Nothing is done then,
+        unless it is `executed`. `slow`: the answer comes after a `delay` of real time, such as
+        `2s`; `slowBody`: its body comes in pieces over that time. `path` is how the paths begin
+        that are struck; `times`, `lasts` and `share` as for webhooks.
         """
         return self._add(
             api=how,
-            next=times,
+            next=_times(times, lasts),
+            lasts=lasts,
             status=status,
+            retryAfter=retry_after,
+            executed=executed,
             delay=delay,
             share=share,
             organization=organization,
@@ -245,3 +302,8 @@ class RemoteFaults:
     def _campaign(self, name: str) -> str:
         listed = self._client.ask("GET", f"{PREFIX}/campaigns")
         return find([CampaignRecord.read(state) for state in listed], name).id
+
+
+def _times(times: int | None, lasts: str | None) -> int | None:
+    """One, where nothing says how often or how long."""
+    return 1 if times is None and lasts is None else times

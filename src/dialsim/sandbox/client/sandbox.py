@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,21 +16,32 @@ from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.addresses import with_webhook_url
-from dialsim.sandbox.client.records import CampaignRecord, WebhookRecord, find
+from dialsim.sandbox.client.records import (
+    CampaignRecord,
+    OrganizationRecord,
+    TriggeredRecord,
+    WebhookRecord,
+    find,
+)
 from dialsim.sandbox.dependencies import require_extra
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
 
 if TYPE_CHECKING:
+    from dialsim.experiments.forecast import Forecast
     from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
+    from dialsim.sandbox.client.requests import RemoteRequests
     from dialsim.sandbox.client.session import Session
+    from dialsim.sandbox.core import Snapshot
 
 
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
 """A scenario, its file, its text, or its content as a mapping."""
 
 _CAMPAIGNS = "/_dialsim/campaigns"
+_ORGANIZATIONS = "/_dialsim/organizations"
 _PEOPLE = "/_dialsim/people"
+_SNAPSHOTS = "/_dialsim/snapshots"
 _WEBHOOKS = "/_dialsim/webhooks"
 
 
@@ -72,6 +84,7 @@ class Sandbox:
         self._port = port
         self._session: Session | None = None
         self._over = False
+        self._state: Snapshot | None = None  # where a fork begins
 
     # -- from start to stop -----------------------------------------------------------------------
 
@@ -84,7 +97,7 @@ class Sandbox:
 
         if self._session is not None or self._over:
             raise DialsimError("a sandbox is started once: make another one")
-        self._session = Session(self._scenario, self._seed, self._port)
+        self._session = Session(self._scenario, self._seed, self._port, self._state)
         return self
 
     def stop(self) -> None:
@@ -154,6 +167,11 @@ class Sandbox:
         """A campaign as it stands; raises DialsimError if the name is not exactly one's."""
         return find(self.campaigns, name)
 
+    def organization(self, name: str | None = None) -> OrganizationRecord:
+        """An organization as it stands; the only one need not be named."""
+        known = self._organization(name)
+        return OrganizationRecord.read(self._ask("GET", self._path(known)), self.api_keys[known])
+
     @property
     def webhooks(self) -> list[WebhookRecord]:
         """Every POST made so far and every payload kept, in the order in which they left."""
@@ -164,6 +182,34 @@ class Sandbox:
             rows += map(WebhookRecord.read, shown["webhooks"])
             page, last = page + 1, shown["totalPages"]
         return rows
+
+    @property
+    def requests(self) -> RemoteRequests:
+        """What clients asked for, the oldest first: `requests[-1]`, `requests.filter("POST")`.
+
+        The latest 2,000. Those that `schedule` and `pause` make are among them.
+        """
+        return self._running.requests
+
+    def assert_called(
+        self,
+        method: str,
+        path: str,
+        *,
+        times: int | None = None,
+        body: object = None,
+        status: int | str | None = None,
+        organization: str | None = None,
+    ) -> None:
+        """Raise AssertionError unless clients asked for that, `times` times or at least once.
+
+        What a request must be is as for `requests.filter`. The error shows the nearest misses, and
+        what is otherwise about them.
+        """
+        from dialsim.sandbox.client.requests import Wanted
+
+        wanted = Wanted(method, path, body, status, organization)
+        self._running.requests.assert_called(wanted, times)
 
     def result(self) -> Result:
         """The result of the run so far; what happens later doesn't change it.
@@ -193,6 +239,23 @@ class Sandbox:
         return place
 
     # -- commands ---------------------------------------------------------------------------------
+
+    def add_organization(
+        self, organization: Mapping[str, object], like: str | None = None
+    ) -> OrganizationRecord:
+        """Add an organization, a tenant of its own with its own key, for as long as this one runs.
+
+        `organization` is a block as in a scenario file, without campaigns. What it leaves out is as
+        in the organization `like`, if one is named: agents, numbers, limit.
+        """
+        block = {**organization, **({} if like is None else {"like": like})}
+        added = self._ask("POST", _ORGANIZATIONS, block)
+        return OrganizationRecord.read(added, added["apiKey"])
+
+    def add_agent(self, agent: Mapping[str, object], organization: str | None = None) -> str:
+        """Add an agent, a block as in a scenario file, to an organization; returns its id."""
+        block = {"organization": self._organization(organization), **agent}
+        return str(self._ask("POST", "/_dialsim/agents", block)["id"])
 
     def add_campaign(
         self,
@@ -243,6 +306,34 @@ class Sandbox:
         """Send a webhook again, by its place in the list (`webhooks[…].n`); what came of it."""
         return WebhookRecord.read(self._ask("POST", f"{_WEBHOOKS}/{n}/resend"))
 
+    def trigger(
+        self,
+        status: str | None = None,
+        organization: str | None = None,
+        *,
+        script: str | None = None,
+        agent: str | None = None,
+        recipient: Mapping[str, object] | None = None,
+        re_analysis: bool = False,
+        url: str | None = None,
+    ) -> TriggeredRecord:
+        """Send one result, now, to the organization's URL or another; what came of it.
+
+        How its call ended says a `status` ("NO_ANSWER"), or in more detail the first step of a
+        `script` ("answered 5s 60s silent"). The call is outside of the simulation: the interface
+        shows it by its id, but nothing else does.
+        """
+        order = {
+            "status": status,
+            "script": script,
+            "organization": self._organization(organization),
+            "agent": agent,
+            "recipient": recipient,
+            "isReAnalysis": re_analysis or None,
+            "url": url,
+        }
+        return TriggeredRecord.read(self._ask("POST", "/_dialsim/trigger", order))
+
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization; the only one need not be named."""
         self._change(organization, {"maxConcurrentCalls": value})
@@ -265,6 +356,99 @@ class Sandbox:
         It takes the place of what is left of an earlier one, None of all.
         """
         self._ask("POST", _PEOPLE, {"tel": tel, "script": script})
+
+    # -- the clock --------------------------------------------------------------------------------
+
+    def advance_until(
+        self,
+        condition: Callable[[Sandbox], object] | None = None,
+        *,
+        campaign: str | None = None,
+        call: str | None = None,
+        status: str | None = None,
+        webhooks: int | None = None,
+        within: timedelta | None = None,
+    ) -> datetime:
+        """Move the clock until something is so, and return where it stands.
+
+        That is a `status` of a `campaign`, by name, or of a `call`, by id; or so many more
+        `webhooks` (POSTs and kept payloads), of a `campaign` if one is given; or a `condition` that
+        is true of the sandbox, which is asked after every event: ten times as slow as the others.
+        `within` is the most virtual time that it may take.
+
+        Raises DialsimError if it doesn't come, with why, and where the clock stands then.
+        """
+        kinds = [condition is not None, status is not None, webhooks is not None]
+        if sum(kinds) != 1 or (status is not None and (campaign is None) == (call is None)):
+            raise DialsimError(
+                "advance_until: give a condition, or the status of a campaign or a call, or a "
+                "count of webhooks"
+            )
+        if condition is not None:
+            return self.clock.advance_while(lambda: not condition(self), within)
+        asked: dict[str, object] = {
+            "until": "webhooks" if status is None else "status",
+            "call": call,
+        }
+        asked |= {"campaign": None if campaign is None else self.campaign(campaign).id}
+        return self.clock.advance_until(asked | {"status": status, "count": webhooks}, within)
+
+    # -- states -----------------------------------------------------------------------------------
+
+    def snapshot(self, name: str | None = None) -> str:
+        """Keep the state of now to be restored, and return its name: `snapshot-1` and so on.
+
+        Raises `Refused` where there is a snapshot of that name, or a hundred of them.
+        """
+        return str(self._ask("POST", _SNAPSHOTS, {"name": name})["name"])
+
+    @property
+    def snapshots(self) -> list[str]:
+        """The names of the snapshots, in the order in which they were taken."""
+        return [state["name"] for state in self._ask("GET", _SNAPSHOTS)]
+
+    def restore(self, name: str) -> None:
+        """Be in the state of a snapshot again; raises `Refused` if there is none of the name.
+
+        The clock stands still then. POSTs under way are broken off, and an advance by another
+        thread raises `Refused`. POSTs that were under way at the snapshot leave again.
+        """
+        self._ask("POST", f"{_SNAPSHOTS}/{quote(name, safe='')}/restore")
+
+    def delete_snapshot(self, name: str) -> None:
+        """Forget a snapshot; raises `Refused` if there is none of the name."""
+        self._ask("DELETE", f"{_SNAPSHOTS}/{quote(name, safe='')}")
+
+    def reset(self) -> None:
+        """Be as at the start again, as `restore` does it; snapshots stay."""
+        self._ask("POST", "/_dialsim/reset")
+
+    def fork(self) -> Sandbox:
+        """Another sandbox that begins in the state of now, to try something without a trace here.
+
+        ```python
+        with sandbox.fork() as other:
+            other.set_concurrency(30)
+            other.clock.advance(until="idle")
+        ```
+
+        It has a port of its own, and links to its files lead there. Its webhooks don't leave: each
+        counts as answered with 200. It has no snapshots, and its clock stands still.
+        """
+        other = Sandbox(self._scenario, seed=self._seed)
+        other._state = self._running.state()
+        return other
+
+    def forecast(
+        self, replications: int = 100, *, seed: int | None = None, jobs: int | None = None
+    ) -> Forecast:
+        """How the campaigns go on from now, by many runs; nothing changes here.
+
+        Arguments and errors are those of `dialsim.forecast`.
+        """
+        from dialsim.experiments.forecast import forecast
+
+        return forecast(self._running.remaining(), replications, seed=seed, jobs=jobs)
 
     # -- the rest ---------------------------------------------------------------------------------
 
@@ -293,8 +477,10 @@ class Sandbox:
         self._running.client.ask("POST", path, body, api_key=key)
 
     def _change(self, organization: str | None, changes: dict[str, object]) -> Any:
-        path = f"/_dialsim/organizations/{quote(self._organization(organization), safe='')}"
-        return self._ask("PATCH", path, changes)
+        return self._ask("PATCH", self._path(self._organization(organization)), changes)
+
+    def _path(self, organization: str) -> str:
+        return f"{_ORGANIZATIONS}/{quote(organization, safe='')}"
 
     def _organization(self, name: str | None) -> str:
         names = [*self._running.api_keys]

@@ -6,7 +6,9 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.addresses import with_public_url
 from dialsim.sandbox.client.remote import ControlClient, RemoteClock, RemoteFaults
-from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.client.requests import RemoteRequests
+from dialsim.sandbox.core import SandboxCore, Snapshot
+from dialsim.sandbox.remaining import remaining_run
 from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.scenario.scenario import Scenario
 
@@ -14,12 +16,22 @@ from dialsim.scenario.scenario import Scenario
 class Session:
     """The server's thread, and the client that asks it over HTTP."""
 
-    def __init__(self, scenario: Scenario, seed: int | None, port: int) -> None:
-        """Serve from now on; raises DialsimError where that can't be."""
+    def __init__(
+        self, scenario: Scenario, seed: int | None, port: int, state: Snapshot | None = None
+    ) -> None:
+        """Serve from now on; raises DialsimError where that can't be.
+
+        With a `state` of another sandbox it is a fork of that: it begins there, and sends nothing.
+        """
         listener = listening("127.0.0.1", port)
         try:
             self.url = address(listener)
-            self._core = SandboxCore(with_public_url(scenario, self.url), seed)
+            served = with_public_url(scenario, self.url)
+            if state is None:
+                self._core = SandboxCore(served, seed)
+            else:
+                self._core = SandboxCore.replayed(served, seed, state, silent=True)
+                self._core.clock.speed = None
             self._thread = ServerThread(self._core, listener)
             self._thread.start()
         except BaseException:
@@ -28,6 +40,7 @@ class Session:
         self.client = ControlClient(self.url)
         self.clock = RemoteClock(self.client)
         self.faults = RemoteFaults(self.client)
+        self.requests = RemoteRequests(self.client)
 
     @property
     def at(self) -> int:
@@ -41,6 +54,14 @@ class Session:
             account.block.name: self._core.api_key(account.block.position)
             for account in self._core.accounts
         }
+
+    def state(self) -> Snapshot:
+        """The state of now, for a fork."""
+        return self._thread.ask(lambda: self._core.state)
+
+    def remaining(self) -> Scenario:
+        """What is still to come, as a scenario that begins now."""
+        return self._thread.ask(lambda: remaining_run(self._core.simulation))().scenario
 
     def snapshot(self) -> Trace:
         """What has happened so far, for keeps."""

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+import numpy as np
+from pydantic import ConfigDict, Field, WithJsonSchema
 
+from dialsim.engine.calls import CALL_STATUSES, TO_STATUS
 from dialsim.interface.instants import format_instant
-from dialsim.interface.model import Combined, InstantText, WireModel, given
-from dialsim.sandbox.clock import MOST_SPEED, VirtualClock
+from dialsim.interface.model import (
+    Combined,
+    InstantText,
+    UuidText,
+    WireModel,
+    given,
+    invalid,
+)
+from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.sandbox.clock import (
+    LONGEST_TO_IDLE,
+    MOST_SPEED,
+    Condition,
+    Ended,
+    VirtualClock,
+)
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.operation import Operations, operation
-from dialsim.scenario.fields import Number
-from dialsim.scenario.units import Duration, Instant
+from dialsim.scenario.fields import Number, Text, Whole
+from dialsim.scenario.units import Duration, Instant, PositiveDuration
 
 
 class ClockState(WireModel):
@@ -24,6 +40,10 @@ class ClockState(WireModel):
     now: InstantText = Field(description="The instant up to which everything has happened.")
     mode: Literal["manual", "running"]
     speed: float | None = Field(description="Times as fast as real time; null unless it runs.")
+    speed_reached: float | None = Field(
+        description="Times as fast as real time that it really went, over the last seconds; null "
+        "unless it runs."
+    )
     next_event_at: InstantText | None = Field(description="null when nothing is left to happen.")
     status: Literal["ready", "advancing"]
     held_by_journal: str | None = Field(
@@ -39,6 +59,7 @@ class ClockState(WireModel):
             now=format_instant(core.at),
             mode="manual" if clock.speed is None else "running",
             speed=clock.speed,
+            speed_reached=clock.speed_reached,
             next_event_at=None if ahead is None else format_instant(ahead),
             status="ready" if clock.speed is None and not clock.advancing else "advancing",
             held_by_journal=None if core.journal is None else core.journal.error,
@@ -52,6 +73,14 @@ class AdvancedClock(ClockState):
         description="Whether PUT /_dialsim/clock ended the advance on the way; now says how far it "
         "came."
     )
+    ended: Ended = Field(
+        description="there: where it was to go, the condition is met; stopped: on the way; limit: "
+        "within is over, and the condition has not come; idle: nothing is left to happen; "
+        "clockEnd: it may not go on; never: the campaign is over with another status."
+    )
+
+
+_STATUSES = sorted({*CampaignStatus, *CallStatus})
 
 
 class MoveJson(Combined):
@@ -63,26 +92,163 @@ class MoveJson(Combined):
 
     to: Instant | None = Field(default=None, examples=["2026-01-05T04:00:00Z"])
     by: Duration | None = Field(default=None, examples=["2h"])
-    until: Literal["nextEvent", "idle"] | None = None
+    until: Literal["nextEvent", "idle", "status", "webhooks"] | None = Field(
+        default=None,
+        description="What it is to wait for: a status of a campaign or a call, or a count of "
+        "webhooks, or as the words say.",
+    )
+    campaign: UuidText | None = Field(
+        default=None, description="Whose status, or whose webhooks; its id."
+    )
+    call: UuidText | None = Field(default=None, description="Whose status; its id.")
+    status: Annotated[Text, WithJsonSchema({"enum": _STATUSES})] | None = Field(
+        default=None, description="Of the campaign or the call.", examples=["COMPLETED"]
+    )
+    count: Annotated[Whole, Field(ge=1)] | None = Field(
+        default=None,
+        description="How many more webhooks, POSTs and kept payloads, there are to be.",
+        examples=[3],
+    )
+    within: PositiveDuration | None = Field(
+        default=None,
+        description="How long to wait for the status or the webhooks, in virtual time; 366 days if "
+        "left out.",
+        examples=["8h"],
+    )
 
     @classmethod
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """There is exactly one way to go."""
-        if sum(given.get(way) is not None for way in ("to", "by", "until")) != 1:
+        """There is exactly one way to go, with what belongs to it."""
+        named = {name for name, value in given.items() if value is not None}
+        if len(named & {"to", "by", "until"}) != 1:
             yield "one of to, by and until must be given"
+        takes = _TAKES.get(str(given.get("until")), frozenset())
+        for name in ("campaign", "call", "status", "count", "within"):
+            if name in named and name not in takes:
+                goes = [f'"{until}"' for until, names in _TAKES.items() if name in names]
+                yield f"{name} goes with until {' or '.join(goes)} alone"
+        if given.get("until") == "status":
+            if len(named & {"campaign", "call"}) != 1:
+                yield "one of campaign and call must be given"
+            if "status" not in named:
+                yield 'status is required where until is "status"'
+        if given.get("until") == "webhooks" and "count" not in named:
+            yield 'count is required where until is "webhooks"'
 
-    async def carry_out(self, clock: VirtualClock) -> bool:
-        """Move the clock; returns when everything up to there has happened.
-
-        That is, unless it is stopped on the way: returns whether it came there.
-        """
+    async def carry_out(self, core: SandboxCore) -> Ended:
+        """Move the clock; returns when everything up to there has happened, or why it stands."""
+        clock = core.clock
+        if self.until in _TAKES:
+            span = LONGEST_TO_IDLE if self.within is None else self.within
+            return await clock.advance_until(self._condition(core), span)
         if self.to is not None:
-            return await clock.advance_to(self.to)
-        if self.by is not None:
-            return await clock.advance_by(self.by)
-        if self.until == "nextEvent":
-            return await clock.advance_to_next_event()
-        return await clock.advance_to_idle()
+            arrived = await clock.advance_to(self.to)
+        elif self.by is not None:
+            arrived = await clock.advance_by(self.by)
+        elif self.until == "nextEvent":
+            arrived = await clock.advance_to_next_event()
+        else:
+            arrived = await clock.advance_to_idle()
+        return "there" if arrived else "stopped"
+
+    def _condition(self, core: SandboxCore) -> Condition:
+        if self.until == "webhooks":
+            place = None
+            if self.campaign is not None:
+                _, view = core.campaign(self.campaign)
+                place = view.place["organization"], view.place["campaign"]
+            return WebhookCount(core, self.count or 1, place)
+        if self.call is not None:
+            return CallStands(core, self.call, _one_of(CallStatus, self.status))
+        return CampaignStands(core, self.campaign or "", _one_of(CampaignStatus, self.status))
+
+
+_TAKES = {
+    "status": frozenset({"campaign", "call", "status", "within"}),
+    "webhooks": frozenset({"campaign", "count", "within"}),
+}
+"""What goes with the conditions."""
+
+_Status = TypeVar("_Status", CampaignStatus, CallStatus)
+
+
+def _one_of(statuses: type[_Status], named: str | None) -> _Status:
+    try:
+        return statuses(named or "")
+    except ValueError:
+        raise invalid(f"status must be one of {', '.join(statuses)}") from None
+
+
+class CampaignStands:
+    """That a campaign is, or has been in between, in a status."""
+
+    def __init__(self, core: SandboxCore, identifier: str, status: CampaignStatus) -> None:
+        _, self._view = core.campaign(identifier)
+        self._changes, self._seen = core.simulation.log.campaigns, 0
+        self._status = status
+        self._seen = len(self._changes)
+
+    def is_met(self) -> bool:
+        """Whether it is."""
+        block, since = self._view.campaign.block, self._seen
+        self._seen = len(self._changes)
+        return self._view.campaign.status is self._status or any(
+            change.to_status is self._status
+            for change in self._changes[since:]
+            if (change.organization, change.campaign) == (block.organization, block.position)
+        )
+
+    def is_hopeless(self) -> bool:
+        """Whether it has another status for good."""
+        return self._view.campaign.status.final
+
+
+class CallStands:
+    """That a call is, or has been in between, in a status."""
+
+    def __init__(self, core: SandboxCore, identifier: str, status: CallStatus) -> None:
+        self._view, self._call = core.call(identifier)
+        self._core = core
+        self._status = CALL_STATUSES.index(status)
+        self._log = self._view.campaign.log
+        self._seen = len(self._log)
+
+    def is_met(self) -> bool:
+        """Whether it is."""
+        self._view.catch_up()
+        one = np.array([self._call])
+        if self._view.analyses.standing(one, self._core.at).status[0] == self._status:
+            return True
+        rows, calls = self._log.rows(self._seen), self._view.calls
+        self._seen += len(rows)
+        own = rows.recipient == calls.recipient[self._call]
+        own &= rows.call == calls.call[self._call]
+        return bool((TO_STATUS[rows.kind[own]] == self._status).any())
+
+    def is_hopeless(self) -> bool:
+        """Whether it can't be seen before nothing is left to happen."""
+        return False
+
+
+class WebhookCount:
+    """That so many more webhooks have left or were kept, of a campaign by position, or of all."""
+
+    def __init__(self, core: SandboxCore, count: int, place: tuple[int, int] | None) -> None:
+        self._outbox, self._place = core.outbox, place
+        self._goal = self._now() + count
+
+    def is_met(self) -> bool:
+        """Whether there are."""
+        return self._now() >= self._goal
+
+    def is_hopeless(self) -> bool:
+        """Whether there is nothing that could send any: it is not known before."""
+        return False
+
+    def _now(self) -> int:
+        self._outbox.look_ahead()  # payloads that are kept are learned of as well
+        told, place = self._outbox.told, self._place
+        return sum(told.values()) if place is None else told[place]
 
 
 class Mode(Combined):
@@ -122,8 +288,9 @@ class ClockOperations(Operations):
     def set_clock(self, body: Mode) -> ClockState:
         """Have the clock run, or stand still.
 
-        A running clock stands still while webhooks are under way, and stops at clock.end. With
-        mode manual it stands still at once: an advance that is under way ends there, too.
+        A running clock waits for webhooks where it is too far ahead of them, and stops at
+        clock.end; speedReached says how fast it really is. With mode manual it stands still at
+        once: an advance that is under way ends there, too.
         """
         body.carry_out(self.core.clock)
         return ClockState.of(self.core)
@@ -135,13 +302,18 @@ class ClockOperations(Operations):
         fail.CLOCK_BUSY,
         fail.CLOCK_RUNNING,
         fail.NOT_IDLE,
+        fail.STATE_REPLACED,
+        fail.NO_CAMPAIGN,
+        fail.NO_CALL,
     )
     async def advance_clock(self, body: MoveJson) -> AdvancedClock:
         """Move the clock.
 
         Answers when everything up to there has happened, webhooks delivered or lost included,
         however long that takes. Until idle it goes on for 366 days of virtual time at the most.
-        PUT /_dialsim/clock with mode manual ends it on the way, which it says in stopped.
+        PUT /_dialsim/clock with mode manual ends it on the way, which it says in stopped. Where a
+        condition doesn't come it is 200, too, and ended says why.
         """
-        arrived = await body.carry_out(self.core.clock)
-        return AdvancedClock(**dict(ClockState.of(self.core)), stopped=not arrived)
+        ended = await body.carry_out(self.core)
+        state = dict(ClockState.of(self.core))
+        return AdvancedClock(**state, stopped=ended == "stopped", ended=ended)

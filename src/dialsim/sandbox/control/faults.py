@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from dialsim.interface.errors import Refused
-from dialsim.interface.model import WireModel, invalid
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import InstantText, WireModel, invalid
 from dialsim.sandbox.commands import ClearFaults, InjectFault
 from dialsim.sandbox.control.campaigns import organization_of
 from dialsim.sandbox.control.guard import PREFIX
@@ -24,7 +25,12 @@ class FaultState(WireModel):
     asked: FaultOrder
     met: int = Field(description="How many it could have struck.")
     struck: int
-    left: int = Field(description="How many it is still to strike.")
+    left: int | None = Field(
+        description="How many it is still to strike; null where only time ends it."
+    )
+    until: InstantText | None = Field(
+        description="The virtual instant at which it ends, where its order says how long it lasts."
+    )
 
     @classmethod
     def of(cls, fault: InjectedFault) -> FaultState:
@@ -35,6 +41,7 @@ class FaultState(WireModel):
             met=fault.met,
             struck=fault.struck,
             left=fault.left,
+            until=None if fault.until is None else format_instant(fault.until),
         )
 
 

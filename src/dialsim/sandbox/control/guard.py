@@ -99,7 +99,12 @@ class ControlGuard:
             _PAGE, 303, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
         )
         answer.set_cookie(
-            _cookie_name(request), token.cookie, path=PREFIX, httponly=True, samesite="strict"
+            _cookie_name(request),
+            token.cookie,
+            path=PREFIX,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
         )
         return answer
 

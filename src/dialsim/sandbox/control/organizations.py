@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import Field
+from starlette.requests import Request
 
-from dialsim.interface.model import UuidText, WireModel
-from dialsim.sandbox.commands import ChangeOrganization, ScriptNumber
+from dialsim.interface.model import UuidText, WireModel, invalid
+from dialsim.sandbox.commands import (
+    AddAgent,
+    AddOrganization,
+    ChangeOrganization,
+    ScriptNumber,
+)
+from dialsim.sandbox.control.campaigns import organization_of
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.http import failures as fail
-from dialsim.sandbox.http.operation import Operations, PathParameter, operation
+from dialsim.sandbox.http.answers import read_json, refuse_query
+from dialsim.sandbox.http.operation import (
+    MOST_CONTROL_BYTES,
+    Operations,
+    PathParameter,
+    operation,
+)
 from dialsim.sandbox.organization import Account, OrganizationChanges
-from dialsim.scenario.fields import Phone
+from dialsim.scenario.added_organization import AddedOrganization
+from dialsim.scenario.agent import Agent
+from dialsim.scenario.fields import Phone, Text
 from dialsim.scenario.scripts import ScriptText
 
 
@@ -34,6 +49,37 @@ class ChangedOrganization(OrganizationState):
     api_key: str | None = Field(
         description="The new key, where it was regenerated. It is not shown again."
     )
+
+
+class CreatedOrganization(OrganizationState):
+    """An organization that was added."""
+
+    api_key: str = Field(description="Its key, given or derived. It is not shown again.")
+
+
+class UploadedOrganization(AddedOrganization):
+    """An organization as in a scenario file, without campaigns."""
+
+    like: Text | None = Field(
+        default=None,
+        description="The id or name of an organization whose settings and agents it has where it "
+        "gives none; maxConcurrentCalls is then not required.",
+        examples=["Acme"],
+    )
+
+
+class UploadedAgent(Agent):
+    """An agent as in a scenario file, and the organization that it is for."""
+
+    organization: Text = Field(description="Its id or its name.", examples=["Acme"])
+
+
+class CreatedAgent(WireModel):
+    """An agent that was added."""
+
+    id: UuidText
+    organization: str = Field(description="Its organization's name.")
+    name: str
 
 
 FoundAccount = Annotated[
@@ -59,6 +105,37 @@ class OrganizationOperations(Operations):
         """
         return [self._state(account) for account in self.core.accounts]
 
+    @operation("POST", f"{PREFIX}/organizations", status=201, body=UploadedOrganization)
+    async def create_organization(self, request: Request) -> CreatedOrganization:
+        """Create an organization.
+
+        Checked as in a scenario file. Campaigns are added to it as to any other.
+        """
+        refuse_query(request)
+        block = await _block(request)
+        named, like = block.pop("like", None), None
+        if named is not None:
+            like = organization_of(named, self.core).block.position
+        self.core.carry_out(AddOrganization(block=block, like=like))
+        account = self.core.accounts[-1]
+        key = self.core.api_key(account.block.position)
+        return CreatedOrganization(**self._state(account).model_dump(), api_key=key)
+
+    @operation("POST", f"{PREFIX}/agents", status=201, body=UploadedAgent)
+    async def create_agent(self, request: Request) -> CreatedAgent:
+        """Create an agent.
+
+        Checked as in a scenario file. Campaigns that are added from now on may name it.
+        """
+        refuse_query(request)
+        block = await _block(request)
+        account = organization_of(block.pop("organization", None), self.core)
+        self.core.carry_out(AddAgent(organization=account.block.position, block=block))
+        made = account.agents[0]
+        return CreatedAgent(
+            id=str(made["id"]), organization=account.block.name, name=str(made["name"])
+        )
+
     @operation("GET", f"{PREFIX}/organizations/{{id}}")
     def get_organization(self, id: FoundAccount) -> OrganizationState:
         """Get an organization.
@@ -83,7 +160,6 @@ class OrganizationOperations(Operations):
     def _state(self, account: Account) -> OrganizationState:
         position = account.block.position
         dialler = self.core.simulation.dialler(position)
-        changes = self.core.simulation.log.urls
         return OrganizationState(
             id=account.identifier,
             name=account.block.name,
@@ -91,8 +167,15 @@ class OrganizationOperations(Operations):
             slots_in_use=dialler.slots_in_use,
             queue_length=dialler.queue_length,
             calling_allowed=dialler.calling_allowed,
-            webhook_url=next(row.url for row in reversed(changes) if row.organization == position),
+            webhook_url=self.core.webhook_url(position),
         )
+
+
+async def _block(request: Request) -> dict[str, Any]:
+    body = await read_json(request, MOST_CONTROL_BYTES)
+    if not isinstance(body, dict):
+        raise invalid("body must be an object")
+    return body
 
 
 class ScriptedNumber(WireModel):

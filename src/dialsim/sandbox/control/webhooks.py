@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from contextlib import suppress
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +11,7 @@ from pydantic import Field, WithJsonSchema
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import UuidText
 from dialsim.results.timeline import Position
+from dialsim.sandbox.clock import replaced
 from dialsim.sandbox.commands import ResendWebhook
 from dialsim.sandbox.control.campaigns import TablePage, page_head
 from dialsim.sandbox.control.guard import PREFIX
@@ -85,22 +85,30 @@ class WebhookOperations(Operations):
             **page_head(query.page, len(found)), webhooks=table.rows(found[query.page.rows])
         )
 
-    @operation("POST", f"{PREFIX}/webhooks/{{n}}/resend", fail.NO_WEBHOOK_URL)
+    @operation("POST", f"{PREFIX}/webhooks/{{n}}/resend", fail.NO_WEBHOOK_URL, fail.STATE_REPLACED)
     async def resend_webhook(
         self,
         n: Annotated[int, number("The number of a webhook in the list, from 1.", fail.NO_WEBHOOK)],
     ) -> WebhookRow:
         """Send a webhook again.
 
-        The same body leaves once, at this instant, to the organization's URL of now. Answers
-        with the new POST when it has come back.
+        The same body leaves once, behind all that is due by now, to the organization's URL of
+        now. Answers with the new POST when it has come back.
         """
         key = self.core.webhooks.key(n)
         self.core.carry_out(ResendWebhook(**key._asdict()))
-        made = len(self.core.webhooks) - 1
-        with suppress(CancelledError):  # the sandbox stops: it is kept, and leaves when it goes on
-            await self.core.sender.came_back(len(self.core.outbox.log) - 1)
-        return self.core.webhooks.rows(np.array([made]))[0]
+        core, epoch = self.core, self.core.epoch
+        delivery = core.outbox.asked_last
+        try:
+            while not delivery.over and core.epoch == epoch:
+                await core.sender.progress()
+        except CancelledError:  # the sandbox stops: it is kept, and leaves when it goes on
+            if delivery.row < 0:
+                raise
+        if core.epoch != epoch:
+            raise replaced()
+        row = core.webhooks.row_of(core.outbox.log.row(delivery.row))
+        return core.webhooks.rows(np.array([row]))[0]
 
     def _whose(self, query: WebhookQuery) -> tuple[Position | None, tuple[int, int] | None]:
         """The campaign, by positions, and the call by recipient and number; None for all."""

@@ -46,6 +46,8 @@ TOO_LARGE = FailureKind(
 )
 OUR_FAULT = FailureKind(500, "INTERNAL_ERROR", "Internal server error")
 ASKED_FOR = (
+    WRONG_KEY._replace(marked=True),
+    FailureKind(429, "TOO_MANY_REQUESTS", "Too many requests", marked=True),
     OUR_FAULT._replace(marked=True),
     FailureKind(502, "BAD_GATEWAY", "Bad gateway", marked=True),
     FailureKind(503, "SERVICE_UNAVAILABLE", "Service unavailable", marked=True),
@@ -91,6 +93,26 @@ NOT_DELIVERED = FailureKind(
 NO_WEBHOOK = FailureKind(404, "WEBHOOK_NOT_FOUND", "Webhook not found")
 NO_WEBHOOK_URL = FailureKind(409, "NO_WEBHOOK_URL", "The organization has no webhook URL")
 NO_ORGANIZATION = FailureKind(404, "ORGANIZATION_NOT_FOUND", "Organization not found")
+STATE_REPLACED = FailureKind(
+    409,
+    "STATE_REPLACED",
+    "The sandbox was reset or restored meanwhile; nothing is left of this",
+)
+NO_SNAPSHOT = FailureKind(404, "SNAPSHOT_NOT_FOUND", "Snapshot not found")
+SNAPSHOT_EXISTS = FailureKind(
+    409,
+    "SNAPSHOT_EXISTS",
+    'There is a snapshot "before" already: delete it, or choose another name',
+)
+TOO_MANY_SNAPSHOTS = FailureKind(
+    409, "TOO_MANY_SNAPSHOTS", "There are 100 snapshots already: delete some of them"
+)
+EVENTS_GONE = FailureKind(
+    409, "EVENTS_GONE", "This id is of another run, or of no event: read the state anew"
+)
+TOO_MANY_STREAMS = FailureKind(
+    503, "TOO_MANY_STREAMS", "There are 64 streams of events already: close some of them"
+)
 NO_FAULT = FailureKind(404, "FAULT_NOT_FOUND", "Fault not found")
 TOO_MANY_FAULTS = FailureKind(
     409, "TOO_MANY_FAULTS", "There are 100 faults already: clear some of them"
@@ -103,8 +125,9 @@ UNKNOWN_MEDIA = FailureKind(
 NO_FILE = FailureKind(404, "FILE_NOT_FOUND", "File not found")
 WRONG_SIGNATURE = FailureKind(403, "INVALID_SIGNATURE", "The link's signature is wrong")
 EXPIRED = FailureKind(410, "LINK_EXPIRED", "The link expired at 2026-01-05T03:00:00.000Z")
+NO_RECORDING = FailureKind(404, "RECORDING_NOT_FOUND", "Recording not found")
 REMOVED = FailureKind(410, "FILE_REMOVED", "The recording was removed")
-KEYED = (NO_KEY, WRONG_KEY, *ASKED_FOR)
+KEYED = (NO_KEY, *ASKED_FOR)
 """How every request under /api may fail."""
 
 
@@ -116,6 +139,12 @@ def invalid_id(name: str) -> FailureKind:
 MARK = "X-Dialsim-Fault"
 """The header of an error that was asked for: the fault's number."""
 
+_RETRY_AFTER: dict[str, Any] = {
+    "Retry-After": {
+        "description": "After how many seconds to try again, where the fault says so.",
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+    }
+}
 _MARKS: dict[str, Any] = {
     MARK: {
         "description": "The number of the fault that was asked for, where this is one.",
@@ -145,7 +174,9 @@ def _response(status: int, kinds: list[FailureKind]) -> dict[str, Any]:
             }
         },
     }
-    return response | {"headers": _MARKS} if any(kind.marked for kind in kinds) else response
+    if not any(kind.marked for kind in kinds):
+        return response
+    return response | {"headers": _MARKS | (_RETRY_AFTER if status in (429, 503) else {})}
 
 
 def _envelope(kind: FailureKind) -> dict[str, Any]:

@@ -78,6 +78,14 @@ class CampaignStanding(TypedDict):
 
 
 @closed
+class CampaignSteered(TypedDict):
+    """A campaign's status after a request that the interface doesn't show."""
+
+    id: UuidText
+    status: Annotated[CampaignStatus, Field(description="The status after the request.")]
+
+
+@closed
 class CampaignStart(TypedDict):
     """A campaign that has been started."""
 
@@ -249,6 +257,23 @@ class CallJson(TypedDict):
     created_at: InstantText
     updated_at: InstantText
     data_expired: DataExpired
+
+
+@closed
+class CampaignCalls(TypedDict):
+    """Up to 100 calls, the newest first."""
+
+    total_calls: Annotated[int, Field(ge=0)]
+    total_pages: Annotated[int, Field(ge=0, description="Pages of 100.")]
+    page: Annotated[int, Field(ge=1, description="The page that was asked for.")]
+    calls: Annotated[list[CallJson], Field(max_length=100)]
+
+
+@closed
+class RecordLink(TypedDict):
+    """A fresh link to a recording."""
+
+    record_url: Annotated[str, Field(description="Good for an hour at the most.")]
 
 
 @closed

@@ -28,6 +28,10 @@ _TAGS = {
     "sandbox": "What only the sandbox has: its control plane, and the files behind its links. "
     "Successes have no envelope.",
 }
+_GUESSED = (
+    "Named by the interface, which does not show them: paths, answers and errors are guesses. "
+    "The service may have them otherwise."
+)
 _KEY = {
     "type": "apiKey",
     "in": "header",
@@ -61,6 +65,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     models += [(Failure, "serialization"), (CallResult, "serialization")]
     queries = {one.query for one in operations if one.query is not None}
     schemas, components = _schemas([*models, *((query, "validation") for query in queries)])
+    tags = _TAGS | ({"guessed": _GUESSED} if any(one.guessed for one in operations) else {})
     parameters = {query: _parameters(query, components.pop(query.__name__)) for query in queries}
     return {
         "openapi": "3.1.0",
@@ -71,7 +76,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
             "description": _ABOUT,
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": name, "description": about} for name, about in _TAGS.items()],
+        "tags": [{"name": name, "description": about} for name, about in tags.items()],
         "paths": _paths(operations, schemas, parameters),
         "webhooks": {
             "CALL_RESULT": {"post": _webhook(schemas[CallResult, "serialization"])},
@@ -144,8 +149,8 @@ def _described(operation: Operation, schemas: Schemas, parameters: Parameters) -
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": summary,
-        "description": about,
-        "tags": ["interface" if operation.of_the_interface else "sandbox"],
+        "description": f"{about} (A guess.)" if operation.guessed else about,
+        "tags": [_tag(operation)],
         "security": _security(operation),
         "parameters": [*in_path, *in_query],
         "responses": {str(operation.status): _success(operation, schemas)},
@@ -155,8 +160,14 @@ def _described(operation: Operation, schemas: Schemas, parameters: Parameters) -
         content = _json(schemas[operation.body, "validation"])
         if operation.other_media is not None:
             content |= {operation.other_media: {"schema": {"type": "string"}}}
-        described["requestBody"] = {"required": True, "content": content}
+        described["requestBody"] = {"required": operation.body_required, "content": content}
     return described
+
+
+def _tag(operation: Operation) -> str:
+    if operation.guessed:
+        return "guessed"
+    return "interface" if operation.of_the_interface else "sandbox"
 
 
 def _security(operation: Operation) -> list[dict[str, list[str]]]:

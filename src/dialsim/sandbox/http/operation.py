@@ -87,8 +87,11 @@ class Operation:
 
     `answer` is the model of a success, by default what the handler returns: of its `data` where
     `messages`, the texts beside it, are given, else of the whole body; None for one that is no
-    JSON but of the type `media`. In place of the body one of the type `other_media` may come.
+    JSON but of the type `media`. In place of the body one of the type `other_media` may come, and
+    unless it is `body_required` none at all.
     `links` are OpenAPI links of a success by name, `described` parameters that the handler reads.
+    `kept`: whether a journal keeps what it changes. `guessed`: the interface names it, but how
+    it is asked and answered is our guess.
     """
 
     method: str
@@ -100,11 +103,14 @@ class Operation:
     messages: tuple[str, ...] = ()
     described: tuple[dict[str, Any], ...] = ()
     body: type[WireModel] | None = None
+    body_required: bool = True
     other_media: str | None = None
     own_failures: tuple[FailureKind, ...] = ()
     links: dict[str, Any] | None = None
     query: type[WireModel] | None = None
     in_path: dict[str, PathParameter] = field(default_factory=dict)
+    kept: bool = True
+    guessed: bool = False
 
     @property
     def name(self) -> str:
@@ -150,7 +156,7 @@ class Operation:
         if self.has_key and self.method == "POST":
             kinds += [fail.INVALID_BODY] if self.body else []
             kinds.append(fail.TOO_LARGE)
-        if self.method != "GET":
+        if self.method != "GET" and self.kept:
             kinds.append(fail.NOT_KEPT)
         return [*kinds, *self.own_failures]
 

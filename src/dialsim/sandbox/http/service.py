@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.commands import ScheduleCampaign, SteerCampaign
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.files import CallFiles, Transcript
+from dialsim.sandbox.files import CallFiles, Transcript, record_url
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http import models
 from dialsim.sandbox.http.operation import (
@@ -113,7 +113,9 @@ class InterfaceOperations(Operations):
 
         One recipient, as in the list of its campaign.
         """
-        found = self.core.accounts[caller].recipient(recipient_id)
+        core = self.core
+        found = core.accounts[caller].recipient(recipient_id)
+        found = found or core.triggers.recipient(caller, recipient_id)
         if found is None:
             raise fail.NO_RECIPIENT.refused()
         view, recipient = found
@@ -134,10 +136,7 @@ class InterfaceOperations(Operations):
 
         One call with its result. The webhook gives its id as payload.call.id.
         """
-        found = self.core.accounts[caller].call(call_id)
-        if found is None:
-            raise fail.NO_CALL.refused()
-        view, call = found
+        view, call = self._call(caller, call_id)
         view.catch_up()
         return view.call(call, self.core.simulation.at)
 
@@ -181,11 +180,108 @@ class InterfaceOperations(Operations):
             "categories": [part.model_dump(by_alias=True) for part in SAMPLE_CATEGORIES],
         }
 
+    def _call(self, caller: int, identifier: str) -> tuple[CampaignView, int]:
+        core = self.core
+        found = core.accounts[caller].call(identifier) or core.triggers.call(caller, identifier)
+        if found is None:
+            raise fail.NO_CALL.refused()
+        return found
+
     def _campaign(self, caller: int, identifier: str) -> CampaignView:
         view = self.core.accounts[caller].campaign(identifier)
         if view is None:
             raise fail.NO_CAMPAIGN.refused()
         return view
+
+
+_CHANGED = tuple(f"Campaign status updated to {status} successfully" for status in CampaignStatus)
+
+
+class GuessedOperations(InterfaceOperations):
+    """What the interface names without showing it (end of section 4), as we guess it.
+
+    Paths, envelopes and texts are made after those that are shown.
+    """
+
+    @operation(
+        "POST",
+        "/api/campaign/{id}/resume",
+        fail.NOT_RESUMABLE,
+        answer=models.CampaignSteered,
+        messages=_CHANGED,
+        guessed=True,
+    )
+    def resume_paused_campaign(self, caller: int, id: CampaignId) -> Success:
+        """Resume a paused campaign.
+
+        Only a PAUSED campaign can be resumed (C5). No body is asked for.
+        """
+        return self._steer(caller, id, "resume")
+
+    @operation(
+        "POST",
+        "/api/campaign/{id}/cancel",
+        fail.NOT_CANCELLABLE,
+        answer=models.CampaignSteered,
+        messages=_CHANGED,
+        guessed=True,
+    )
+    def cancel_open_campaign(self, caller: int, id: CampaignId) -> Success:
+        """Cancel a campaign that is not over.
+
+        Nobody is dialled any more; calls that ring or are in conversation go on (C6). No body is
+        asked for.
+        """
+        return self._steer(caller, id, "cancel")
+
+    @operation(
+        "GET",
+        "/api/campaign/{id}/calls",
+        answer=models.CampaignCalls,
+        messages=("Get Campaign calls successfully",),
+        guessed=True,
+    )
+    def list_campaign_calls(self, caller: int, id: CampaignId, query: PageQuery) -> JsonObject:
+        """List a campaign's calls as the call endpoint shows them.
+
+        Pages of 100, the newest call first.
+        """
+        view = self._campaign(caller, id)
+        view.catch_up()
+        total, rows, at = len(view.calls), query.page.rows, self.core.simulation.at
+        newest = range(total - 1, -1, -1)[rows]
+        return {
+            "totalCalls": total,
+            "totalPages": count_pages(total),
+            "page": orjson.Fragment(query.page.digits),  # may be beyond orjson's integers
+            "calls": [view.call(call, at) for call in newest],
+        }
+
+    @operation(
+        "GET",
+        "/api/call/{callId}/record-url",
+        fail.NO_RECORDING,
+        answer=models.RecordLink,
+        messages=("Get Call record URL successfully",),
+        guessed=True,
+    )
+    def get_record_url(
+        self, caller: int, call_id: Annotated[str, identifier("call", "callId", fail.NO_CALL)]
+    ) -> JsonObject:
+        """Get a fresh link to a call's recording.
+
+        As the webhook's recordUrl, good for an hour from now.
+        """
+        url = record_url(*self._call(caller, call_id), self.core.simulation.at)
+        if url is None:
+            raise fail.NO_RECORDING.refused()
+        return {"recordUrl": url}
+
+    def _steer(self, caller: int, identifier: str, kind: Literal["resume", "cancel"]) -> Success:
+        view = self._campaign(caller, identifier)
+        self.core.carry_out(SteerCampaign(**view.place, kind=kind))
+        status = view.campaign.status
+        return Success(f"Campaign status updated to {status} successfully", _state(view, status))
 
 
 def _state(view: CampaignView, status: CampaignStatus, **more: object) -> JsonObject:

@@ -55,6 +55,8 @@ class Board:
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time."""
+        added = len(self._core.accounts) - len(self._uses)
+        self._uses += [LiveSlotUse(self._core.scenario.clock.start) for _ in range(added)]
         for account, use in zip(self._core.accounts, self._uses, strict=True):
             changed_at, gains = [np.empty(0, np.int64)], [np.empty(0, np.int8)]
             for view in account.views:

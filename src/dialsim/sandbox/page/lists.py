@@ -28,6 +28,7 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import is_number
 from dialsim.sandbox.page.view import PagePlace, View
+from dialsim.sandbox.request_log import LoggedRequest
 from dialsim.sandbox.webhooks import WebhookRow
 from dialsim.webhooks.deliveries import has_url
 from dialsim.webhooks.messages import sequence
@@ -212,6 +213,38 @@ def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> 
     campaign_view.catch_up()
     call = campaign_view.calls.of(key.recipient)[key.call - 1]
     return CallLine.of(campaign_view, call, core.at)
+
+
+MOST_REQUESTS = 50
+"""How many of the latest requests are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """A request of a client; `organization` is a name, empty where no key told."""
+
+    request: LoggedRequest
+    organization: str
+
+    @property
+    def outcome(self) -> str:
+        """What came of it, in a word or two."""
+        if self.request.status is not None:
+            return str(self.request.status)
+        return "under way" if self.request.took is None else "dropped"
+
+    @property
+    def fate(self) -> str:
+        """What came of it, as a kind: `delivered`, `failed` or `under-way`, as of webhooks."""
+        status = self.request.status
+        if status is None:
+            return "under-way" if self.request.took is None else "failed"
+        return "delivered" if status < 400 else "failed"
+
+
+def latest_requests(core: SandboxCore) -> list[RequestLine]:
+    """The requests that came last, newest first."""
+    return [RequestLine(one, one.organization or "") for one in core.requests.newest(MOST_REQUESTS)]
 
 
 MOST_FOUND = 20

@@ -20,6 +20,7 @@ from dialsim.sandbox.commands import ClearFaults, ResendWebhook, SteerCampaign
 from dialsim.sandbox.control.clock import Mode, MoveJson
 from dialsim.sandbox.control.faults import injection
 from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.control.requests import RequestRow
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.http import failures as fail
@@ -66,11 +67,19 @@ KINDS = {
     "api=error&status=503": "API answers: 503 in their place",
     "api=error&status=500": "API answers: 500 in their place",
     "api=slow&delay=2s": "API answers: 2 s late",
+    "api=error&status=503&executed=true": "API answers: carried out, but 503 in their place",
+    "api=error&status=429&retryAfter=5s": "API answers: 429, to be tried again after 5 s",
+    "api=error&status=401": "API answers: 401, as of a wrong key",
+    "api=drop": "API answers: none, connection dropped",
+    "api=drop&executed=true": "API answers: carried out, but connection dropped",
     "api=slow&delay=15s": "API answers: 15 s late",
+    "api=slowBody&delay=15s": "API answers: in pieces, over 15 s",
     "webhooks=timeout": "Webhooks: lost on the way, no answer",
     "webhooks=refuse": "Webhooks: connection refused",
     "webhooks=late": "Webhooks: received, answer too late",
     "webhooks=twice": "Webhooks: received twice",
+    "webhooks=stale": "Webhooks: followed by the person's result before",
+    "webhooks=delayed&delay=5m": "Webhooks: 5 min late, overtaken by others",
 }
 """What can be asked for by the form; the control plane takes any status, delay and path."""
 
@@ -107,6 +116,7 @@ class PageRoutes:
             _part("calls/{place}", self._call),
             _part("webhooks/{place}", self._webhook),
             _part("webhooks/{place}/again", self._send_again, "POST"),
+            _part("requests/{n}", self._request),
             _part("faults", self._add_fault, "POST"),
             _part("faults/{id}/clear", self._clear_fault, "POST"),
             Route(f"{OWN}/{{name}}", _asset),
@@ -153,7 +163,7 @@ class PageRoutes:
 
     async def _move(self, request: Request) -> str:
         move = read_model(MoveJson, await _form(request))
-        arrived = await move.carry_out(self._core.clock)
+        arrived = await move.carry_out(self._core) == "there"
         return render("moved", now=self._core.simulation.at, arrived=arrived)
 
     async def _run(self, request: Request) -> str:
@@ -194,6 +204,13 @@ class PageRoutes:
         self._core.carry_out(ResendWebhook(**self._core.webhooks.key(row.n)._asdict()))
         return render("sent_again")
 
+    async def _request(self, request: Request) -> str:
+        found = self._core.requests.find(number_in(request.path_params["n"]))
+        if found is None:
+            raise Refused(404, "REQUEST_NOT_FOUND", ["The request is not in the log any more"])
+        row = RequestRow.of(found)
+        return render("request", row=row, body=_readable(row.body), answer=_readable(row.answer))
+
     async def _add_fault(self, request: Request) -> str:
         order = read_model(FaultOrder, _fault_of(await _form(request)))
         self._core.carry_out(injection(order, self._core))
@@ -222,9 +239,13 @@ def _fault_of(form: Mapping[str, str]) -> dict[str, object]:
     fields = {name: value for name, value in form.items() if value and name != "kind"}
     fields |= dict(parse_qsl(form.get("kind", "")))
     return {
-        name: _number(value) if name in ("next", "share", "status") else value
+        name: _number(value) if name in ("next", "share", "status") else _switch(name, value)
         for name, value in fields.items()
     }
+
+
+def _switch(name: str, text: str) -> object:
+    return text == "true" if name == "executed" else text
 
 
 def _number(text: str) -> object:
@@ -237,6 +258,13 @@ def _number(text: str) -> object:
 
 def _indented(answer: object) -> str:
     return orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode()
+
+
+def _readable(body: object) -> str:
+    """A body as the log has it; empty for none."""
+    if body is None or isinstance(body, str):
+        return body or ""
+    return _indented(body)
 
 
 async def _form(request: Request) -> dict[str, str]:

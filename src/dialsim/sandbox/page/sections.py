@@ -24,6 +24,7 @@ from dialsim.sandbox.page.lists import (
     Who,
     find_people,
     latest_calls,
+    latest_requests,
     latest_webhooks,
     view_at,
 )
@@ -114,6 +115,7 @@ _POSTS = {
     "refuse": "the webhook's connection is refused",
     "late": "webhooks are received and answered too late",
     "twice": "webhooks are received twice",
+    "stale": "webhooks are followed by the result before",
 }
 
 
@@ -122,7 +124,7 @@ class Sections:
 
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
-        self._board = Board(core)
+        self._board, self._epoch = Board(core), core.epoch
         self._found: dict[str, list[PagePlace]] = {}
 
     async def events(self, view: View) -> AsyncIterator[bytes]:
@@ -151,6 +153,8 @@ class Sections:
 
     def render(self, view: View) -> dict[str, str]:
         """All sections of a view, by their names."""
+        if self._epoch != self._core.epoch:  # another run: what was counted is not of it
+            self._board, self._epoch = Board(self._core), self._core.epoch
         self._board.catch_up()
         core = self._core
         return {
@@ -160,9 +164,14 @@ class Sections:
             "campaigns": self._campaigns(view),
             "calls": render("calls", calls=latest_calls(core, view), view=view),
             "webhooks": render("webhooks", webhooks=latest_webhooks(core, view), view=view),
+            "requests": render("requests", requests=latest_requests(core)),
             "person": self._person(view),
             "faults": render(
-                "faults", faults=[(fault, fault_text(core, fault)) for fault in core.faults]
+                "faults",
+                faults=[
+                    (fault, fault_text(core, fault), fault.is_over(core.at))
+                    for fault in core.faults
+                ],
             ),
         }
 
@@ -177,10 +186,11 @@ class Sections:
         """Another value whenever there may be something new."""
         core, clock = self._core, self._core.clock
         return (
+            core.epoch,
             core.at,
             core.simulation.log.size(),
             (clock.advancing, clock.speed, core.journal and core.journal.error),
-            (len(core.outbox.log), core.sender.busy),
+            (len(core.outbox.log), core.sender.busy, core.requests.changes),
             tuple((fault.number, fault.met) for fault in core.faults),
             monotonic() // _UNTOLD,
         )
@@ -261,12 +271,16 @@ def fault_text(core: SandboxCore, fault: InjectedFault) -> str:
 
 
 def _what(order: FaultOrder) -> str:
+    late = "" if order.delay is None else format_duration(order.delay)
     if order.webhooks is not None:
-        what = _POSTS[order.webhooks]
+        what = _POSTS.get(order.webhooks, f"webhooks leave {late} later")
     else:
+        done = {
+            "error": f"are {order.status or (503 if order.retry_after is None else 429)}",
+            "drop": "are dropped connections",
+            "slow": f"come {late} late",
+            "slowBody": f"take {late} for their body",
+        }[order.api or "error"]
         answers = "API answers" + (f" of {order.path}…" if order.path else "")
-        done = f"are {order.status or 503}"
-        if order.delay is not None:
-            done = f"come {format_duration(order.delay)} late"
-        what = f"{answers} {done}"
+        what = f"{answers} {done}" + (", after being carried out" if order.executed else "")
     return what if order.share == 1 else f"{what}, with a chance of {order.share:.0%}"

@@ -1,0 +1,286 @@
+"""The log of requests: what clients asked for and what they were answered, secrets masked."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from dialsim.sandbox.core import SandboxCore
+
+MOST_REQUESTS = 2_000
+"""How many requests are kept; for a further one the oldest is forgotten."""
+MOST_LOGGED_BYTES = 16_384
+"""How much is kept of a body."""
+
+# asked for by whoever operates the sandbox, not by clients of the service
+_UNLOGGED = ("/_dialsim", "/_dialsim/", "/", "/openapi.json", "/favicon.ico")
+
+
+@dataclass(slots=True)
+class Captured:
+    """A body as far as it came by: its beginning, and how long (bytes) it was as a whole."""
+
+    kept: bytearray = field(default_factory=bytearray)
+    size: int = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take in the next piece."""
+        self.size += len(piece)
+        self.kept += piece[: MOST_LOGGED_BYTES - len(self.kept)]
+
+    @property
+    def cut(self) -> bool:
+        """Whether only the beginning is kept."""
+        return self.size > len(self.kept)
+
+    def shown(self) -> Any:
+        """The body, secrets masked: what JSON says, else a text; None: nothing, or no text."""
+        if not self.kept:
+            return None
+        if not self.cut:
+            try:
+                return masked(orjson.loads(self.kept))
+            except orjson.JSONDecodeError:
+                pass
+        text = self.kept.decode(errors="ignore" if self.cut else "replace")
+        return None if "\0" in text or "\ufffd" in text else masked_text(text)
+
+
+@dataclass(slots=True)
+class LoggedRequest:
+    """A request; `at` is the virtual instant (ms) at which it came, `received_at` the real one.
+
+    `organization`, a name, is known once its key is. `status` is None, and `took` (s) too,
+    until it is answered; `status` stays so where the connection was dropped. `fault` is the number
+    of the one that struck it.
+    """
+
+    n: int
+    at: int
+    received_at: int
+    method: str
+    path: str
+    query: str
+    raw_headers: list[tuple[bytes, bytes]]
+    body: Captured = field(default_factory=Captured)
+    answer: Captured = field(default_factory=Captured)
+    organization: str | None = None
+    status: int | None = None
+    took: float | None = None
+    fault: int | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers, secrets masked; one that was sent twice has a comma in it."""
+        shown: dict[str, str] = {}
+        for raw_name, raw_value in self.raw_headers:
+            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+            value = masked_value(value) if _is_secret(name) else masked_text(value)
+            shown[name] = f"{shown[name]}, {value}" if name in shown else value
+        return shown
+
+
+class RequestLog:
+    """The latest requests of clients, the oldest first, numbered from 1.
+
+    `count` is how many there ever were; `changes` grows with whatever happens to the log.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.changes = 0
+        self._cleared = 0  # requests up to this number were cleared
+        self._requests: deque[LoggedRequest] = deque(maxlen=MOST_REQUESTS)
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __iter__(self) -> Iterator[LoggedRequest]:
+        return iter(self._requests)
+
+    @property
+    def forgotten(self) -> int:
+        """How many were forgotten, for want of room, since the log was last cleared."""
+        return self.count - self._cleared - len(self._requests)
+
+    def begin(self, scope: Scope, at: int) -> LoggedRequest:
+        """Log a request that comes in at a virtual instant (ms)."""
+        self.count += 1
+        self.changes += 1
+        request = LoggedRequest(
+            n=self.count,
+            at=at,
+            received_at=time.time_ns() // 1_000_000,
+            method=scope["method"],
+            path=masked_text(scope["path"]),
+            query=_masked_query(scope["query_string"].decode("latin-1")),
+            raw_headers=[*scope["headers"]],
+        )
+        self._requests.append(request)
+        return request
+
+    def clear(self) -> int:
+        """Forget all requests; returns how many. Numbers are not used again."""
+        cleared = len(self._requests)
+        self._requests.clear()
+        self._cleared = self.count
+        self.changes += 1
+        return cleared
+
+    def newest(self, most: int) -> list[LoggedRequest]:
+        """Some of them, the newest first."""
+        return [*islice(reversed(self._requests), most)]
+
+    def find(self, n: int) -> LoggedRequest | None:
+        """The request of a number; None if it was forgotten, cleared, or there was none."""
+        first = self.count - len(self._requests) + 1
+        return self._requests[n - first] if first <= n <= self.count else None
+
+
+class RequestLogging:
+    """Logs requests of clients, with their answers; those of the control plane are left out."""
+
+    def __init__(self, app: ASGIApp, core: SandboxCore) -> None:
+        self._app = app
+        self._core = core
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or _is_unlogged(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        # who sent it is a position among those of now: a restore may have others meanwhile
+        log, accounts = self._core.requests, self._core.accounts
+        request, began = log.begin(scope, self._core.at), time.perf_counter()
+
+        async def heard() -> Message:
+            message = await receive()
+            request.body.add(message.get("body", b""))
+            return message
+
+        async def said(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                request.status = message["status"]
+            else:
+                request.answer.add(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, heard, said)
+        except Exception:
+            request.status = request.status or 500  # what is answered further out
+            raise
+        finally:
+            request.took = time.perf_counter() - began
+            owner = scope.get("organization")
+            request.organization = None if owner is None else accounts[owner].block.name
+            request.fault = scope.get("fault")
+            log.changes += 1
+
+
+def _is_unlogged(path: str) -> bool:
+    return path in _UNLOGGED or path.startswith("/_dialsim/")
+
+
+# -- which are meant -------------------------------------------------------------------------------
+
+_WILD = re.compile(r"(\{[^{}/]*\}|\*\*|\*)")
+
+
+def path_pattern(path: str) -> re.Pattern[str]:
+    """What matches a path in which `*`, or a name in braces, is any text without a slash.
+
+    `**` is any text at all: `/api/campaign/{id}/pause`, `/api/call/*`, `/api/**`.
+    """
+    parts = _WILD.split(path)
+    texts = (re.escape(part) if place % 2 == 0 else _wild(part) for place, part in enumerate(parts))
+    return re.compile("".join(texts), re.DOTALL)
+
+
+def _wild(part: str) -> str:
+    return ".*" if part == "**" else "[^/]+"
+
+
+def has_status(status: int | None, wanted: str) -> bool:
+    """Whether a status is one such as `404`, of a class such as `4xx`, or `none` at all."""
+    shown = "none" if status is None else str(status)
+    return wanted in (shown, f"{shown[0]}xx")
+
+
+def chosen(
+    requests: Iterable[LoggedRequest],
+    *,
+    method: str | None = None,
+    path: str | None = None,
+    status: str | None = None,
+    organization: str | None = None,
+    after: int = 0,
+) -> list[LoggedRequest]:
+    """The requests that are wanted; filters hold together, None stands for all."""
+    pattern = None if path is None else path_pattern(path)
+    return [
+        one
+        for one in requests
+        if one.n > after
+        and (method is None or one.method == method.upper())
+        and (pattern is None or pattern.fullmatch(one.path) is not None)
+        and (status is None or has_status(one.status, status))
+        and organization in (None, one.organization)
+    ]
+
+
+# -- secrets ---------------------------------------------------------------------------------------
+
+MASK = "xxxxxxxx"
+"""What stands in the place of a secret that has no form of its own."""
+
+_SECRETS = ("authorization", "cookie", "key", "token", "secret", "password", "signature")
+# an API key is a prefix, an underscore and 32 characters (interface, section 5)
+_KEY = re.compile(r"_[^\s_\"'&,;/\\]{32,}")
+_SIGNATURE = re.compile(r"(signature=)[^&\s\"'\\]+")
+_NO_SECRETS = ("voicekey", "categorykey", "ttsvoicekeys")  # keys of the interface that open nothing
+
+
+def _is_secret(name: str) -> bool:
+    plain = name.lower()
+    return plain not in _NO_SECRETS and any(part in plain for part in _SECRETS)
+
+
+def masked_text(text: str) -> str:
+    """A text with the API keys and signatures in it masked."""
+    return _SIGNATURE.sub(rf"\1{MASK}", _KEY.sub("_" + "x" * 32, text))
+
+
+def masked_value(value: str) -> str:
+    """A secret, masked; of an API key the prefix stays."""
+    shown = masked_text(value)
+    return MASK if shown == value else shown
+
+
+def masked(value: Any) -> Any:
+    """What JSON says, secrets masked: texts under the names of secrets, and API keys anywhere."""
+    if isinstance(value, dict):
+        return {
+            name: masked_value(one) if isinstance(one, str) and _is_secret(name) else masked(one)
+            for name, one in value.items()
+        }
+    if isinstance(value, list):
+        return [masked(one) for one in value]
+    return masked_text(value) if isinstance(value, str) else value
+
+
+def _masked_query(query: str) -> str:
+    pairs = (pair.partition("=") for pair in query.split("&")) if query else ()
+    return "&".join(
+        f"{name}{equals}{masked_value(value) if _is_secret(name) and value else masked_text(value)}"
+        for name, equals, value in pairs
+    )
