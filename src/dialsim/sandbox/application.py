@@ -23,8 +23,9 @@ from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
 from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
-from dialsim.sandbox.control.guard import ControlGuard, ControlToken
+from dialsim.sandbox.control.guard import ControlGuard
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
+from dialsim.sandbox.control.token import ControlToken
 from dialsim.sandbox.control.webhooks import WebhookOperations
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import InjectedFault
