@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _THAI_MS = 7 * 3_600_000
 """Bokeh shows instants in UTC: they are moved so that it shows Thai time (T2)."""
 
+_DAY_MS = 86_400_000
 _PINS = (ORANGE, GREEN, PURPLE, VERMILION, SKY, GREY)
 _MARKERS = ("square", "triangle", "diamond", "inverted_triangle", "hex", "star")
 _FONT = "Noto Sans, Noto Sans Thai, system-ui, sans-serif"
@@ -59,7 +60,7 @@ class Chart:
 
             height=250, sizing_mode="stretch_width", toolbar_location=None, tools="",
             x_axis_type="datetime" if time else "auto", x_axis_label=x, y_axis_label=y,
-            x_range=Range1d(start=0, end=86_400_000 if time else 1), y_range=Range1d(start=0, end=1),
+            x_range=Range1d(start=0, end=_DAY_MS if time else 1), y_range=Range1d(start=0, end=1),
         )  # fmt: skip
         self._inks: list[tuple[Any, str, str]] = []
         plot = self.figure

@@ -418,11 +418,17 @@ class Studio:
         for place, scenario in compared.items():
             self._ask_at(place, scenario)
 
-    def _told(self, _: Answer) -> None:
-        """Hear of an estimate, in the thread that made it; the newest ones are shown together."""
+    def _told(self, answer: Answer) -> None:
+        """Hear of an estimate, in the thread that made it; the newest ones are shown together.
+
+        A first estimate is shown at once, and a last one; between them not more often than eyes
+        and browsers can follow.
+        """
         if not self._is_due:
             self._is_due = True
-            self._soon(self._show_answers)
+            latest = answer.latest
+            is_urgent = latest is None or latest.is_final or latest.runs <= _FIRST_RUNS
+            self._soon(self._show_answers, 0 if is_urgent else _BETWEEN_MS)
 
     def _show_answers(self) -> None:
         self._is_due = False
@@ -430,27 +436,15 @@ class Studio:
             return
         answer = self._answers["shown"]
         estimate = answer.latest
-        if answer.failure is not None:
-            says = {"sentence": "There is no answer.", "how": _reason(answer.failure)}
-            self.desk.answer = {**says, "busy": False, "facts": [], "captions": {}}
-        elif estimate is not None:
-            pins = self._compared()
-            with hold(self._document):  # one message for all that changes
+        with hold(self._document):  # one message for all that changes
+            if answer.failure is not None:
+                says = {"sentence": "There is no answer.", "how": _reason(answer.failure)}
+                self.desk.answer = {**says, "busy": False, "facts": [], "captions": {}}
+            elif estimate is not None:
+                pins = self._compared()
                 captions = {chart.name: chart.show(estimate, pins) for chart in self._charts}
-            runs = (
-                f"{estimate.runs:,} runs"
-                if estimate.is_final
-                else (f"{estimate.runs:,} of {estimate.limit:,} runs so far")
-            )
-            self.desk.answer = {
-                "sentence": f"{estimate.sentence}.",
-                "rest": _rest(estimate),
-                "facts": [[fact.question, fact.answer, fact.detail] for fact in estimate.facts],
-                "how": ". ".join([runs, *estimate.notes]),
-                "busy": not estimate.is_final,
-                "captions": captions,
-            }
-        self._show_pins()
+                self.desk.answer = _answer(estimate) | {"captions": captions}
+            self._show_pins()
 
     def _compared(self) -> list[tuple[str, Estimate]]:
         """The file, where anything is changed, and the pins: their estimates, if they have any."""
@@ -677,12 +671,15 @@ class Studio:
     def _notice(self, text: str, *, bad: bool = False) -> None:
         self.desk.notice = {"text": text, "kind": "bad" if bad else ""}
 
-    def _soon(self, do: Callable[[], None]) -> None:
-        """Do something in the page's own thread."""
-        if self._document is not None:
-            self._document.add_next_tick_callback(do)
-        else:
-            self._loop.call_soon_threadsafe(do)
+    def _soon(self, do: Callable[[], None], wait: int = 0) -> None:
+        """Do something in the page's own thread, after so many ms."""
+        if self._document is None:
+            self._loop.call_soon_threadsafe(lambda: self._loop.call_later(wait / 1000, do))
+        else:  # the one call of a document that other threads may make
+            document, after = self._document, wait
+            document.add_next_tick_callback(
+                (lambda: document.add_timeout_callback(do, after)) if after else do
+            )
 
     def _beside(self, make: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have something made in another thread, so that the page lives on, and then shown."""
@@ -714,6 +711,7 @@ def in_notebook(scenario: str | PathLike[str] | Scenario | None) -> Desk:
 
 
 _FILE = "the file"
+_FIRST_RUNS, _BETWEEN_MS = 5, 700
 
 
 def _reason(error: DialsimError) -> str:
@@ -734,6 +732,20 @@ def _rest(estimate: Estimate) -> str:
         parts.append(f"costs {figures['cost']['mean']:,.0f} {costs.currency}")
     held = next(fact.answer for fact in estimate.facts if fact.question == "What holds it back?")
     return f"{' and '.join(parts)}. What holds it back: {held[0].lower()}{held[1:]}."
+
+
+def _answer(estimate: Estimate) -> dict[str, Any]:
+    """What an estimate says, in words."""
+    runs = f"{estimate.runs:,} runs"
+    if not estimate.is_final:
+        runs = f"{estimate.runs:,} of {estimate.limit:,} runs so far"
+    return {
+        "sentence": f"{estimate.sentence}.",
+        "rest": _rest(estimate),
+        "facts": [[fact.question, fact.answer, fact.detail] for fact in estimate.facts],
+        "how": ". ".join([runs, *estimate.notes]),
+        "busy": not estimate.is_final,
+    }
 
 
 def _share(text: str) -> float:

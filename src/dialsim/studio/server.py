@@ -126,10 +126,11 @@ def server(
         made: Server = get_server(
             {"/": session}, port=port, address=address, title="dialsim studio",
             auth_provider=Access(token), websocket_origin="*",  # Access looks at it
-            websocket_max_message_size=2 * MOST_BYTES, show=False, start=True,
+            websocket_max_message_size=2 * MOST_BYTES, show=False,
         )  # fmt: skip
     except OSError as error:
         raise DialsimError(f"port {port} of {host} can't be had: {error.strerror}") from None
+    made.start()
     return made
 
 
