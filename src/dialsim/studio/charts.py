@@ -195,11 +195,13 @@ class FanChart(Chart):
             x += [_moved(pinned.fan.at[50][known_too]), np.array([np.nan])]
             y += [pinned.fan.share[known_too] * 100, np.array([np.nan])]
         self._pins.data = {"x": np.concatenate(x), "y": np.concatenate(y)}
+        self.figure.legend[0].items[2].visible = bool(pins)
         if not known.any():
             return "Progress: nobody is reached."
-        most = np.flatnonzero(known)[-1]
+        certain = known & np.isfinite(fan.at[95])
+        most = np.flatnonzero(certain if certain.any() else known)[-1]
         ends = [source.data["x"] for source in (*self._bands, self._middle, self._pins)]
-        self._fit(np.concatenate(ends), share[: most + 1], from_zero=True)
+        self._fit(np.concatenate(ends), share[known], from_zero=True)
         return (
             f"Half of the runs reach {share[most]:.0f} % of the people by "
             f"{_when(middle[most])}, nine of ten between {_when(fan.at[5][most])} and "

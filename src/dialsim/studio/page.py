@@ -398,7 +398,8 @@ class Studio:
 
     def _ask(self) -> None:
         """Ask what comes of the scenario as it is now, in place of what was asked before."""
-        self.desk.answer = {**self.desk.answer, "busy": True}
+        waiting = {"how": "Working it out; at the very first time that takes a minute …"}
+        self.desk.answer = {**(self.desk.answer or waiting), "busy": True}
         self._ask_at("shown", self._now().scenario)
 
     def _ask_at(self, place: str, scenario: Scenario) -> None:
