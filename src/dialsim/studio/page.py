@@ -676,11 +676,14 @@ class Studio:
         """Do something in the page's own thread, after so many ms."""
         if self._document is None:
             self._loop.call_soon_threadsafe(lambda: self._loop.call_later(wait / 1000, do))
-        else:  # the one call of a document that other threads may make
-            document, after = self._document, wait
-            document.add_next_tick_callback(
-                (lambda: document.add_timeout_callback(do, after)) if after else do
-            )
+        else:
+            document = self._document
+
+            def later() -> None:
+                document.add_timeout_callback(do, wait)
+
+            # the one call of a document that other threads may make
+            document.add_next_tick_callback(later if wait else do)
 
     def _beside(self, make: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have something made in another thread, so that the page lives on, and then shown."""
