@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -63,9 +62,6 @@ class Tab:
     def field(self, name: str) -> Any:
         return self.page.get_by_role("textbox", name=name, exact=True)
 
-    def slider(self, name: str) -> Any:
-        return self.page.get_by_role("slider", name=f"{name}, slider")
-
     @property
     def sentence(self) -> Any:
         return self.page.locator(".sentence")
@@ -98,27 +94,6 @@ def tab(browser: Any, studio: Served) -> Iterator[Tab]:
     tab = Tab(browser, studio.url)
     yield tab
     tab.close()
-
-
-def test_dragging_lines_with_the_pointer_changes_the_sentence_without_a_reload(tab: Tab) -> None:
-    before = tab.settled()
-    box = tab.slider("Lines").bounding_box()
-    y = box["y"] + box["height"] / 2
-    tab.page.mouse.move(box["x"] + box["width"] * 0.26, y)
-    tab.page.mouse.down()
-    for share in (0.4, 0.6, 0.8):
-        tab.page.mouse.move(box["x"] + box["width"] * share, y, steps=4)
-    tab.page.mouse.up()
-    lines = int(tab.field("Lines").input_value())
-    assert 30 <= lines <= 34
-    tab.sees(tab.page.locator("pre").first, f"--set organizations.Acme.maxConcurrentCalls={lines}$")
-    after = tab.settled()
-    assert after != before
-    tab.button("Undo").click()
-    tab.sees(tab.page.locator("pre").first, "Nothing is changed")
-    assert tab.settled() == before
-    tab.button("Redo").click()
-    assert tab.settled() == after
 
 
 def test_a_window_is_painted_with_the_pointer_and_with_the_keyboard(tab: Tab) -> None:
@@ -160,47 +135,3 @@ def test_a_bad_value_says_why_at_its_field_and_changes_nothing(tab: Tab) -> None
     field.press("Enter")
     tab.sees(tab.page.locator("pre").first, "maxConcurrentCalls=12$")
     assert field.get_attribute("aria-invalid") == "false"
-
-
-def test_pins_a_plan_and_the_saved_file_by_link_and_by_the_command_line(
-    tab: Tab, studio: Served, browser: Any, tmp_path: Path
-) -> None:
-    tab.settled()
-    tab.button("Pin this variant").click()
-    tab.field("Lines").fill("14")
-    tab.field("Lines").press("Enter")
-    after = tab.settled()
-    row = tab.page.get_by_role("row", name=re.compile("^variant 1"))
-    tab.sees(row, "earlier")
-    # a plan, stopped
-    tab.field("Deadline").fill("Mon 5 Jan 18:00")
-    tab.button("Fewest lines to be done by").click()
-    tab.button("Stop").click()
-    tab.sees(tab.page.locator(".questions"), "Stopped")
-    # the link
-    link = "#" + tab.page.url.partition("#")[2]
-    assert len(link) > 20
-    other = Tab(browser, studio.url, link)
-    tab.sees(other.page.locator("pre").first, "maxConcurrentCalls=14$")
-    assert other.settled() == after
-    other.sees(other.page.get_by_role("row", name=re.compile("^variant 1")), "earlier")
-    other.close()
-    # the file
-    with tab.page.expect_download() as download:
-        tab.button("Save the scenario file").click()
-    saved = tmp_path / "saved.yaml"
-    download.value.save_as(saved)
-    assert "# Monday 09:00 in Thailand" in saved.read_text(encoding="utf-8")
-    printed = subprocess.run(
-        [sys.executable, "-m", "dialsim", "run", str(saved), "--replications", "200",
-         "--format", "json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    rows = {
-        row["figure"]: row
-        for row in json.loads(printed.stdout)["intervals"]
-        if row["scope"] == "run"
-    }
-    shown = tab.page.locator(".rest").inner_text()
-    assert f"{rows['people_reached']['mean']:,.0f} people" in shown
-    assert f"{rows['cost']['mean']:,.0f} THB" in shown
