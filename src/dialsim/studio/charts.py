@@ -271,9 +271,11 @@ class ReachChart(Chart):
         bars = plot.vbar("x", top="mean", width=0.6, source=self._source, line_alpha=0)
         self._glyph(bars, fill_color=BLUE)
         whisker = Whisker(base="x", lower="low", upper="high", source=self._source, line_width=1.5)
-        whisker.upper_head.size = whisker.lower_head.size = 8
-        for part in (whisker, whisker.upper_head, whisker.lower_head):
-            self._ink(part, line_color=BLACK)
+        for head in (whisker.upper_head, whisker.lower_head):
+            assert head is not None  # Bokeh draws them unless told otherwise
+            head.size = 8
+            self._ink(head, line_color=BLACK)
+        self._ink(whisker, line_color=BLACK)
         plot.add_layout(whisker)
         self._hover(bars, ("by attempt", "@x"), ("reached", "@mean{0.0} % on average"),
                     ("nine of ten runs", "@low{0.0} to @high{0.0} %"), mode="mouse")  # fmt: skip
