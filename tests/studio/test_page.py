@@ -17,6 +17,8 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.control.token import ControlToken
+from dialsim.studio.charts import LinesChart
+from dialsim.studio.estimate import Estimator, Pool
 from dialsim.studio.page import Studio
 from dialsim.studio.server import Server, server
 from dialsim.studio.state import StudioState
@@ -176,3 +178,14 @@ def test_the_command_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
     run = CliRunner().invoke(commands, ["studio"])
     assert isinstance(run.exception, DialsimError)
     assert "pip install '.[studio]'" in str(run.exception)
+
+
+def test_an_area_of_steps_is_never_empty() -> None:
+    """Bokeh 3.9 draws an area of steps without points for ever, and the tab hangs."""
+    chart = LinesChart()
+    assert all(len(renderer.data_source.data["x"]) for renderer in chart.figure.renderers)
+    state = StudioState.of(SCENARIO).set("organizations.Acme.campaigns", "[]")
+    pool = Pool(1)
+    chart.show(Estimator(pool, limit=1).ask(state.scenario).final(), [])
+    pool.close()
+    assert all(len(renderer.data_source.data["x"]) for renderer in chart.figure.renderers)

@@ -213,13 +213,19 @@ def _when(at: float) -> str:
     return short_text(round(at)) if isfinite(at) else "never"
 
 
+_NO_LINES: dict[str, Any] = {
+    **{name: [float("nan")] for name in ("x", "low", "high", "mean", "allowed")},
+    **{name: [""] for name in ("when", "range")},
+}
+"""One point that is not shown: an area of steps without points makes Bokeh draw without end."""
+
+
 class LinesChart(Chart):
     """Lines in use over time, and how many are allowed."""
 
     def __init__(self) -> None:
         super().__init__("lines", "Lines in use", "Thai time", "lines", time=True)
-        names = ("x", "low", "high", "mean", "allowed", "when", "range")
-        self._source = ColumnDataSource({name: [] for name in names})
+        self._source = ColumnDataSource(_NO_LINES)
         plot = self.figure
         area = plot.varea_step("x", "low", "high", source=self._source, fill_alpha=0.4,
                                step_mode="after", legend_label="nine of ten runs")  # fmt: skip
@@ -238,6 +244,9 @@ class LinesChart(Chart):
     def show(self, estimate: Estimate, _: Sequence[tuple[str, Estimate]]) -> str:
         """As `Chart.show`."""
         lines = estimate.lines
+        if not len(lines.at):
+            self._source.data = _NO_LINES
+            return "No line is ever in use."
         self._source.data = {
             "x": _moved(lines.at),
             "low": lines.low,
@@ -249,8 +258,6 @@ class LinesChart(Chart):
                 f"{low:.1f} to {high:.1f}" for low, high in zip(lines.low, lines.high, strict=True)
             ],
         }
-        if not len(lines.at):
-            return "No line is ever in use."
         self._fit(_moved(lines.at), np.concatenate([lines.high, lines.allowed]), from_zero=True)
         busiest = int(np.argmax(lines.mean))
         return (
