@@ -68,6 +68,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return LoadFileScheduling(config, log)
 
 
+_CHROMIUM = ["--no-sandbox", "--disable-renderer-backgrounding"]
+"""As root there is no sandbox; a page that nobody sees is otherwise served last."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's chromium, driven by playwright; an event loop runs for as long as it is open."""
@@ -78,7 +82,7 @@ def browser() -> Iterator[Any]:
     if chromium is None:
         pytest.skip("no chromium is installed: apt-get install chromium")
     with driver.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        opened = play.chromium.launch(executable_path=chromium, args=_CHROMIUM)
         yield opened
         opened.close()
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dialsim.scenario.loading import load, loads
     from dialsim.scenario.problems import ScenarioError
     from dialsim.scenario.scenario import Scenario
+    from dialsim.studio import explore
 
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {
@@ -57,6 +58,7 @@ _HOMES = {
     "Verified": "dialsim.evidence.verify",
     "calibrate": "dialsim.evidence.calibrate",
     "compare": "dialsim.experiments.comparison",
+    "explore": "dialsim.studio",
     "for_excel": "dialsim.results.excel",
     "forecast": "dialsim.experiments.forecast",
     "load": "dialsim.scenario.loading",
@@ -90,6 +92,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "compare",
+    "explore",
     "for_excel",
     "forecast",
     "load",

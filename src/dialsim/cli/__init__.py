@@ -14,6 +14,7 @@ from dialsim.cli.new import new
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
 from dialsim.cli.serve import journal, serve
+from dialsim.cli.studio import studio
 from dialsim.cli.validate import people, schema, validate
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
@@ -33,7 +34,7 @@ def commands() -> None:
 
 
 for command in (new, run, sweep, compare, plan, report, people, validate, schema, serve, journal,
-                log, verify, calibrate, compare_log, replay, pull, forecast):  # fmt: skip
+                log, verify, calibrate, compare_log, replay, pull, forecast, studio):  # fmt: skip
     commands.add_command(command)
 
 

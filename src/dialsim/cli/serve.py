@@ -124,7 +124,7 @@ def serve(
     if scenario is None and (seed is not None or overrides):
         raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
     require_extra("serve")
-    from dialsim.sandbox.control.guard import ControlToken
+    from dialsim.sandbox.control.token import ControlToken
     from dialsim.sandbox.server import address, listening
     from dialsim.sandbox.server import serve as serve_http
 

@@ -26,10 +26,11 @@ from dialsim.sandbox.control.events import EventOperations
 from dialsim.sandbox.control.export import ExportOperations
 from dialsim.sandbox.control.faults import FaultOperations
 from dialsim.sandbox.control.forecast import ForecastOperations
-from dialsim.sandbox.control.guard import ControlGuard, ControlToken
+from dialsim.sandbox.control.guard import ControlGuard
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
 from dialsim.sandbox.control.requests import RequestOperations
 from dialsim.sandbox.control.state import StateOperations
+from dialsim.sandbox.control.token import ControlToken
 from dialsim.sandbox.control.triggers import TriggerOperations
 from dialsim.sandbox.control.webhooks import WebhookOperations
 from dialsim.sandbox.core import PATIENCE, SandboxCore

@@ -8,7 +8,6 @@ client that sends its request, or takes its answer, byte by byte.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 import socket
 import sys
@@ -29,7 +28,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.sandbox.application import DROP, application
-from dialsim.sandbox.control.guard import ControlToken, is_control
+from dialsim.sandbox.control.guard import is_control
+from dialsim.sandbox.control.token import ControlToken, checked_host
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
 from dialsim.sandbox.tls import Certificate
@@ -373,18 +373,8 @@ def listening(host: str, port: int, token: ControlToken | None = None) -> socket
     Port 0 takes a free one. Raises DialsimError where other machines reach the address and there
     is no control token, or the port can't be had.
     """
-    if host == "localhost":
-        host = "127.0.0.1"
-    try:
-        local = ipaddress.ip_address(host)
-    except ValueError:
-        raise DialsimError(f"--host {host}: give an IP address such as 127.0.0.1") from None
-    if token is None and not local.is_loopback:
-        raise DialsimError(
-            f"--host {host}: other machines reach this address, so it needs a control token: set "
-            "DIALSIM_CONTROL_TOKEN (or --control-token), or listen on 127.0.0.1 or ::1"
-        )
-    family = socket.AF_INET6 if local.version == 6 else socket.AF_INET
+    host = checked_host(host, token)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # naming the protocol has asyncio switch off waiting for more to send (Nagle), 40 ms a request
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

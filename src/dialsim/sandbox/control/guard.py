@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-import hmac
-import re
-from hashlib import sha256
-from ipaddress import ip_address
-from urllib.parse import urlsplit
-
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dialsim.interface.errors import DialsimError, Refused
+from dialsim.interface.errors import Refused
+from dialsim.sandbox.control.token import ControlToken, hostname, is_loopback
 from dialsim.sandbox.http.answers import failure
-from dialsim.sandbox.organization import KeyRing
-
-_FORM = re.compile(r"[A-Za-z0-9._~-]{16,}")
-
-
-class ControlToken:
-    """Tells the token, and the cookie that stands for it, from anything else.
-
-    The token itself is not kept. A browser gets a `cookie` from which it can't be worked out.
-    """
-
-    def __init__(self, token: str) -> None:
-        """Raises DialsimError, without showing it, if the token is too short or can't be sent."""
-        if not _FORM.fullmatch(token):
-            raise DialsimError(
-                "the control token must have at least 16 characters, all of them letters, digits, "
-                "or one of . _ ~ -"
-            )
-        self.cookie = hmac.digest(token.encode(), b"cookie of the control plane", sha256).hex()
-        self._tokens = KeyRing([token])
-        self._cookies = KeyRing([self.cookie])
-
-    def is_token(self, offered: str) -> bool:
-        """Whether it is the token; takes equally long for whatever is offered."""
-        return self._tokens.owner(offered.encode()) is not None
-
-    def is_cookie(self, offered: str) -> bool:
-        """Whether it is the cookie's value; takes equally long for whatever is offered."""
-        return self._cookies.owner(offered.encode()) is not None
-
 
 PREFIX = "/_dialsim"
 
@@ -126,7 +91,7 @@ def is_control(path: str) -> bool:
 
 def _is_addressed_here(request: Request) -> bool:
     hosts = request.headers.getlist("host")
-    return len(hosts) == 1 and _is_loopback(_hostname(f"http://{hosts[0]}"))
+    return len(hosts) == 1 and is_loopback(hostname(f"http://{hosts[0]}"))
 
 
 def _is_of_our_pages(request: Request) -> bool:
@@ -151,21 +116,6 @@ def _is_sent_by_our_pages(request: Request) -> bool:
 def _cookie_name(request: Request) -> str:
     """One per port: cookies are shared by all that listens on a machine."""
     return f"dialsim_control_{request.scope['server'][1]}"
-
-
-def _hostname(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
-
-
-def _is_loopback(name: str | None) -> bool:
-    """Whether it is this machine by every resolver: `localhost`, or a number such as 127.0.0.2."""
-    try:
-        return name == "localhost" or ip_address(name or "").is_loopback
-    except ValueError:
-        return False
 
 
 def _forbidden(text: str) -> Refused:

@@ -1,0 +1,82 @@
+"""`dialsim studio`: change a scenario on a page, and see what comes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dialsim.cli.program import optional_scenario_argument, set_option
+
+
+@click.command(
+    short_help="Change a scenario on a page in the browser, and see what comes of it.",
+    epilog="""\b
+Examples:
+    dialsim studio
+    dialsim studio scenarios/first-campaign.yaml
+    dialsim studio today --port 8500
+""",
+)
+@optional_scenario_argument
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8500,
+    show_default=True,
+    metavar="N",
+    help="The port to listen on; 0 takes a free one and prints it.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen on; one that other machines reach needs a control token.",
+)
+@click.option(
+    "--control-token",
+    envvar="DIALSIM_CONTROL_TOKEN",
+    show_envvar=True,
+    metavar="TOKEN",
+    help="What everybody who opens the page must then know. At least 16 letters, digits, or "
+    ". _ ~ -. Others can read the command line: prefer the variable.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the page in this machine's browser.")
+@set_option
+def studio(
+    scenario: Path | None,
+    port: int,
+    host: str,
+    control_token: str | None,
+    opens: bool,
+    overrides: tuple[str, ...],
+) -> None:
+    """Open a page with sliders for lines, windows, attempts and the rest of a scenario.
+
+    The answer follows each change: when it is done and how sure that is, whom it reaches, what it
+    costs, what holds it back. Nothing is written unless you save it. Without a SCENARIO the page
+    begins with a list of people and a few questions. Everybody who opens the page has a session of
+    his own.
+    """
+    from dialsim.studio import require_extra
+
+    if scenario is None and overrides:
+        raise click.UsageError("--set goes with a SCENARIO")
+    require_extra("dialsim studio")
+    from dialsim.sandbox.control.token import ControlToken
+    from dialsim.scenario.loading import load
+    from dialsim.studio.server import address_of, server
+    from dialsim.studio.state import StudioState
+
+    token = None if control_token is None else ControlToken(control_token)
+    state = None if scenario is None else StudioState.of(load(scenario, overrides))
+    served = server(state, host, port, token)
+    url = address_of(served, host)
+    click.echo(f"The studio is at {url} (Ctrl-C ends it)")
+    if opens:
+        click.launch(url)
+    try:
+        served.run_until_shutdown()
+    finally:
+        click.echo("The studio has ended; what was not saved is in the links only.")

@@ -1,0 +1,362 @@
+"""The charts of a studio: Bokeh figures that follow an estimate, and say their values on hover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.models import (
+    ColumnDataSource,
+    DatetimeTickFormatter,
+    NumeralTickFormatter,
+    Range1d,
+    SingleIntervalTicker,
+)
+from bokeh.models.annotations import Whisker
+from bokeh.models.tools import HoverTool
+from bokeh.plotting import figure
+
+from dialsim.results.figures import attempt_of
+from dialsim.results.plots.drawing import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    GRID,
+    ON_DARK_PAPER,
+    ORANGE,
+    PAPER,
+    PURPLE,
+    SKY,
+    TEXT,
+    VERMILION,
+)
+from dialsim.results.thai_time import duration_text, short_text
+
+if TYPE_CHECKING:
+    from bokeh.models.renderers import GlyphRenderer
+    from numpy.typing import NDArray
+
+    from dialsim.studio.estimate import Estimate
+
+_THAI_MS = 7 * 3_600_000
+"""Bokeh shows instants in UTC: they are moved so that it shows Thai time (T2)."""
+
+_DAY_MS = 86_400_000
+_PINS = (ORANGE, GREEN, PURPLE, VERMILION, SKY, GREY)
+_MARKERS = ("square", "triangle", "diamond", "inverted_triangle", "hex", "star")
+_FONT = "Noto Sans, Noto Sans Thai, system-ui, sans-serif"
+
+
+class Chart:
+    """A figure; its inks are those of light paper, and `dress` changes all of them at once."""
+
+    def __init__(self, name: str, title: str, x: str, y: str, *, time: bool = False) -> None:
+        self.name = name
+        self.title = title
+        self.figure: Any = figure(  # its types know little of what it has
+
+            height=250, sizing_mode="stretch_width", toolbar_location=None, tools="",
+            x_axis_type="datetime" if time else "auto", x_axis_label=x, y_axis_label=y,
+            x_range=Range1d(start=0, end=_DAY_MS if time else 1), y_range=Range1d(start=0, end=1),
+        )  # fmt: skip
+        self._inks: list[tuple[Any, str, str]] = []
+        plot = self.figure
+        self._ink(plot, background_fill_color=PAPER, border_fill_color=PAPER)
+        plot.outline_line_color = None
+        plot.min_border_right = 14
+        for axis in plot.axis:
+            self._ink(axis, axis_line_color=GREY, major_tick_line_color=GREY,
+                      axis_label_text_color=TEXT, major_label_text_color=TEXT)  # fmt: skip
+            axis.minor_tick_line_color = None
+            axis.axis_label_text_font = axis.major_label_text_font = _FONT
+            axis.axis_label_text_font_style = "normal"
+        for lines in plot.grid:
+            self._ink(lines, grid_line_color=GRID)
+        plot.xgrid.grid_line_color = None
+        if time:
+            plot.xaxis.formatter = DatetimeTickFormatter(
+                hours="%a %H:%M", days="%a %e %b", months="%b %Y", minutes="%H:%M"
+            )
+
+    def _ink(self, model: Any, **inks: str) -> None:
+        """Have parts of the figure follow the paper."""
+        for part, ink in inks.items():
+            setattr(model, part, ink)
+            self._inks.append((model, part, ink))
+
+    def _glyph(self, renderer: GlyphRenderer[Any], **inks: str) -> None:
+        self._ink(renderer.glyph, **inks)
+
+    def _legend(self, place: str) -> None:
+        legend = self.figure.legend
+        legend.location = place
+        legend.label_text_font = _FONT
+        legend.label_text_font_size = "11px"
+        legend.padding = legend.spacing = 2
+        legend.background_fill_alpha = 0.8
+        legend.border_line_color = None
+        self._ink(self.figure.legend[0], label_text_color=TEXT, background_fill_color=PAPER)
+
+    def _hover(self, renderer: GlyphRenderer[Any], *tooltips: tuple[str, str], mode: Any) -> None:
+        # names come as values of columns, which Bokeh shows as text
+        self.figure.add_tools(
+            HoverTool(
+                renderers=[renderer], tooltips=[*tooltips], mode=mode, point_policy="follow_mouse"
+            )
+        )
+
+    def _fit(self, x: NDArray[np.float64], y: NDArray[np.float64], *, from_zero: bool) -> None:
+        """Have the axes end a little beyond what is shown and known."""
+        for axis, values, low in (
+            (self.figure.x_range, x, None), (self.figure.y_range, y, 0 if from_zero else None),
+        ):  # fmt: skip
+            known = values[np.isfinite(values)]
+            if len(known):
+                start, end = float(known.min()), float(known.max())
+                beyond = 0.04 * (end - start) or max(abs(end) * 1e-6, 1)
+                start = start - beyond if low is None else low
+                ends = {"start": start, "end": end + beyond}
+                # never the other way round, not even between two messages: the browser would make
+                # ticks without end
+                for part in ("end", "start") if start > axis.end else ("start", "end"):
+                    setattr(axis, part, ends[part])
+
+    def dress(self, dark: bool) -> None:
+        """Have every ink as it is on dark paper, or on light."""
+        for model, part, ink in self._inks:
+            setattr(model, part, ON_DARK_PAPER.get(ink, ink) if dark else ink)
+
+    def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]], /) -> str:
+        """Show an estimate beside those of pins; returns what the chart says, in words."""
+        raise NotImplementedError
+
+
+def _moved(instants: NDArray[Any]) -> NDArray[np.float64]:
+    moved = np.asarray(instants, np.float64) + _THAI_MS
+    moved[~np.isfinite(moved)] = np.nan
+    return moved
+
+
+class FanChart(Chart):
+    """The share of people reached over time: the middle of the runs, and nine of ten of them."""
+
+    def __init__(self) -> None:
+        super().__init__("fan", "Progress", "Thai time", "people reached, %", time=True)
+        self._bands = [ColumnDataSource({"x": [], "y": []}) for _ in range(2)]
+        self._middle = ColumnDataSource({name: [] for name in ("x", "y", "when", "range")})
+        self._pins = ColumnDataSource({"x": [], "y": []})
+        plot = self.figure
+        for source, alpha, name in zip(
+            self._bands, (0.35, 0.55), ("5–95 % of runs", "25–75 %"), strict=True
+        ):
+            band = plot.patch("x", "y", source=source, fill_alpha=alpha, line_alpha=0,
+                              legend_label=name)  # fmt: skip
+            self._glyph(band, fill_color=SKY)
+        pins = plot.line("x", "y", source=self._pins, line_dash="dashed", line_width=1.5,
+                         legend_label="pins")  # fmt: skip
+        self._glyph(pins, line_color=ORANGE)
+        middle = plot.line(
+            "x", "y", source=self._middle, line_width=2.5, legend_label="half of the runs"
+        )
+        self._glyph(middle, line_color=BLUE)
+        points = plot.scatter("x", "y", source=self._middle, size=9, fill_alpha=0, line_alpha=0)
+        self._hover(points, ("reached", "@y{0.0} %"), ("half of the runs by", "@when"),
+                    ("nine of ten", "@range"), mode="vline")  # fmt: skip
+        self._legend("bottom_right")
+
+    def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]]) -> str:
+        """As `Chart.show`."""
+        fan = estimate.fan
+        share = fan.share * 100
+        for source, (low, high) in zip(self._bands, ((5, 95), (25, 75)), strict=True):
+            first, last = fan.at[low], fan.at[high]
+            known = np.isfinite(first) & np.isfinite(last)
+            source.data = {
+                "x": _moved(np.concatenate([first[known], last[known][::-1]])),
+                "y": np.concatenate([share[known], share[known][::-1]]),
+            }
+        middle = fan.at[50]
+        known = np.isfinite(middle)
+        self._middle.data = {
+            "x": _moved(middle[known]),
+            "y": share[known],
+            "when": [short_text(round(at)) for at in middle[known]],
+            "range": [
+                f"{_when(low)} to {_when(high)}"
+                for low, high in zip(fan.at[5][known], fan.at[95][known], strict=True)
+            ],
+        }
+        x, y = [np.empty(0)], [np.empty(0)]
+        for _, pinned in pins:
+            known_too = np.isfinite(pinned.fan.at[50])
+            x += [_moved(pinned.fan.at[50][known_too]), np.array([np.nan])]
+            y += [pinned.fan.share[known_too] * 100, np.array([np.nan])]
+        self._pins.data = {"x": np.concatenate(x), "y": np.concatenate(y)}
+        self.figure.legend[0].items[2].visible = bool(pins)
+        if not known.any():
+            return "Progress: nobody is reached."
+        certain = known & np.isfinite(fan.at[95])
+        most = np.flatnonzero(certain if certain.any() else known)[-1]
+        ends = [source.data["x"] for source in (*self._bands, self._middle, self._pins)]
+        self._fit(np.concatenate(ends), share[known], from_zero=True)
+        return (
+            f"Half of the runs reach {share[most]:.0f} % of the people by "
+            f"{_when(middle[most])}, nine of ten between {_when(fan.at[5][most])} and "
+            f"{_when(fan.at[95][most])}."
+        )
+
+
+def _when(at: float) -> str:
+    return short_text(round(at)) if isfinite(at) else "never"
+
+
+_NO_LINES: dict[str, Any] = {
+    **{name: [float("nan")] for name in ("x", "low", "high", "mean", "allowed")},
+    **{name: [""] for name in ("when", "range")},
+}
+"""One point that is not shown: an area of steps without points makes Bokeh draw without end."""
+
+
+class LinesChart(Chart):
+    """Lines in use over time, and how many are allowed."""
+
+    def __init__(self) -> None:
+        super().__init__("lines", "Lines in use", "Thai time", "lines", time=True)
+        self._source = ColumnDataSource(_NO_LINES)
+        plot = self.figure
+        area = plot.varea_step("x", "low", "high", source=self._source, fill_alpha=0.4,
+                               step_mode="after", legend_label="nine of ten runs")  # fmt: skip
+        self._glyph(area, fill_color=SKY)
+        mean = plot.step("x", "mean", source=self._source, line_width=1.8, mode="after",
+                         legend_label="mean")  # fmt: skip
+        self._glyph(mean, line_color=BLUE)
+        limit = plot.step("x", "allowed", source=self._source, line_width=1.5, mode="after",
+                          legend_label="lines there are")  # fmt: skip
+        self._glyph(limit, line_color=VERMILION)
+        points = plot.scatter("x", "mean", source=self._source, size=8, fill_alpha=0, line_alpha=0)
+        self._hover(points, ("from", "@when"), ("in use", "@mean{0.0} of @allowed{0.#}"),
+                    ("nine of ten", "@range"), mode="vline")  # fmt: skip
+        self._legend("top_right")
+
+    def show(self, estimate: Estimate, _: Sequence[tuple[str, Estimate]]) -> str:
+        """As `Chart.show`."""
+        lines = estimate.lines
+        if not len(lines.at):
+            self._source.data = _NO_LINES
+            return "No line is ever in use."
+        self._source.data = {
+            "x": _moved(lines.at),
+            "low": lines.low,
+            "high": lines.high,
+            "mean": lines.mean,
+            "allowed": lines.allowed,
+            "when": [short_text(int(at)) for at in lines.at],
+            "range": [
+                f"{low:.1f} to {high:.1f}" for low, high in zip(lines.low, lines.high, strict=True)
+            ],
+        }
+        self._fit(_moved(lines.at), np.concatenate([lines.high, lines.allowed]), from_zero=True)
+        busiest = int(np.argmax(lines.mean))
+        return (
+            f"Most lines are in use at {short_text(int(lines.at[busiest]))}: "
+            f"{lines.mean[busiest]:.1f} of {lines.allowed[busiest]:.0f} on average. Each point is "
+            f"a mean of {duration_text(lines.width)}."
+        )
+
+
+class ReachChart(Chart):
+    """The share of people reached by attempt 1, 2, …; nine of ten runs lie within the whisker."""
+
+    def __init__(self) -> None:
+        super().__init__("reach", "Reach by attempt", "attempt", "people reached, %")
+        names = ("x", "mean", "low", "high")
+        self._source = ColumnDataSource({name: [] for name in names})
+        plot = self.figure
+        bars = plot.vbar("x", top="mean", width=0.6, source=self._source, line_alpha=0)
+        self._glyph(bars, fill_color=BLUE)
+        whisker = Whisker(base="x", lower="low", upper="high", source=self._source, line_width=1.5)
+        for head in (whisker.upper_head, whisker.lower_head):
+            assert head is not None  # Bokeh draws them unless told otherwise
+            head.size = 8
+            self._ink(head, line_color=BLACK)
+        self._ink(whisker, line_color=BLACK)
+        plot.add_layout(whisker)
+        self._hover(bars, ("by attempt", "@x"), ("reached", "@mean{0.0} % on average"),
+                    ("nine of ten runs", "@low{0.0} to @high{0.0} %"), mode="mouse")  # fmt: skip
+        plot.xaxis.ticker = SingleIntervalTicker(interval=1, num_minor_ticks=0)
+        plot.xaxis.formatter = NumeralTickFormatter(format="0")
+
+    def show(self, estimate: Estimate, _: Sequence[tuple[str, Estimate]]) -> str:
+        """As `Chart.show`."""
+        rows = estimate.reach
+        mean = [100 * row["mean"] for row in rows]
+        self._source.data = {
+            "x": [attempt_of(row["figure"]) for row in rows],
+            "mean": mean,
+            "low": [100 * row["p05"] for row in rows],
+            "high": [100 * row["p95"] for row in rows],
+        }
+        if not rows:
+            return "Nobody is called."
+        high = np.array(self._source.data["high"])
+        self._fit(np.array([0.5, len(rows) + 0.5]), high, from_zero=True)
+        told = ", ".join(f"{share:.1f} %" for share in mean[:6])
+        many = len(rows) > 1
+        return f"Reached by attempt{'s 1 to ' + str(len(rows)) if many else ' 1'}: {told}."
+
+
+class CostChart(Chart):
+    """What each run costs, or whom it reaches where nothing has a price, against its finish."""
+
+    def __init__(self) -> None:
+        super().__init__("cost", "Cost against finish", "finish, Thai time", "cost", time=True)
+        plot = self.figure
+        self._sources = []
+        for ink, marker in ((BLUE, "circle"), *zip(_PINS, _MARKERS, strict=True)):
+            source = ColumnDataSource({name: [] for name in ("x", "y", "name", "when", "run")})
+            dots = plot.scatter("x", "y", source=source, size=8, fill_alpha=0.55, marker=marker)
+            self._glyph(dots, fill_color=ink, line_color=ink)
+            self._hover(dots, ("variant", "@name"), ("run", "@run"), ("finish", "@when"),
+                        ("cost or people", "@y{0,0}"), mode="mouse")  # fmt: skip
+            self._sources.append(source)
+        plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
+
+    def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]]) -> str:
+        """As `Chart.show`."""
+        costs = estimate.scenario.costs
+        what = "people reached" if costs is None else f"cost, {costs.currency}"
+        self.figure.yaxis.axis_label = what
+        shown = [("as it is now", estimate), *pins]
+        counted = []
+        for place, source in enumerate(self._sources):
+            name, one = shown[place] if place < len(shown) else ("", None)
+            source.data = self._points(name, one)
+            if one is not None and len(source.data["x"]):
+                counted.append(f"{name}: {np.mean(source.data['y']):,.0f}")
+        x, y = (np.concatenate([source.data[k] for source in self._sources]) for k in ("x", "y"))
+        self._fit(x, y, from_zero=False)
+        if not counted:
+            return "No run has a finish to show."
+        missing = len(shown) - len(self._sources)
+        more = f" The chart has room for {len(self._sources)} variants." if missing > 0 else ""
+        what = what[0].upper() + what[1:]
+        return f"{what}, on average of the runs that finish: {'; '.join(counted)}.{more}"
+
+    def _points(self, name: str, estimate: Estimate | None) -> dict[str, Any]:
+        if estimate is None:
+            return {key: [] for key in ("x", "y", "name", "when", "run")}
+        y, finish = estimate.cost_and_finish
+        if estimate.scenario.costs is None:
+            runs = estimate.replications.figures
+            y = np.array([run.scopes[0].values["people_reached"] for run in runs], np.float64)
+        known = np.isfinite(finish) & np.isfinite(y)
+        return {
+            "x": _moved(finish[known]),
+            "y": y[known],
+            "name": [name] * int(known.sum()),
+            "when": [short_text(round(at)) for at in finish[known]],
+            "run": np.flatnonzero(known) + 1,
+        }

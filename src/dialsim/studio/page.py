@@ -1,0 +1,793 @@
+"""The page of a studio: what a planner sees and does, in a browser or in a cell of a notebook.
+
+Panel carries it. A `Desk` is one component whose properties are plain values that Python sets, and
+whose messages Python answers; `page.js` draws it with the elements that browsers have, because
+Panel's sliders have no names for those who listen to a page. The charts are Bokeh's. Nothing is
+loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import panel as pn
+import param
+from panel.custom import JSComponent
+from panel.io.document import hold
+from panel.viewable import Child
+from typing_extensions import override
+
+from dialsim.experiments import experiment_text
+from dialsim.interface.errors import DialsimError
+from dialsim.report.effects import number_effect, points_effect, time_effect
+from dialsim.results.thai_time import minute_text, short_text, thai
+from dialsim.scenario.problems import ScenarioError
+from dialsim.scenario.units import format_duration
+from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart
+from dialsim.studio.estimate import Answer, Estimate, Estimator
+from dialsim.studio.files import (
+    SavedFile,
+    begun,
+    excel_file,
+    faults_of,
+    looked_at,
+    opened,
+    report_file,
+    scenario_file,
+    with_list,
+)
+from dialsim.studio.questions import Inquiry, cheapest_reaching, fewest_lines, what_helps
+from dialsim.studio.state import (
+    Lever,
+    Position,
+    StudioState,
+    campaigns,
+    complete,
+    levers,
+    pauses,
+)
+
+if TYPE_CHECKING:
+    from bokeh.document import Document
+
+    from dialsim.scenario.scenario import Scenario
+
+MOST_BYTES = 200_000_000
+"""A list or a scenario file that is dropped on the page may be so large."""
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger("dialsim.studio")
+_ASSETS = files("dialsim.studio")
+
+
+def asset(name: str) -> str:
+    """The text of a file beside this one."""
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+class Desk(JSComponent):
+    """What is seen, as plain values, and the charts; what is done is told to `hear`."""
+
+    head = param.Dict({})
+    groups = param.List([])
+    changes = param.Dict({})
+    answer = param.Dict({})
+    pins = param.Dict({})
+    questions = param.Dict({})
+    notice = param.Dict({})
+    charts = param.List([])
+    served = param.Boolean(default=True)
+    most_bytes = param.Integer(MOST_BYTES)
+    fan = Child()
+    lines = Child()
+    reach = Child()
+    cost = Child()
+
+    _esm: ClassVar[str] = asset("page.js")
+
+    def __init__(self, hear: Callable[[Mapping[str, Any]], None], **given: Any) -> None:
+        super().__init__(  # type: ignore[no-untyped-call]
+            stylesheets=[asset("page.css")], sizing_mode="stretch_width", **given
+        )
+        self._hear = hear
+
+    @override
+    def _handle_msg(self, data: Any) -> None:
+        self._hear(data)
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send the page something that is no part of what is seen."""
+        self._send_msg(dict(message))
+
+
+# -- levers ----------------------------------------------------------------------------------------
+
+_MINUTE = 60_000
+_SHARES, _DURATIONS = {"share", "answers"}, {"duration": 60_000, "talk": 1_000}
+"""Kinds of levers: those in percent, and those in ms with what one step of their slider is."""
+
+
+def _on_slider(lever: Lever, value: float) -> float:
+    """A value as sliders have it: shares in percent, durations in minutes or seconds."""
+    if lever.kind in _SHARES:
+        return round(100 * value, 6)
+    return value / _DURATIONS.get(lever.kind, 1)
+
+
+def _given(lever: Lever) -> dict[str, Any]:
+    """How a lever is shown, but for what it is set to."""
+    unit = lever.unit
+    if lever.kind in _SHARES:
+        unit = f"% {unit.removeprefix('share ')}"
+    shown: dict[str, Any] = {
+        "key": lever.path,
+        "label": lever.label,
+        "kind": "week" if lever.kind == "windows" else lever.kind,
+        "number": lever.kind == "number" or lever.kind in _SHARES,
+        "unit": "" if lever.kind in _DURATIONS else unit,
+    }
+    if lever.value is not None and lever.low is not None and lever.high is not None:
+        low, high, step = lever.low, lever.high, lever.step or 1
+        shown |= {
+            key: _on_slider(lever, value)
+            for key, value in (("low", low), ("high", high), ("step", step))
+        }
+    return shown
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _said(lever: Lever) -> dict[str, Any]:
+    """What a lever is set to."""
+    if lever.value is None:
+        return {"text": ""}
+    if lever.kind == "windows":
+        week = {_DAYS[day - 1]: [*map(list, spans)] for day, spans in lever.value.items()}
+        return {"text": lever.text, "week": week}
+    if lever.kind == "list":
+        return {"text": ", ".join(lever.value)}
+    value = _on_slider(lever, lever.value)
+    if lever.kind == "instant":
+        return {"text": minute_text(lever.value), "value": value}
+    return {"text": f"{value:g}" if lever.kind in _SHARES else lever.text, "value": value}
+
+
+def _written(lever: Lever, text: str, number: float | None) -> str:
+    """What a planner wrote at a lever, or where its slider stands, as `--set` takes it."""
+    if number is not None:
+        if lever.kind in _DURATIONS:
+            return format_duration(round(number * _DURATIONS[lever.kind]))
+        if lever.kind == "instant":
+            return f"{thai(round(number)):%Y-%m-%d %H:%M}"
+        text = f"{number:g}" if lever.kind in _SHARES else str(round(number))
+    text = text.strip()
+    if lever.kind in _SHARES:
+        return f"{text.removesuffix('%').strip()}%"
+    if lever.kind == "list" and "," in text and not text.startswith("["):
+        return json.dumps([part.strip() for part in text.split(",")])
+    return text.replace(",", "") if lever.kind == "number" else text
+
+
+# -- a session -------------------------------------------------------------------------------------
+
+_MOST_NAMES = 50
+"""Of more campaigns the first are offered; others are found by their name."""
+
+
+class Studio:
+    """One planner's session: a state, what is estimated for it, and the page that shows both.
+
+    `desk` is what is shown. Whatever the page says is answered in `hear`, which raises nothing.
+    """
+
+    def __init__(self, state: StudioState | None, *, served: bool, guest: bool = False) -> None:
+        """`served` is False in a notebook; guests of a server can't have files opened by links."""
+        self._opened = state
+        self._state = state
+        self._guest = guest
+        self._estimator = Estimator()
+        self._answers: dict[str, Answer] = {}
+        self._asked: dict[str, Scenario] = {}
+        self._inquiry: Inquiry | None = None
+        self._is_due = False
+        self._lists: dict[str, bytes] = {}
+        self._listed = ""
+        self._worker = ThreadPoolExecutor(1, "dialsim-studio")
+        self._loop = asyncio.get_event_loop()
+        self._campaign: Position = (0, 0)
+        self._bounds: dict[str, dict[str, Any]] = {}
+        self._errors: dict[str, str] = {}
+        self._any_error = ""
+        self._epoch = 0
+        self._dark = False
+        self._document: Document | None = pn.state.curdoc if served else None
+        self._charts: list[Chart] = [FanChart(), LinesChart(), ReachChart(), CostChart()]
+        panes = {
+            chart.name: pn.pane.Bokeh(  # type: ignore[no-untyped-call]
+                chart.figure, sizing_mode="stretch_width"
+            )
+            for chart in self._charts
+        }
+        titles = [{"name": chart.name, "title": chart.title} for chart in self._charts]
+        self.desk = Desk(self.hear, served=served, charts=titles, **panes)
+        self._show_scenario()
+
+    def close(self) -> None:
+        """End what runs for this session."""
+        self._estimator.close()
+        if self._inquiry is not None:
+            self._inquiry.stop()
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+    # -- what the page says -----------------------------------------------------------------------
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Do what a planner wants; what can't be done is said on the page."""
+        do = getattr(self, f"_on_{str(message['kind']).replace('-', '_')}")
+        self._guarded(lambda: do(message))
+
+    def _on_ready(self, message: Mapping[str, Any]) -> None:
+        self._on_scheme(message)
+        link = str(message["link"])
+        if link:
+            self._restore(link)
+
+    def _on_scheme(self, message: Mapping[str, Any]) -> None:
+        self._dark = bool(message["dark"])
+        for chart in self._charts:
+            chart.dress(self._dark)
+
+    def _on_noted(self, _: Mapping[str, Any]) -> None:
+        self.desk.notice = {}
+
+    def _on_set(self, message: Mapping[str, Any]) -> None:
+        lever = next((one for one in self._levers() if one.path == message["key"]), None)
+        if lever is None or self._state is None:
+            return
+        try:
+            text = _written(lever, str(message.get("text", "")), message.get("number"))
+            self._become(self._state.turn(lever, text))
+            self._errors.pop(lever.path, None)
+        except DialsimError as error:
+            self._errors[lever.path] = _reason(error)
+        self._show_changes()
+
+    def _on_reset(self, message: Mapping[str, Any]) -> None:
+        path = str(message["key"])
+        self._errors.pop(path, None)
+        self._jump(self._now().reset(path))
+
+    def _on_any(self, message: Mapping[str, Any]) -> None:
+        try:
+            state = self._now().set(str(message["path"]).strip(), str(message["text"]).strip())
+            self._any_error = ""
+            self._jump(state)
+        except DialsimError as error:
+            self._any_error = _reason(error)
+            self._show_changes()
+
+    def _on_undo(self, _: Mapping[str, Any]) -> None:
+        self._jump(self._now().undo())
+
+    def _on_redo(self, _: Mapping[str, Any]) -> None:
+        self._jump(self._now().redo())
+
+    def _on_campaign(self, message: Mapping[str, Any]) -> None:
+        name = str(message["name"])
+        for position, known, _ in campaigns(self._now().scenario):
+            if known == name:
+                self._campaign = position
+                self._show_levers()
+                return
+        self._notice(f"There is no campaign {name}.", bad=True)
+        self._show_levers()
+
+    def _now(self) -> StudioState:
+        if self._state is None:
+            raise DialsimError(
+                "nothing is open yet: begin with a list, or with the questions above"
+            )
+        return self._state
+
+    # -- the state --------------------------------------------------------------------------------
+
+    def _become(self, state: StudioState) -> None:
+        """Go on with another state; if its scenario is another one, so is the answer."""
+        before, self._state = self._state, state
+        if before is None or state.scenario is not before.scenario:
+            self._ask()
+            self._ask_pins()
+
+    def _jump(self, state: StudioState) -> None:
+        """Go on with a state that no field shows yet."""
+        self._epoch += 1
+        self._errors.clear()
+        self._become(state)
+        self._show_levers()
+        self._show_pins()
+
+    def _restore(self, link: str) -> None:
+        opened = self._opened if self._guest or self._opened is not None else None
+        self._jump(StudioState.from_link(link, opened))
+
+    def _levers(self) -> list[Lever]:
+        return levers(self._now().scenario, self._campaign)
+
+    def _show_scenario(self) -> None:
+        """Show a scenario that was opened just now."""
+        if self._state is None:
+            self.desk.head = {"begun": False}
+            return
+        scenario = self._state.scenario
+        self.desk.head = {
+            "begun": True,
+            "title": scenario.name,
+            "lead": scenario.description or "",
+        }
+        self._campaign = (0, 0)
+        self._ask()
+        self._show_levers()
+        self._show_pins()
+        self._show_questions()
+
+    def _show_levers(self) -> None:
+        """Show the levers that there are; those that were there keep their bounds."""
+        if self._state is None:
+            return
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for lever in self._levers():
+            given = self._bounds.setdefault(lever.path, _given(lever))
+            if "low" not in given:
+                given = self._bounds[lever.path] = _given(lever)
+            groups.setdefault(lever.group, []).append(given)
+        shown = [
+            {"title": title, "levers": given, "open": place < 3}
+            for place, (title, given) in enumerate(groups.items())
+        ]
+        if shown != self.desk.groups:
+            self.desk.groups = shown
+        self._show_changes()
+
+    def _show_changes(self) -> None:
+        if self._state is None:
+            return
+        state = self._state
+        file = {lever.path: lever for lever in levers(state.base, self._campaign)}
+        names = [name for _, name, _ in campaigns(state.scenario)]
+        values = {}
+        for lever in self._levers():
+            said = _said(lever)
+            before = file.get(lever.path)
+            said["changed"] = before is None or before.text != lever.text
+            said["file"] = "not there" if before is None else (_said(before)["text"] or "not set")
+            said["error"] = self._errors.get(lever.path, "")
+            values[lever.path] = said
+        self.desk.changes = {
+            "values": values,
+            "lines": state.set_lines(),
+            "command": state.command(),
+            "undo": bool(state.past),
+            "redo": bool(state.future),
+            "link": state.link() if state.differences or state.pins else "",
+            "epoch": self._epoch,
+            "anyError": self._any_error,
+            "pauseError": self._errors.get("pause", ""),
+            "pauses": [
+                f"{short_text(since)} to {'the end' if until is None else short_text(until)}"
+                for since, until in pauses(state.scenario, self._campaign)
+            ],
+            "differences": [*state.differences],
+            "campaigns": names[:_MOST_NAMES],
+            "campaignCount": len(names),
+            "campaign": next(
+                (name for at, name, _ in campaigns(state.scenario) if at == self._campaign), ""
+            ),
+        }
+
+    # -- the answer -------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """Ask what comes of the scenario as it is now, in place of what was asked before."""
+        waiting = {"how": "Working it out; at the very first time that takes a minute …"}
+        self.desk.answer = {**(self.desk.answer or waiting), "busy": True}
+        self._ask_at("shown", self._now().scenario)
+
+    def _ask_at(self, place: str, scenario: Scenario) -> None:
+        if self._asked.get(place) is not scenario:
+            self._asked[place] = scenario
+            self._answers[place] = self._estimator.ask(scenario, self._told, place=place)
+
+    def _ask_pins(self) -> None:
+        """Have what is compared estimated, and nothing else."""
+        compared = {f"pin {pin.name}": pin.scenario for pin in self._now().pins}
+        if self._now().differences:
+            compared[_FILE] = self._now().base
+        for place in [*self._asked]:
+            if place != "shown" and place not in compared:
+                self._estimator.cancel(place)
+                del self._asked[place], self._answers[place]
+        for place, scenario in compared.items():
+            self._ask_at(place, scenario)
+
+    def _told(self, answer: Answer) -> None:
+        """Hear of an estimate, in the thread that made it; the newest ones are shown together.
+
+        A first estimate is shown at once, and a last one; between them not more often than eyes
+        and browsers can follow.
+        """
+        if not self._is_due:
+            self._is_due = True
+            latest = answer.latest
+            is_urgent = latest is None or latest.is_final or latest.runs <= _FIRST_RUNS
+            self._soon(self._show_answers, 0 if is_urgent else _BETWEEN_MS)
+
+    def _show_answers(self) -> None:
+        self._is_due = False
+        if self._state is None or "shown" not in self._answers:
+            return
+        answer = self._answers["shown"]
+        estimate = answer.latest
+        with hold(self._document):  # one message for all that changes
+            if answer.failure is not None:
+                says = {"sentence": "There is no answer.", "how": _reason(answer.failure)}
+                self.desk.answer = {**says, "busy": False, "facts": [], "captions": {}}
+            elif estimate is not None:
+                pins = self._compared()
+                captions = {chart.name: chart.show(estimate, pins) for chart in self._charts}
+                self.desk.answer = _answer(estimate) | {"captions": captions}
+            self._show_pins()
+
+    def _compared(self) -> list[tuple[str, Estimate]]:
+        """The file, where anything is changed, and the pins: their estimates, if they have any."""
+        return [
+            (place.removeprefix("pin "), answer.latest)
+            for place, answer in self._answers.items()
+            if place != "shown" and answer.latest is not None
+        ]
+
+    # -- pins -------------------------------------------------------------------------------------
+
+    def _on_pin(self, _: Mapping[str, Any]) -> None:
+        self._become(self._now().pin())
+        self._show_changes()
+        self._show_pins()
+
+    def _on_unpin(self, message: Mapping[str, Any]) -> None:
+        self._become(self._now().unpin(str(message["pin"])))
+        self._show_changes()
+        self._show_answers()
+
+    def _on_goto(self, message: Mapping[str, Any]) -> None:
+        name = str(message["pin"])
+        self._jump(self._now().clear() if name == _FILE else self._now().restore(name))
+
+    def _show_pins(self) -> None:
+        if self._state is None:
+            return
+        self._ask_pins()
+        answer = self._answers.get("shown")
+        shown = None if answer is None else answer.latest
+        money = self._state.scenario.costs
+        currency = None if money is None else money.currency
+        head = ["", "done, half of the runs", "people reached", "reached"]
+        rows: list[dict[str, Any]] = []
+        compared = self._compared()
+        if shown is not None and compared:
+            rows.append({"name": "as it is now", "cells": _cells(shown, None, currency)})
+            rows += [
+                {"name": name, "key": name, "cells": _cells(one, shown, currency),
+                 "fixed": name == _FILE}
+                for name, one in compared
+            ]  # fmt: skip
+        note = (
+            "In small letters: as it is now minus that variant, over pairs of runs with the same "
+            "chance."
+        )
+        self.desk.pins = {
+            "head": [*head, *([f"cost, {currency}"] if currency else [])],
+            "rows": rows,
+            "can": shown is not None,
+            "note": note if rows else "Pin a variant to compare what you change next with it.",
+        }
+
+    def _on_add_campaign(self, _: Mapping[str, Any]) -> None:
+        state, names = self._now(), {name for _, name, _ in campaigns(self._now().scenario)}
+        name = next(n for k in range(2, len(names) + 3) if (n := f"Campaign {k}") not in names)
+        self._jump(state.add_campaign(name, 1000, self._campaign))
+
+    def _on_pause(self, message: Mapping[str, Any]) -> None:
+        try:
+            since, until = str(message["since"]).strip(), str(message["until"]).strip()
+            self._any_error = ""
+            self._jump(self._now().pause(self._campaign, since, until))
+        except DialsimError as error:
+            self._errors["pause"] = _reason(error)
+            self._show_changes()
+
+    def _on_without(self, message: Mapping[str, Any]) -> None:
+        self._jump(self._now().without(str(message["line"])))
+
+    # -- questions --------------------------------------------------------------------------------
+
+    def _show_questions(self, **more: Any) -> None:
+        starts = [
+            campaign.schedule.start_date_time
+            for organization in self._now().scenario.organizations
+            for campaign in organization.campaigns
+            if campaign.schedule is not None
+        ]
+        begin = min(starts, default=0)
+        friday = begin + (4 - thai(begin).weekday()) % 7 * 24 * 60 * _MINUTE
+        known = {
+            "asks": [
+                {"key": "lines", "label": "Fewest lines to be done by", "fields": [
+                    {"name": "deadline", "label": "Deadline",
+                     "value": f"{thai(friday):%Y-%m-%d} 18:00", "size": 16}]},
+                {"key": "cheapest", "label": "Cheapest that reaches", "fields": [
+                    {"name": "share", "label": "Share of people, %", "value": "60", "size": 4}]},
+                {"key": "help", "label": "What would help most"},
+            ],
+        }  # fmt: skip
+        before = self.desk.questions
+        asks = before.get("asks") or known["asks"]
+        self.desk.questions = {"asks": asks, "found": before.get("found"), **more}
+
+    def _on_ask(self, message: Mapping[str, Any]) -> None:
+        if self._inquiry is not None and not self._inquiry.is_over:
+            return
+        state, given = self._now(), message["given"]
+        try:
+            match message["question"]:
+                case "lines":
+                    question = fewest_lines(state, str(given["deadline"]), self._campaign[0])
+                case "cheapest":
+                    share = _share(str(given["share"]))
+                    question = cheapest_reaching(state, share, self._campaign)
+                case _:
+                    question = what_helps(state, self._campaign[0])
+        except DialsimError as error:
+            self._show_questions(error=_reason(error), found=None)
+            return
+        self._show_questions(running=True, said=f"{question.text} …", found=None)
+        self._inquiry = Inquiry(question, lambda inquiry: self._soon(lambda: self._heard(inquiry)))
+
+    def _heard(self, inquiry: Inquiry) -> None:
+        """Show how far a question is, or its answer."""
+        if inquiry is not self._inquiry:
+            return
+        done, total = inquiry.progress
+        if not inquiry.is_over:
+            far = f"{done:,} of about {total:,} runs" if total else ""
+            said = ". ".join(
+                part for part in (f"{inquiry.question.text} …", inquiry.known, far) if part
+            )
+            self._show_questions(running=True, done=done, total=total, said=said)
+        elif inquiry.reply is None:
+            failed = (
+                "" if inquiry.is_stopped else _reason(inquiry.failure or DialsimError("no answer"))
+            )
+            self._show_questions(said="Stopped." if inquiry.is_stopped else "", error=failed)
+        else:
+            self._show_questions(said=f"{inquiry.question.text}: done.", found=_found(inquiry))
+
+    def _on_stop(self, _: Mapping[str, Any]) -> None:
+        if self._inquiry is not None:
+            self._inquiry.stop()
+
+    def _on_apply(self, _: Mapping[str, Any]) -> None:
+        if self._inquiry is not None and self._inquiry.reply is not None:
+            self._jump(self._now().with_lines(*self._inquiry.reply.lines))
+
+    # -- everything by path -----------------------------------------------------------------------
+
+    def _on_complete(self, message: Mapping[str, Any]) -> None:
+        self.desk.tell(
+            {
+                "kind": "paths",
+                "paths": [path for path, _ in complete(self._now().scenario, str(message["text"]))],
+            }
+        )
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def _on_save(self, message: Mapping[str, Any]) -> None:
+        """Make a file, beside the page, and have the browser keep it."""
+        state, what = self._now(), str(message["what"])
+        answer = self._answers.get("shown")
+        runs = None if answer is None or answer.latest is None else answer.latest.replications
+        self._notice({"scenario": "Writing the scenario …", "report": "Making the page …"}.get(
+            what, "Writing the workbook …"))  # fmt: skip
+
+        def make() -> SavedFile:
+            if what == "scenario":
+                return scenario_file(state)
+            if what == "report":
+                if runs is None:
+                    raise DialsimError("there are no runs yet that a page could show")
+                return report_file(runs)
+            return excel_file(state)
+
+        def sent(file: SavedFile) -> None:
+            self.desk.tell({"kind": "file", **file._asdict()})
+            self._notice(f"{file.name} is saved.")
+
+        self._beside(make, sent)
+
+    def _on_too_large(self, message: Mapping[str, Any]) -> None:
+        size = int(message["size"]) / 1e6
+        raise DialsimError(
+            f"{message['name']} has {size:,.0f} MB, and a page takes {MOST_BYTES / 1e6:,.0f}: name "
+            "it in a scenario file instead"
+        )
+
+    def _on_upload(self, message: Mapping[str, Any]) -> None:
+        name, content = Path(str(message["name"])).name, bytes(message["data"])
+        self._notice(f"Reading {name} …")
+        if name.lower().endswith((".yaml", ".yml")):
+            kept = dict(self._lists)
+            self._beside(lambda: opened(name, content, kept), self._open)
+        elif self._state is None:
+
+            def listed(said: str) -> None:
+                self._lists = {name: content}
+                self._listed = name
+                self.desk.notice = {}
+                self.desk.head = {"begun": False, "listed": said}
+
+            self._beside(lambda: looked_at(name, content), listed)
+        else:
+            state, campaign = self._state, self._campaign
+            self._beside(lambda: with_list(state, campaign, name, content), self._open)
+
+    def _on_begin(self, message: Mapping[str, Any]) -> None:
+        answers = {str(name): str(text) for name, text in message["answers"].items()}
+        faults = faults_of(answers, listed=bool(self._listed))
+        self.desk.head = {**self.desk.head, "errors": faults}
+        if not faults:
+            content = self._lists.get(self._listed)
+            self._beside(lambda: begun(answers, self._listed, content), self._open)
+
+    def _open(self, state: StudioState) -> None:
+        """Go on with another scenario."""
+        self.desk.notice = {}
+        self._opened = self._state = state
+        self._errors.clear()
+        self._bounds.clear()
+        self._epoch += 1
+        self.desk.questions = {}
+        self._show_scenario()
+
+    # -- the page ---------------------------------------------------------------------------------
+
+    def _notice(self, text: str, *, bad: bool = False) -> None:
+        self.desk.notice = {"text": text, "kind": "bad" if bad else ""}
+
+    def _soon(self, do: Callable[[], None], wait: int = 0) -> None:
+        """Do something in the page's own thread, after so many ms."""
+        if self._document is None:
+            self._loop.call_soon_threadsafe(lambda: self._loop.call_later(wait / 1000, do))
+        else:
+            document = self._document
+
+            def later() -> None:
+                document.add_timeout_callback(do, wait)
+
+            # the one call of a document that other threads may make
+            document.add_next_tick_callback(later if wait else do)
+
+    def _beside(self, make: Callable[[], T], then: Callable[[T], None]) -> None:
+        """Have something made in another thread, so that the page lives on, and then shown."""
+
+        def done(made: Future[T]) -> None:
+            if not made.cancelled():
+                self._soon(lambda: self._guarded(lambda: then(made.result())))
+
+        self._worker.submit(make).add_done_callback(done)
+
+    def _guarded(self, do: Callable[[], None]) -> None:
+        """Do something; what can't be done is said on the page, which lives on."""
+        try:
+            do()
+        except DialsimError as error:
+            self._notice(_reason(error), bad=True)
+        except OSError as error:
+            self._notice(f"The system says: {error}", bad=True)
+        except Exception as error:
+            _LOG.exception("the studio could not do what was asked")
+            self._notice(f"This is a fault of dialsim: {type(error).__name__}: {error}", bad=True)
+
+
+def in_notebook(scenario: str | PathLike[str] | Scenario | None) -> Desk:
+    """See `dialsim.explore`."""
+    pn.extension(inline=True)
+    state = None if scenario is None else StudioState.of(scenario)
+    return Studio(state, served=False).desk
+
+
+_FILE = "the file"
+_FIRST_RUNS, _BETWEEN_MS = 5, 700
+
+
+def _reason(error: DialsimError) -> str:
+    """Why something can't be, without the words of the command line around it."""
+    if isinstance(error, ScenarioError):
+        return "\n".join(problem.message for problem in error.problems)
+    return str(error)
+
+
+def _rest(estimate: Estimate) -> str:
+    """Whom it reaches, what it costs and what holds it back, in a sentence."""
+    figures, costs = estimate.figures, estimate.scenario.costs
+    reached, share = figures["people_reached"]["mean"], figures["reach_share"]["mean"]
+    if not figures["finish_seconds"]["runs"]:
+        return ""
+    parts = [f"It reaches {reached:,.0f} people ({100 * share:.1f} %)"]
+    if costs is not None:
+        parts.append(f"costs {figures['cost']['mean']:,.0f} {costs.currency}")
+    held = next(fact.answer for fact in estimate.facts if fact.question == "What holds it back?")
+    return f"{' and '.join(parts)}. What holds it back: {held[0].lower()}{held[1:]}."
+
+
+def _answer(estimate: Estimate) -> dict[str, Any]:
+    """What an estimate says, in words."""
+    runs = f"{estimate.runs:,} runs"
+    if not estimate.is_final:
+        runs = f"{estimate.runs:,} of {estimate.limit:,} runs so far"
+    return {
+        "sentence": f"{estimate.sentence}.",
+        "rest": _rest(estimate),
+        "facts": [[fact.question, fact.answer, fact.detail] for fact in estimate.facts],
+        "how": ". ".join([runs, *estimate.notes]),
+        "busy": not estimate.is_final,
+    }
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        raise DialsimError(f'a share is a number such as 60 %, not "{text}"') from None
+
+
+def _cells(one: Estimate, now: Estimate | None, currency: str | None) -> list[list[str]]:
+    """A variant's figures, and those of what is shown minus them."""
+    figures = one.figures
+    less = {} if now is None else now.minus(one)
+    texts = [
+        ("finish_seconds", str(experiment_text.when_text(figures["finish_seconds"]["p50"],
+                                                         one.replications)), time_effect),
+        ("people_reached", f"{figures['people_reached']['mean']:,.0f}", number_effect),
+        ("reach_share", f"{100 * figures['reach_share']['mean']:.1f} %", points_effect),
+    ]  # fmt: skip
+    if currency:
+        texts.append(("cost", f"{figures['cost']['mean']:,.0f}", number_effect))
+    return [[text, str(effect(less[name])) if name in less else ""] for name, text, effect in texts]
+
+
+def _found(inquiry: Inquiry) -> dict[str, Any]:
+    """The answer to a question, as the page shows it."""
+    reply = inquiry.reply
+    assert reply is not None
+    return {
+        "sentence": reply.headline,
+        "said": [*reply.sentences],
+        "tables": [
+            {
+                "head": [table.title, *table.columns],
+                "rows": [[*map(str, row)] for row in table.rows],
+            }
+            for table in reply.tables
+        ],
+        "apply": {"label": f"Take this over: {'; '.join(reply.lines)}"} if reply.lines else None,
+        "command": inquiry.question.command,
+    }

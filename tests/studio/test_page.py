@@ -1,0 +1,191 @@
+"""The studio's page without a browser: what it says to messages, who may come in, the command."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
+
+from dialsim.cli import commands
+from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.control.token import ControlToken
+from dialsim.studio.charts import LinesChart
+from dialsim.studio.estimate import Estimator, Pool
+from dialsim.studio.page import Studio
+from dialsim.studio.server import Server, server
+from dialsim.studio.state import StudioState
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
+TOKEN = "correct-horse-battery-staple"
+LINES = "organizations.Acme.maxConcurrentCalls"
+
+
+def within(do: Callable[[Studio], None], state: StudioState | None) -> None:
+    """Do something with a studio, as in a cell of a notebook."""
+
+    async def cell() -> None:
+        studio = Studio(state, served=False)
+        try:
+            do(studio)
+        finally:
+            studio.close()
+
+    asyncio.run(cell())
+
+
+def test_a_change_is_shown_as_a_set_line_and_is_undone() -> None:
+    def do(studio: Studio) -> None:
+        studio.hear({"kind": "set", "key": LINES, "number": 14})
+        assert studio.desk.changes["lines"] == [f"--set {LINES}=14"]
+        said = studio.desk.changes["values"][LINES]
+        assert (said["text"], said["file"], said["changed"]) == ("14", "10", True)
+        studio.hear({"kind": "undo"})
+        assert studio.desk.changes["lines"] == []
+        assert studio.desk.changes["redo"]
+
+    within(do, StudioState.of(SCENARIO))
+
+
+def test_a_bad_value_says_why_at_its_lever_and_an_unknown_path_at_its_field() -> None:
+    def do(studio: Studio) -> None:
+        studio.hear({"kind": "set", "key": LINES, "text": "many"})
+        assert "whole number" in studio.desk.changes["values"][LINES]["error"]
+        assert studio.desk.changes["lines"] == []
+        studio.hear({"kind": "any", "path": "cots.perMinute", "text": "2"})
+        assert "did you mean costs.perMinute?" in studio.desk.changes["anyError"]
+        studio.hear({"kind": "any", "path": "costs.perMinute", "text": "2"})
+        assert studio.desk.changes["anyError"] == ""
+        assert studio.desk.changes["lines"] == ["--set costs.perMinute=2"]
+
+    within(do, StudioState.of(SCENARIO))
+
+
+def test_what_can_not_be_done_is_said_and_the_page_lives_on() -> None:
+    def do(studio: Studio) -> None:
+        studio.hear({"kind": "goto", "pin": "nowhere"})
+        assert studio.desk.notice == {"text": "there is no pin nowhere", "kind": "bad"}
+        studio.hear({"kind": "noted"})
+        assert studio.desk.notice == {}
+        studio.hear({"kind": "ready", "dark": True, "link": "nonsense"})
+        assert "link" in studio.desk.notice["text"]
+        studio.hear({"kind": "set", "key": LINES, "number": 12})
+        assert studio.desk.changes["lines"] == [f"--set {LINES}=12"]
+
+    within(do, StudioState.of(SCENARIO))
+
+
+def test_a_link_restores_changes_and_pins() -> None:
+    links: list[str] = []
+
+    def first(studio: Studio) -> None:
+        studio.hear({"kind": "set", "key": LINES, "number": 14})
+        studio.hear({"kind": "pin"})
+        links.append(studio.desk.changes["link"])
+
+    def second(studio: Studio) -> None:
+        studio.hear({"kind": "ready", "dark": False, "link": links[0]})
+        assert studio.desk.changes["lines"] == [f"--set {LINES}=14"]
+        assert studio.desk.changes["link"] == links[0]
+
+    within(first, StudioState.of(SCENARIO))
+    within(second, StudioState.of(SCENARIO))
+
+
+def test_without_a_scenario_answers_that_can_not_be_read_are_told_at_their_fields() -> None:
+    def do(studio: Studio) -> None:
+        assert not studio.desk.head["begun"]
+        answers = {"people": "none", "lines": "10", "start": "soon", "windows": "Mon 09:00-19:00",
+                   "attempts": "3", "interval": "1h", "deadline": ""}  # fmt: skip
+        studio.hear({"kind": "begin", "answers": answers})
+        assert set(studio.desk.head["errors"]) == {"people", "start"}
+
+    within(do, None)
+
+
+def asked(port: int, path: str, **headers: str) -> Any:
+    """The status of an answer, and where it leads."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", path, headers=headers)
+    try:
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, answer.headers
+    finally:
+        connection.close()
+
+
+def answers_of(made: Server, ask: Callable[[], Any]) -> Any:
+    """Ask a server that runs in this thread's loop, from another."""
+
+    async def both() -> Any:
+        return await asyncio.to_thread(ask)
+
+    try:
+        return made.io_loop.asyncio_loop.run_until_complete(both())
+    finally:
+        made.stop()
+
+
+def test_a_name_of_somebody_elses_choice_is_refused_and_so_are_other_pages() -> None:
+    made = server(None)
+
+    def ask() -> list[int]:
+        port = int(made.port or 0)
+        return [
+            asked(port, "/")[0],
+            asked(port, "/", Host="evil.example")[0],
+            asked(port, "/", Origin="http://evil.example")[0],
+        ]
+
+    assert answers_of(made, ask) == [200, 403, 403]
+
+
+def test_with_a_token_only_who_has_it_comes_in() -> None:
+    token = ControlToken(TOKEN)
+    made = server(None, token=token)
+
+    def ask() -> list[Any]:
+        port = int(made.port or 0)
+        status, headers = asked(port, "/")
+        wrong, _ = asked(port, "/login?token=wrong-horse-battery-staple")
+        right, given = asked(port, f"/login?token={TOKEN}")
+        cookie = given["Set-Cookie"].partition(";")[0]
+        return [status, headers["Location"].startswith("./login"), wrong, right,
+                TOKEN in cookie, asked(port, "/", Cookie=cookie)[0]]  # fmt: skip
+
+    assert answers_of(made, ask) == [302, True, 401, 302, False, 200]
+
+
+def test_other_hosts_need_a_token() -> None:
+    with pytest.raises(DialsimError, match="other machines reach this address"):
+        server(None, "0.0.0.0")
+
+
+def test_the_command_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = CliRunner().invoke(commands, ["studio", "--set", "lines=3"])
+    assert run.exit_code == 2
+    assert "--set goes with a SCENARIO" in run.output
+    monkeypatch.setitem(sys.modules, "panel", None)
+    monkeypatch.setattr("dialsim.studio.find_spec", lambda name: None)
+    run = CliRunner().invoke(commands, ["studio"])
+    assert isinstance(run.exception, DialsimError)
+    assert "pip install '.[studio]'" in str(run.exception)
+
+
+def test_an_area_of_steps_is_never_empty() -> None:
+    """Bokeh 3.9 draws an area of steps without points for ever, and the tab hangs."""
+    chart = LinesChart()
+    assert all(len(renderer.data_source.data["x"]) for renderer in chart.figure.renderers)
+    state = StudioState.of(SCENARIO).set("organizations.Acme.campaigns", "[]")
+    pool = Pool(1)
+    chart.show(Estimator(pool, limit=1).ask(state.scenario).final(), [])
+    pool.close()
+    assert all(len(renderer.data_source.data["x"]) for renderer in chart.figure.renderers)
