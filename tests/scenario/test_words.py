@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, parse_instant
-from dialsim.scenario.calendar import union, without
+from dialsim.scenario.calendar import day_start, union, without
 from dialsim.scenario.loading import loads, long_path, understood
 from dialsim.scenario.overrides import Understood
 from dialsim.scenario.problems import Problem, ScenarioError
 from dialsim.scenario.scenario import Campaign, Scenario
-from dialsim.scenario.week import instant_in_words, midnight, read_windows, week_text
+from dialsim.scenario.week import instant_in_words, read_windows, week_text
 
 TWO = """\
 organizations:
@@ -144,7 +144,7 @@ def test_a_day_of_the_week_is_the_first_one_from_that_day_on(
     found = instant_in_words(f"{name} {at // 60:02}:{at % 60:02}", first)
     assert found is not None
     assert first <= found < first + 7 * 86_400_000
-    assert midnight(found) == found - at * 60_000
+    assert day_start(found) == found - at * 60_000
     assert (date(1970, 1, 1) + timedelta(milliseconds=found + 7 * 3_600_000)).weekday() == wanted
 
 
