@@ -1,4 +1,4 @@
-"""docs/forecast-from-today.md, carried out: files written, commands run, output compared."""
+"""docs/forecast-from-today.md and docs/why-believe-it.md, carried out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import dialsim
 from cli.program import dialsim as program
 from evidence.running import KEY, campaign_scenario, text
 
-PAGE = (Path(__file__).parents[2] / "docs" / "forecast-from-today.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "forecast-from-today.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDRESS = "https://voice.example.com"
 ID = "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
@@ -20,6 +21,19 @@ ID = "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
 
 def without_spaces(text: str) -> str:
     return "".join(text.split())
+
+
+@pytest.mark.slow
+def test_the_commands_of_why_believe_it_run(tmp_path: Path) -> None:
+    (tmp_path / "scenarios").symlink_to(DOCS.parent / "scenarios")
+    [(_, block)] = BLOCK.findall((DOCS / "why-believe-it.md").read_text(encoding="utf-8"))
+    said = []
+    for line in block.splitlines():
+        done = program(*shlex.split(line.removeprefix("$ dialsim ")), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert "nothing against the rules" in said[1]
+    assert "hold-out: " in said[2]
 
 
 def test_the_page_can_be_followed_from_top_to_bottom(tmp_path: Path) -> None:
