@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,41 @@ def test_a_link_restores_changes_and_pins() -> None:
 
     within(first, StudioState.of(SCENARIO))
     within(second, StudioState.of(SCENARIO))
+
+
+REFUSED = "no files of this machine are read here"
+
+
+def test_a_guest_can_not_have_files_of_the_server_read(tmp_path: Path) -> None:
+    private = tmp_path / "private.csv"
+    private.write_text("tel,agentParams.amount\n0812345678,5\n", encoding="utf-8")
+    block = json.dumps({"file": str(private)})
+    link = StudioState.of(SCENARIO).set("January.recipients", block).link()
+    people = "{count: 6000, agentParams: {amount: 100}}"
+    text = SCENARIO.read_text(encoding="utf-8").replace(people, block)
+
+    async def cell() -> None:
+        studio = Studio(StudioState.of(SCENARIO), served=False, guest=True)
+        try:
+            studio.hear({"kind": "any", "path": "January.recipients", "text": block})
+            assert REFUSED in studio.desk.changes["anyError"]
+            studio.hear({"kind": "ready", "dark": False, "link": link})
+            assert REFUSED in studio.desk.notice["text"]
+            studio.hear({"kind": "noted"})
+            studio.hear({"kind": "upload", "name": "mine.yaml", "data": text.encode()})
+            async with asyncio.timeout(60):
+                while studio.desk.notice["kind"] != "bad":
+                    await asyncio.sleep(0.01)
+            assert REFUSED in studio.desk.notice["text"]
+            assert studio.desk.changes["lines"] == []
+            studio.hear({"kind": "set", "key": LINES, "number": 12})
+            assert studio.desk.changes["lines"] == [f"--set {LINES}=12"]
+            content = StudioState.of(SCENARIO).without_files().set("lines", "12").link()
+            assert studio.desk.changes["link"] == content  # without folders of the server
+        finally:
+            studio.close()
+
+    asyncio.run(cell())
 
 
 def test_without_a_scenario_answers_that_can_not_be_read_are_told_at_their_fields() -> None:

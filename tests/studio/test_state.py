@@ -23,6 +23,7 @@ from dialsim.studio.state import (
     campaigns,
     complete,
     levers,
+    path_to_campaign,
     pauses,
 )
 
@@ -282,3 +283,15 @@ def test_a_new_one_has_the_defaults_of_the_command() -> None:
     said = " ".join(said.split())
     for default in (asked.name, asked.lines, asked.windows, asked.attempts, asked.interval):
         assert f"default: {default}." in said
+
+
+def test_without_files_only_the_lists_that_are_there_are_read(tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("tel\n0812345678\n", encoding="utf-8")
+    state = StudioState.of(FIRST.with_name("people-from-a-file.yaml")).without_files()
+    assert state.set("lines", "3").scenario.organizations[0].max_concurrent_calls == 3
+    path = f"{path_to_campaign(state.scenario, (0, 0))}.recipients.file"
+    with pytest.raises(ScenarioError, match="no files of this machine are read here"):
+        state.set(path, str(tmp_path / "other.csv"))
+    behaviour = f'{{"dist": "empirical", "file": "{tmp_path}/other.csv", "column": "tel"}}'
+    with pytest.raises(ScenarioError, match="no files of this machine are read here"):
+        state.set("behaviours.default.talkTime", behaviour)

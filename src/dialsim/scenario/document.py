@@ -221,21 +221,25 @@ def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
 class SourceFolder:
     """The folder at `path`; files in `kept`, by the names that the scenario uses, come from there.
 
-    `taken` collects what has been read.
+    With `only_kept` no others are read. `taken` collects what has been read.
     """
 
     path: Path
     kept: Mapping[str, bytes] = field(default_factory=dict)
     taken: dict[str, bytes] = field(default_factory=dict)
+    only_kept: bool = False
 
     def shown(self, name: str) -> str:
         """How errors name a file."""
-        return str(self.path / name)
+        return name if self.only_kept else str(self.path / name)
 
     def read(self, name: str) -> bytes:
         """The bytes of a file; raises ScenarioError if there are none."""
         content = self.kept.get(name)
         if content is None:
+            if self.only_kept:
+                says = "no files of this machine are read here: send the list first"
+                raise ScenarioError([Problem(name, None, None, "", says)])
             content = read_bytes(self.path / name, self.shown(name))
         self.taken[name] = content
         return content

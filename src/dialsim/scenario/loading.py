@@ -54,14 +54,18 @@ def loads(
     folder: str | os.PathLike[str] | None = None,
     overrides: str | Sequence[str] = (),
     files: Mapping[str, bytes] | None = None,
+    only_files: bool = False,
 ) -> Scenario:
     """Read and check a scenario given as text; `name` stands for its file in errors.
 
     `folder` is where the names of its CSVs start, by default the current one; `files` are CSVs
-    that need not be read, by the names that the text uses. Raises ScenarioError as `load` does.
+    that need not be read, by the names that the text uses; with `only_files`, for texts of others,
+    no file is read but these. Raises ScenarioError as `load` does.
     """
     texts = override_texts(overrides)
-    return _read(Origin(text, name, Path(folder or ""), None, texts, _read, files or {}))
+    return _read(
+        Origin(text, name, Path(folder or ""), None, texts, _read, files or {}, only_files)
+    )
 
 
 def document_of(scenario: Scenario) -> Any:
@@ -118,7 +122,7 @@ def files_of(scenario: Scenario) -> dict[str, bytes]:
     origin = scenario.origin
     if origin is None:
         raise DialsimError("only scenarios from dialsim.load or dialsim.loads name files")
-    folder = SourceFolder(origin.folder, origin.kept)
+    folder = SourceFolder(origin.folder, origin.kept, only_kept=origin.only_kept)
     if _read(origin, folder).digest != scenario.digest:
         raise DialsimError(f"{origin.name}: its files have changed since it was loaded")
     return folder.taken
@@ -128,7 +132,7 @@ _KEY_LENGTH = 32
 
 
 def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
-    folder = folder or SourceFolder(origin.folder, origin.kept)
+    folder = folder or SourceFolder(origin.folder, origin.kept, only_kept=origin.only_kept)
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
     if not isinstance(document, MappingNode):

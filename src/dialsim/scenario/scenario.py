@@ -39,7 +39,8 @@ class Origin:
 
     `name` stands for the file in errors, `folder` is where the names of its CSVs start, `file` is
     None for a text; `overrides` were applied to it, in this order. `kept` holds files that are not
-    read from the folder any more, by the names that the text uses; `read` makes the scenario anew.
+    read from the folder any more, by the names that the text uses, and with `only_kept` no others
+    are read at all; `read` makes the scenario anew.
     Scenarios that say the same are equal however they say it, so only the file counts in
     comparisons.
     """
@@ -51,6 +52,7 @@ class Origin:
     overrides: tuple[str, ...] = field(compare=False)
     read: Callable[[Origin], Scenario] = field(compare=False, repr=False)
     kept: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    only_kept: bool = field(default=False, compare=False, repr=False)
 
 
 __all__ = [

@@ -83,8 +83,12 @@ def _file_name(name: str) -> str:
 
 
 def opened(name: str, content: bytes, lists: Mapping[str, bytes]) -> StudioState:
-    """A studio on a scenario file that was sent; its lists must have been sent before."""
-    return StudioState.of(loads(decoded(content, name), name=name, files=lists))
+    """A studio on a scenario file that was sent; its lists must have been sent before.
+
+    No file of this machine is read: browsers don't say in which folder the scenario lay.
+    """
+    text = decoded(content, name)
+    return StudioState.of(loads(text, name=name, files=lists, only_files=True))
 
 
 def looked_at(name: str, content: bytes) -> str:

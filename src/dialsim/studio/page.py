@@ -192,9 +192,8 @@ class Studio:
 
     def __init__(self, state: StudioState | None, *, served: bool, guest: bool = False) -> None:
         """`served` is False in a notebook; guests of a server can't have files opened by links."""
-        self._opened = state
-        self._state = state
         self._guest = guest
+        self._opened = self._state = self._allowed(state) if state is not None else None
         self._estimator = Estimator()
         self._answers: dict[str, Answer] = {}
         self._asked: dict[str, Scenario] = {}
@@ -291,6 +290,10 @@ class Studio:
                 return
         self._notice(f"There is no campaign {name}.", bad=True)
         self._show_levers()
+
+    def _allowed(self, state: StudioState) -> StudioState:
+        """A state as this planner may have it: guests must not have files read by their names."""
+        return state.without_files() if self._guest else state
 
     def _now(self) -> StudioState:
         if self._state is None:
@@ -639,7 +642,7 @@ class Studio:
         elif self._state is None:
 
             def listed(said: str) -> None:
-                self._lists = {name: content}
+                self._lists[name] = content
                 self._listed = name
                 self.desk.notice = {}
                 self.desk.head = {"begun": False, "listed": said}
@@ -647,6 +650,7 @@ class Studio:
             self._beside(lambda: looked_at(name, content), listed)
         else:
             state, campaign = self._state, self._campaign
+            self._lists[name] = content
             self._beside(lambda: with_list(state, campaign, name, content), self._open)
 
     def _on_begin(self, message: Mapping[str, Any]) -> None:
@@ -660,7 +664,7 @@ class Studio:
     def _open(self, state: StudioState) -> None:
         """Go on with another scenario."""
         self.desk.notice = {}
-        self._opened = self._state = state
+        self._opened = self._state = self._allowed(state)
         self._errors.clear()
         self._bounds.clear()
         self._epoch += 1

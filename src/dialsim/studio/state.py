@@ -102,6 +102,19 @@ class StudioState:
         text = replace(asked, listed=name, how=how).text()
         return cls.of(loads(text, name="new scenario", files={name: content}))
 
+    def without_files(self) -> StudioState:
+        """The same for somebody who may not have files of this machine read, a guest of a server.
+
+        The lists that it has stay; a change that names another file is refused.
+        """
+        origin = self.base.origin
+        assert origin is not None
+        if origin.only_kept:
+            return self
+        base = self.base.loaded(replace(origin, only_kept=True), self.base.remarks)
+        scenario = base.with_(*self.differences) if self.differences else base
+        return replace(self, base=base, scenario=scenario, past=(), future=())
+
     # -- changes ----------------------------------------------------------------------------------
 
     def set(self, path: str, text: str) -> StudioState:
@@ -331,8 +344,9 @@ class StudioState:
         """The differences and pins in a form that a URL's fragment can have."""
         origin = self.base.origin
         assert origin is not None
+        file = None if origin.file is None else str(origin.file.absolute())
         content = {
-            "file": None if origin.file is None else str(origin.file.absolute()),
+            "file": origin.name if origin.only_kept else file,
             "overrides": origin.overrides,
             "digest": self.base.digest,
             "set": self.differences,
