@@ -55,6 +55,20 @@ def test_a_change_is_shown_as_a_set_line_and_is_undone() -> None:
     within(do, StudioState.of(SCENARIO))
 
 
+def test_a_drag_is_undone_in_one_step() -> None:
+    def do(studio: Studio) -> None:
+        for drag, number in (("a", 12), ("b", 13), ("b", 15), ("b", 15), ("b", 14)):
+            studio.hear({"kind": "set", "key": LINES, "number": number, "drag": drag})
+        seen = []
+        while studio.desk.changes["undo"]:
+            seen.append(studio.desk.changes["lines"])
+            studio.hear({"kind": "undo"})
+        assert seen == [[f"--set {LINES}=14"], [f"--set {LINES}=12"]]
+        assert studio.desk.changes["lines"] == []
+
+    within(do, StudioState.of(SCENARIO))
+
+
 def test_a_bad_value_says_why_at_its_lever_and_an_unknown_path_at_its_field() -> None:
     def do(studio: Studio) -> None:
         studio.hear({"kind": "set", "key": LINES, "text": "many"})

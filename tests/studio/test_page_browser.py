@@ -62,6 +62,19 @@ class Tab:
     def field(self, name: str) -> Any:
         return self.page.get_by_role("textbox", name=name, exact=True)
 
+    def slider(self, name: str) -> Any:
+        return self.page.get_by_role("slider", name=f"{name}, slider")
+
+    def set(self, name: str, text: str, line: str) -> None:
+        """Write a value at a lever, and wait until it is a change: the answer is busy by then."""
+        self.field(name).fill(text)
+        self.field(name).press("Enter")
+        self.sees(self.lines, line)
+
+    @property
+    def lines(self) -> Any:
+        return self.page.locator("pre").first
+
     @property
     def sentence(self) -> Any:
         return self.page.locator(".sentence")
@@ -96,6 +109,30 @@ def tab(browser: Any, studio: Served) -> Iterator[Tab]:
     tab.close()
 
 
+def test_dragging_lines_with_the_pointer_changes_the_sentence_without_a_reload(tab: Tab) -> None:
+    before = tab.settled()
+    slider = tab.slider("Lines")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    y = box["y"] + box["height"] / 2
+    tab.page.mouse.move(box["x"] + box["width"] * 0.26, y)
+    tab.page.mouse.down()
+    for share in (0.4, 0.6, 0.8):
+        tab.page.mouse.move(box["x"] + box["width"] * share, y, steps=4)
+    tab.page.mouse.up()
+    lines = slider.input_value()
+    assert int(lines) > 20
+    tab.sees(tab.lines, f"--set organizations.Acme.maxConcurrentCalls={lines}$")
+    after = tab.settled()
+    assert after != before
+    tab.button("Undo").click()
+    tab.sees(tab.lines, "Nothing is changed")
+    assert tab.settled() == before
+    tab.button("Redo").click()
+    tab.sees(tab.lines, f"={lines}$")
+    assert tab.settled() == after
+
+
 def test_a_window_is_painted_with_the_pointer_and_with_the_keyboard(tab: Tab) -> None:
     grid = tab.page.get_by_role("grid", name=re.compile("^Windows"))
     sunday = tab.page.get_by_role("gridcell", name=re.compile("^Sunday 10:00"))
@@ -108,7 +145,7 @@ def test_a_window_is_painted_with_the_pointer_and_with_the_keyboard(tab: Tab) ->
     tab.page.mouse.move(end["x"] + end["width"] / 2, middle, steps=8)
     tab.sees(tab.page.locator(".week-said"), "Close Sunday 10:00 to 19:00")
     tab.page.mouse.up()
-    lines = tab.page.locator("pre").first
+    lines = tab.lines
     tab.sees(lines, "timeWindows=Mon-Fri 09:00-19:00; Sat 10:00-19:00'$")
     assert sunday.get_attribute("aria-selected") == "false"
     # and Monday from 08:00 on, without a pointer
@@ -133,5 +170,5 @@ def test_a_bad_value_says_why_at_its_field_and_changes_nothing(tab: Tab) -> None
     assert tab.sentence.inner_text() == before
     field.fill("12")
     field.press("Enter")
-    tab.sees(tab.page.locator("pre").first, "maxConcurrentCalls=12$")
+    tab.sees(tab.lines, "maxConcurrentCalls=12$")
     assert field.get_attribute("aria-invalid") == "false"

@@ -215,6 +215,7 @@ class Lever {
   constructor(desk, given) {
     this.desk = desk;
     this.given = given;
+    this.drag = 0; // all that one drag sends is undone together
     this.send = text => desk.send({ kind: "set", key: given.key, text });
     const id = `lever-${given.key.replace(/[^A-Za-z0-9]/g, "-")}-${desk.count++}`;
     this.error = el("p", { class: "error", id: `${id}-error`, role: "alert" });
@@ -232,7 +233,7 @@ class Lever {
     this.slider = given.low != null ? el("input", {
       type: "range", min: given.low, max: given.high, step: given.step || 1,
       "aria-label": `${given.label}, slider`, "aria-describedby": `${id}-error`,
-      oninput: () => this.dragged(), onchange: () => this.dragged(),
+      oninput: () => this.dragged(), onchange: () => { this.dragged(); this.drag += 1; },
     }) : null;
     this.painter = given.kind === "week" ? new WeekPainter(given.label, text => {
       this.field.value = text;
@@ -248,9 +249,10 @@ class Lever {
   dragged() {
     if (this.given.number) this.field.value = this.slider.value;
     if (this.timer) return;
+    const drag = `${this.field.id} ${this.drag}`;
     this.timer = setTimeout(() => {
       this.timer = null;
-      this.desk.send({ kind: "set", key: this.given.key, number: Number(this.slider.value) });
+      this.desk.send({ kind: "set", key: this.given.key, number: Number(this.slider.value), drag });
     }, WAIT);
   }
 
@@ -420,6 +422,8 @@ class Desk {
   // -- what comes from Python -------------------------------------------------------------------
 
   listen() {
+    // before the state that is there, which has another link, takes its place
+    this.link = this.model.served ? location.hash.slice(1) : "";
     const on = (name, show) => { this.model.on(name, () => show.call(this)); show.call(this); };
     on("head", this.showHead);
     on("groups", this.showGroups);
@@ -440,7 +444,7 @@ class Desk {
     });
     this.model.on("remove", () => document.removeEventListener("keydown", this.keys));
     this.send({ kind: "ready", dark: this.dark.matches,
-      link: this.model.served ? location.hash.slice(1) : "" });
+      link: this.link });
   }
 
   key(event) {

@@ -207,6 +207,7 @@ class Studio:
         self._bounds: dict[str, dict[str, Any]] = {}
         self._errors: dict[str, str] = {}
         self._any_error = ""
+        self._drag: object = None
         self._epoch = 0
         self._dark = False
         self._document: Document | None = pn.state.curdoc if served else None
@@ -255,7 +256,11 @@ class Studio:
             return
         try:
             text = _written(lever, str(message.get("text", "")), message.get("number"))
-            self._become(self._state.turn(lever, text))
+            state, drag = self._state.turn(lever, text), message.get("drag")
+            if drag is not None and drag == self._drag:
+                state = state.in_one_step_with(self._state)
+            self._drag = drag
+            self._become(state)
             self._errors.pop(lever.path, None)
         except DialsimError as error:
             self._errors[lever.path] = _reason(error)

@@ -170,6 +170,10 @@ class StudioState:
             self, differences=differences, scenario=scenario, past=past, future=tuple(future)
         )
 
+    def in_one_step_with(self, before: StudioState) -> StudioState:
+        """The same, where one `undo` takes the change before this one back as well."""
+        return self if self is before else replace(self, past=before.past)
+
     def _changed(self, differences: tuple[str, ...]) -> StudioState:
         if differences == self.differences:
             return self
