@@ -563,6 +563,7 @@ class Desk {
     this.facts.replaceChildren(...(facts || []).map(([question, answer, detail]) => el("div", {},
       el("dt", {}, question), el("dd", {}, el("strong", {}, answer),
         detail ? el("span", {}, detail) : null))));
+    this.allowPin();
     for (const [name, said] of Object.entries(captions || {})) {
       const caption = this.captions[name];
       if (!caption) continue;
@@ -571,10 +572,17 @@ class Desk {
     }
   }
 
+  // only what has an answer can be pinned; asked of the answer itself, which always arrives
+  allowPin() {
+    if (this.pin) this.pin.disabled = !this.model.answer.facts?.length;
+  }
+
   showPins() {
-    const { head, rows, can, note } = this.model.pins;
+    const { head, rows, note } = this.model.pins;
     const focused = this.focusedPin();
-    const pin = this.button("Pin this variant", { kind: "pin" }, { disabled: !can });
+    const pin = this.button("Pin this variant", { kind: "pin" });
+    this.pin = pin;
+    this.allowPin();
     const table = rows?.length ? el("div", { class: "table", tabindex: "0",
       role: "region", "aria-label": "Variants" }, el("table", {},
       el("thead", {}, el("tr", {}, head.map(name => el("th", { scope: "col" }, name)),

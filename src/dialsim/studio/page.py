@@ -504,7 +504,6 @@ class Studio:
         self.desk.pins = {
             "head": [*head, *([f"cost, {currency}"] if currency else [])],
             "rows": rows,
-            "can": shown is not None,
             "note": note if rows else "Pin a variant to compare what you change next with it.",
         }
 
