@@ -193,6 +193,7 @@ def test_funnel_and_fields_are_counted(learned: Calibration) -> None:
     assert abs(share.value - 0.3) < 3 * share.error
 
 
+@pytest.mark.slow
 def test_bodies_alone_tell_as_much_of_who_answers(bodies: Log) -> None:
     found = calibrate(bodies).behaviours["default"]
     assert not found.ring_time
@@ -273,6 +274,7 @@ def test_people_cut_short_are_not_dropped(tmp_path: Path) -> None:
         assert abs(estimate.value - truth) < 3 * estimate.error
 
 
+@pytest.mark.slow
 def test_one_attempt_tells_nothing_of_how_people_differ(tmp_path: Path) -> None:
     result = simulated(scenario(2_000, attempts=1), seed=4)
     found = calls_only(result, tmp_path)
