@@ -46,6 +46,7 @@ def test_many_runs_print_when_they_are_done_and_how_sure_that_is(tmp_path: Path)
     assert (manifest["experiment"], manifest["finished"]) == ("replications", True)
 
 
+@pytest.mark.slow
 def test_a_wanted_precision_is_reported(tmp_path: Path) -> None:
     asked = ("--precision", "finish=10%", "--format", "json")
     document = json.loads(dialsim("run", FIRST, *FEW, *asked).stdout)

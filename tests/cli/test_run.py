@@ -104,6 +104,7 @@ def test_format_json_prints_the_summary_that_is_written(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == json.loads((tmp_path / "out/summary.json").read_text())
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
     scenario = "scenarios/people-from-a-file.yaml"
     for number in (1, 2):

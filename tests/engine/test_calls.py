@@ -61,7 +61,6 @@ def test_calls_caught_up_with_in_random_steps_are_those_read_at_once(seed: int) 
             assert np.array_equal(getattr(often, name)[order], getattr(once, name)), name
         for found, expected in (
             (often.previous[order], once.previous),
-            (often.following[order], once.following),
             (often.newest, once.newest),
         ):
             assert found.tolist() == [order[call] if call >= 0 else -1 for call in expected]

@@ -69,6 +69,7 @@ def test_a_forecast_from_draws_is_less_sure(log: Path, tmp_path: Path) -> None:
     assert list(shared.runs.runs["replication"]) == list(range(100))
 
 
+@pytest.mark.slow
 def test_a_forecast_from_draws_keeps_its_page(log: Path, tmp_path: Path) -> None:
     behaviour, draws = tmp_path / "behaviour.yaml", tmp_path / "draws.yaml"
     called(log, "--out", behaviour, "--draws", draws)

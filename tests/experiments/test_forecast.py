@@ -85,6 +85,7 @@ def test_instants_are_rounded_up_so_that_it_is_done_by_then(tmp_path: Path) -> N
     assert text == f"{hour:02}:{past:02}"
 
 
+@pytest.mark.slow
 def test_many_forecasts_in_one_folder_say_what_has_changed(tmp_path: Path) -> None:
     out = tmp_path / "forecast"
     monday = written(tmp_path / "monday", START, 0)

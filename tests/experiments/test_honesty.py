@@ -35,6 +35,7 @@ def test_intervals_of_means_hold_the_truth_wherever_they_are_printed(honesty: Mo
     assert limits["rare counts, mean 0.08", 100] > 180
 
 
+@pytest.mark.slow
 def test_what_is_called_sure_is_seldom_wrong(honesty: ModuleType) -> None:
     found = [*honesty.verdicts(20)]
     assert [part for part in found if not part.share <= 0.05] == []
@@ -42,6 +43,7 @@ def test_what_is_called_sure_is_seldom_wrong(honesty: ModuleType) -> None:
     assert clear["prob(finish <= 1h) >= 0.999"] == 20
 
 
+@pytest.mark.slow
 def test_answers_of_searches_are_seldom_wrong_and_in_doubt_seldom_too_small(
     honesty: ModuleType,
 ) -> None:

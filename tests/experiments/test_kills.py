@@ -47,6 +47,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_its_time(undisturbed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with start(*RUN, "--jobs", "2", "--out", folder) as program:

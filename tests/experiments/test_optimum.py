@@ -93,6 +93,7 @@ def test_the_frontier_is_what_nothing_else_beats() -> None:
     }
 
 
+@pytest.mark.slow
 def test_with_chance_the_answer_is_what_many_runs_of_everything_say() -> None:
     vary: dict[str, object] = {LINES: "1..3", ATTEMPTS: "1..3"}
     goal = "mean(cost) <= 125"

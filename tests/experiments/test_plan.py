@@ -383,6 +383,7 @@ def test_a_response_in_doubt_is_not_called_one_that_is_not_monotone() -> None:
     assert doubt.warnings == []
 
 
+@pytest.mark.slow
 def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time_are_found() -> (
     None
 ):

@@ -312,6 +312,7 @@ def coverage(experiments: int, size: int) -> dict[str, float]:
     return covered
 
 
+@pytest.mark.slow
 def test_intervals_of_simulated_means_hold_the_known_answer() -> None:
     # 60 experiments: 95 % ± four standard errors of 2.8 %
     assert all(share >= 0.83 for share in coverage(40, 10).values())
