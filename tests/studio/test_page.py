@@ -224,7 +224,7 @@ def test_the_command_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
     assert run.exit_code == 2
     assert "--set goes with a SCENARIO" in run.output
     monkeypatch.setitem(sys.modules, "panel", None)
-    monkeypatch.setattr("dialsim.studio.find_spec", lambda name: None)
+    monkeypatch.setattr("dialsim.sandbox.dependencies.find_spec", lambda name: None)
     run = CliRunner().invoke(commands, ["studio"])
     assert isinstance(run.exception, DialsimError)
     assert "pip install '.[studio]'" in str(run.exception)

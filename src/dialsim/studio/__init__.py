@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.dependencies import require_extra
 
 if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
     from dialsim.studio.page import Desk
 
-_PACKAGES = {"panel": "panel", "ruamel": "ruamel.yaml"}
-
-
-def require_extra(what: str) -> None:
-    """Raise DialsimError, with how to install them, if packages that `what` needs are missing."""
-    missing = [name for package, name in _PACKAGES.items() if find_spec(package) is None]
-    if missing:
-        raise DialsimError(
-            f"{what} needs {' and '.join(missing)}: pip install '.[studio]' in the folder of "
-            "dialsim"
-        )
+PACKAGES = ("panel", "bokeh", "ruamel.yaml")
 
 
 def explore(scenario: str | PathLike[str] | Scenario | None = None) -> Desk:
@@ -32,7 +21,7 @@ def explore(scenario: str | PathLike[str] | Scenario | None = None) -> Desk:
     scenario itself is not changed. Raises ScenarioError for a file with problems, DialsimError
     where the extra `studio` is not installed.
     """
-    require_extra("dialsim.explore")
+    require_extra("dialsim.explore", PACKAGES, "studio")
     from dialsim.studio.page import in_notebook
 
     return in_notebook(scenario)
