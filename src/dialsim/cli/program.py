@@ -98,6 +98,44 @@ optional_scenario_argument = click.argument(
     "scenario", type=click.Path(path_type=Path, dir_okay=True), metavar="[SCENARIO]", required=False
 )
 
+
+def listen_options(port: int, token: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Where a server listens and who may come in; `port` is the default, `token` says what for."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(
+            (
+                click.option(
+                    "--port",
+                    type=click.IntRange(0, 65_535),
+                    default=port,
+                    show_default=True,
+                    metavar="N",
+                    help="The port to listen on; 0 takes a free one and prints it.",
+                ),
+                click.option(
+                    "--host",
+                    default="127.0.0.1",
+                    show_default=True,
+                    metavar="ADDRESS",
+                    help="The address to listen on; one that other machines reach needs a control "
+                    "token.",
+                ),
+                click.option(
+                    "--control-token",
+                    envvar="DIALSIM_CONTROL_TOKEN",
+                    show_envvar=True,
+                    metavar="TOKEN",
+                    help=f"{token} Others can read the command line: prefer the variable.",
+                ),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return decorated
+
+
 set_option = click.option(
     "--set",
     "overrides",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.program import optional_scenario_argument, seed_option, set_option
+from dialsim.cli.program import listen_options, optional_scenario_argument, seed_option, set_option
 
 if TYPE_CHECKING:
     from dialsim.sandbox.core import SandboxCore
@@ -46,28 +46,10 @@ def copy(source: Path, target: Path) -> None:
     "dialsim serve --journal team.journal",
 )
 @optional_scenario_argument
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8400,
-    show_default=True,
-    metavar="N",
-    help="The port to listen on; 0 takes a free one and prints it.",
-)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="The address to listen on; one that other machines reach needs a control token.",
-)
-@click.option(
-    "--control-token",
-    envvar="DIALSIM_CONTROL_TOKEN",
-    show_envvar=True,
-    metavar="TOKEN",
-    help="What every call under /_dialsim must then bring, as Authorization: Bearer TOKEN. At "
-    "least 16 letters, digits, or . _ ~ -. Others can read the command line: prefer the variable.",
+@listen_options(
+    8400,
+    "What every call under /_dialsim must then bring, as Authorization: Bearer TOKEN. At least 16 "
+    "letters, digits, or . _ ~ -.",
 )
 @click.option(
     "--tls",

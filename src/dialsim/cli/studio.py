@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dialsim.cli.program import optional_scenario_argument, set_option
+from dialsim.cli.program import listen_options, optional_scenario_argument, set_option
 
 
 @click.command(
@@ -19,28 +19,9 @@ Examples:
 """,
 )
 @optional_scenario_argument
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8500,
-    show_default=True,
-    metavar="N",
-    help="The port to listen on; 0 takes a free one and prints it.",
-)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="The address to listen on; one that other machines reach needs a control token.",
-)
-@click.option(
-    "--control-token",
-    envvar="DIALSIM_CONTROL_TOKEN",
-    show_envvar=True,
-    metavar="TOKEN",
-    help="What everybody who opens the page must then know. At least 16 letters, digits, or "
-    ". _ ~ -. Others can read the command line: prefer the variable.",
+@listen_options(
+    8500,
+    "What everybody who opens the page must then know. At least 16 letters, digits, or . _ ~ -.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in this machine's browser.")
 @set_option
@@ -56,14 +37,15 @@ def studio(
 
     The answer follows each change: when it is done and how sure that is, whom it reaches, what it
     costs, what holds it back. Nothing is written unless you save it. Without a SCENARIO the page
-    begins with a list of people and a few questions. Everybody who opens the page has a session of
-    his own.
+    begins with a list of people and a few questions. Everybody who opens the page has their own
+    session.
     """
-    from dialsim.studio import require_extra
+    from dialsim.sandbox.dependencies import require_extra
+    from dialsim.studio import PACKAGES
 
     if scenario is None and overrides:
         raise click.UsageError("--set goes with a SCENARIO")
-    require_extra("dialsim studio")
+    require_extra("dialsim studio", PACKAGES, "studio")
     from dialsim.sandbox.control.token import ControlToken
     from dialsim.scenario.loading import load
     from dialsim.studio.server import address_of, server

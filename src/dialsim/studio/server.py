@@ -20,7 +20,7 @@ from dialsim.studio.page import MOST_BYTES, Studio, asset
 from dialsim.studio.state import StudioState
 
 _LOGIN = "/login"
-_YEARLESS = 7
+_COOKIE_DAYS = 7
 """For so many days a browser is known again."""
 
 
@@ -74,7 +74,7 @@ class Access(AuthProvider):
                     self._ask("This is not the token.")
                     return
                 self.set_cookie(
-                    _cookie_name(self), known.cookie, expires_days=_YEARLESS, httponly=True,
+                    _cookie_name(self), known.cookie, expires_days=_COOKIE_DAYS, httponly=True,
                     samesite="Strict",
                 )  # fmt: skip
                 self.redirect(".")
@@ -107,7 +107,7 @@ def server(
     state: StudioState | None, host: str = "127.0.0.1", port: int = 0,
     token: ControlToken | None = None,
 ) -> Server:  # fmt: skip
-    """A server that listens; each who opens its page has a session of his own.
+    """A server that listens; everybody who opens its page has their own session.
 
     Port 0 takes a free one. Raises DialsimError where other machines reach the address and there is
     no token, or the port can't be had.
