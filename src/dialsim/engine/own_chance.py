@@ -19,12 +19,12 @@ from dialsim.engine.special_quantiles import beta_quantiles
 from dialsim.engine.windows import (
     DAY,
     HOUR,
-    THAI_OFFSET,
     WEEK,
     Windows,
     on_holiday,
     week_position,
 )
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:

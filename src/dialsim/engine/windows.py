@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.interface.instants import LAST_INSTANT
+from dialsim.interface.instants import LAST_INSTANT, THAI_OFFSET
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import DayWindows
@@ -23,7 +23,6 @@ MINUTE = 60_000
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = 7 * DAY
-THAI_OFFSET = 7 * HOUR  # T2: UTC+7 all year
 
 _MONDAY_BEFORE_EPOCH = 3 * DAY  # 1970-01-01 was a Thursday
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET
+from dialsim.engine.windows import DAY, HOUR
 from dialsim.evidence.answering import (
     ANSWERED,
     BUSY,
@@ -35,6 +35,7 @@ from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Log
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.behaviour import BUILT_IN
 

@@ -22,6 +22,8 @@ It can't tell leap years, nor whether an offset leads out of the year 9999.
 _INSTANT = re.compile(f"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}}){_TIME}")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MS = 86_400_000
+THAI_OFFSET = 7 * 3_600_000
+"""Thai time is so many ms ahead of UTC, all year (T2)."""
 LAST_INSTANT = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS - 1
 """9999-12-31T23:59:59.999Z: nothing happens after it (T5)."""
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER
-from dialsim.engine.windows import DAY, MINUTE, THAI_OFFSET
+from dialsim.engine.windows import DAY, MINUTE
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.scenario.calendar import DayClasses, Days, thai_date
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.fields import national

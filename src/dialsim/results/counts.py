@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import DIALS, NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls, rows_of
 from dialsim.engine.trace import CHANGES
-from dialsim.engine.windows import DAY, THAI_OFFSET
+from dialsim.engine.windows import DAY
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
 from dialsim.results.money import billed_increments

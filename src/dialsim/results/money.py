@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import Calls
 from dialsim.engine.trace import DIALLED
-from dialsim.engine.windows import DAY, THAI_OFFSET
+from dialsim.engine.windows import DAY
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.results.time_use import StepFunction
 from dialsim.scenario.service import Costs
 

@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import DayWindows, TimeRange
 from dialsim.scenario.fields import Limit, Model, Text
@@ -35,8 +36,7 @@ DAY_CLASSES: tuple[DayClass, ...] = ("weekday", "saturday", "sunday", "holiday")
 
 MINUTE = 60_000
 DAY = 86_400_000
-THAI = timezone(timedelta(hours=7), "Thai time")  # T2
-_THAI = 7 * 3_600_000
+THAI = timezone(timedelta(milliseconds=THAI_OFFSET), "Thai time")  # T2
 _FIRST = date(1970, 1, 1)
 _LAST = (date.max - _FIRST).days
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -44,12 +44,12 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 def thai_date(instant: int) -> date:
     """The date in Thailand at an instant (ms); in the year 10000 it is the last of 9999."""
-    return _FIRST + timedelta(days=min((instant + _THAI) // DAY, _LAST))
+    return _FIRST + timedelta(days=min((instant + THAI_OFFSET) // DAY, _LAST))
 
 
 def midnight(day: date) -> int:
     """The instant (ms) at which a date begins in Thailand."""
-    return day_number(day) * DAY - _THAI
+    return day_number(day) * DAY - THAI_OFFSET
 
 
 def day_start(instant: int) -> int:

@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from dialsim.interface.agent import DEFAULT_VOICES
-from dialsim.interface.instants import LAST_INSTANT, format_instant, parse_instant_or_epoch
+from dialsim.interface.instants import (
+    LAST_INSTANT,
+    THAI_OFFSET,
+    format_instant,
+    parse_instant_or_epoch,
+)
 from dialsim.interface.model import Fault, ValidationFailed
 from dialsim.interface.schedule import (
     CallingAccount,
@@ -387,7 +392,6 @@ def _advice(fault: Fault, culprit: Cursor) -> str:
     return ""
 
 
-_THAI_MS = 7 * 3_600_000
 _SHOWN = 3
 
 
@@ -435,7 +439,7 @@ def _on_document(root: Cursor) -> Iterator[str]:
     if bare:
         readings = [
             f"{one.field} {one.text} of campaign {one.campaign} is "
-            f"{_time(one.at + _THAI_MS)} in Thai time, not {_time(one.at)}"
+            f"{_time(one.at + THAI_OFFSET)} in Thai time, not {_time(one.at)}"
             for one in bare[:_SHOWN]
         ]
         example = format_instant(bare[0].at).replace(".000Z", "Z").replace("Z", "+07:00")

@@ -18,6 +18,7 @@ from bokeh.models.annotations import Whisker
 from bokeh.models.tools import HoverTool
 from bokeh.plotting import figure
 
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.results.figures import attempt_of
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
     from dialsim.studio.estimate import Estimate
 
-_THAI_MS = 7 * 3_600_000
-"""Bokeh shows instants in UTC: they are moved so that it shows Thai time (T2)."""
 
 _DAY_MS = 86_400_000
 _PINS = (ORANGE, GREEN, PURPLE, VERMILION, SKY, GREY)
@@ -135,7 +134,7 @@ class Chart:
 
 
 def _moved(instants: NDArray[Any]) -> NDArray[np.float64]:
-    moved = np.asarray(instants, np.float64) + _THAI_MS
+    moved = np.asarray(instants, np.float64) + THAI_OFFSET  # Bokeh shows instants in UTC
     moved[~np.isfinite(moved)] = np.nan
     return moved
 

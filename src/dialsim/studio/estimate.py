@@ -48,6 +48,7 @@ from dialsim.experiments.run_figures import (
 )
 from dialsim.experiments.runner import kept_memory
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.results.figures import MAIN, REACH, attempt_of
 from dialsim.results.result import Result, result_of
 from dialsim.results.time_use import StepFunction
@@ -70,7 +71,6 @@ _MINUTE = 60_000
 _WIDTHS = tuple(_MINUTE * minutes for minutes in (1, 5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
 """Pieces of time, each of which divides the next, so that runs with different ones can be added."""
 _MOST_PIECES = 400
-_THAI_MS = 7 * 60 * _MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,11 @@ class LineUse:
         end = max((life.end for life in lives), default=start)
         span = end - start
         width = next((w for w in _WIDTHS if span <= w * (_MOST_PIECES - 1)), _WIDTHS[-1])
-        first, last = (start + _THAI_MS) // width, -(-(max(end, start + 1) + _THAI_MS) // width)
-        edges = np.arange(first, last + 1, dtype=np.int64) * width - _THAI_MS
+        first, last = (
+            (start + THAI_OFFSET) // width,
+            -(-(max(end, start + 1) + THAI_OFFSET) // width),
+        )
+        edges = np.arange(first, last + 1, dtype=np.int64) * width - THAI_OFFSET
         busy, allowed = (
             StepFunction.total(getattr(use, name) for use in result.reading.slots)
             .means(edges)
@@ -142,7 +145,7 @@ class LineBands:
             place = slice(use.first - first, use.first - first + len(use.busy))
             row[place] = use.busy
             allowed[place] = np.maximum(allowed[place], use.allowed)
-        at = (first + np.arange(pieces, dtype=np.int64)) * width - _THAI_MS
+        at = (first + np.arange(pieces, dtype=np.int64)) * width - THAI_OFFSET
         ordered = np.sort(busy, axis=0)
         low, high = (ordered[rank(len(uses), share) - 1] for share in (0.05, 0.95))
         return cls(at, width, busy.mean(axis=0), low, high, allowed)

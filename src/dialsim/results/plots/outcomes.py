@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER, TIMES_OUT, Calls
 from dialsim.engine.trace import ENDED
-from dialsim.engine.windows import DAY, HOUR, THAI_OFFSET
+from dialsim.engine.windows import DAY, HOUR
+from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.status import CallStatus
 from dialsim.results.bottleneck import percent
 from dialsim.results.counts import reached_by_attempt
