@@ -272,6 +272,32 @@ def test_a_packed_file_that_breaks_off_is_read_up_to_there(
     assert "breaks off" in found.damages[-1].reason
 
 
+@pytest.mark.parametrize("ends", [b"\n", b""], ids=["ended", "open"])
+@pytest.mark.parametrize("huge", [90_000, 40_000, 9_000])
+def test_lines_have_the_same_numbers_however_many_are_read_at_once(
+    good: list[Entry], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, huge: int, ends: bytes
+) -> None:
+    lines = written(tmp_path, good[:60]).read_bytes().splitlines()
+    wrong = {3: b"{", 4: b"", 17: b'{"x": "' + b"a" * huge, 18: b"[]", 41: b"a" * huge, 58: b"{}"}
+    for number, line in wrong.items():
+        lines.insert(number - 1, line)
+    path, packed = tmp_path / "stored.jsonl", tmp_path / "stored.jsonl.gz"
+    path.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines) + ends)
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    monkeypatch.setattr("dialsim.evidence.entries.LONGEST_LINE", 30_000)
+    at_once = read_log(path)
+    assert [damage.line for damage in at_once.damages] == [3, 17, 18, 41, 58]
+    assert ("longer" in at_once.damages[1].reason) == (huge > 30_000)
+    assert at_once.bodies["line"].tolist() == [n for n in range(1, 67) if n not in wrong]
+    monkeypatch.setattr("dialsim.evidence.log.FIRST", 1_000)
+    for piece in (700, 5_000, 20_000):
+        monkeypatch.setattr("dialsim.evidence.entries.PIECE", piece)
+        for source in (path, packed):
+            found = read_log(source)
+            assert found.damages == at_once.damages
+            pd.testing.assert_frame_equal(found.bodies, at_once.bodies)
+
+
 def test_an_array_that_breaks_off_is_read_up_to_there(good: list[Entry], tmp_path: Path) -> None:
     path = tmp_path / "bodies.json"
     text = json.dumps(bodies(good[:50]))

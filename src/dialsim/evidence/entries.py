@@ -48,20 +48,49 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Whole lines of a file, of which the first one has the number `first`."""
+    """Whole lines of a file; they are numbered from 1 in each chunk of them."""
 
-    first: int
     text: bytes
+    broken: Damaged | None = None
+    """Why there is nothing after them, if the file should not end there."""
 
     def __iter__(self) -> Iterator[Entry]:
-        for number, line in enumerate(self.text.split(b"\n"), self.first):
+        number = 0
+        for number, line in enumerate(self.text.split(b"\n"), 1):
             if len(line) > LONGEST_LINE:
                 yield number, _TOO_LONG
             elif line and not line.isspace():
                 yield number, line
+        if self.broken is not None:
+            yield number, self.broken
+
+    def __len__(self) -> int:
+        """How many lines end in it."""
+        return self.text.count(b"\n")
 
 
-Chunk = Lines | list[Entry]
+@dataclass(frozen=True, slots=True)
+class LinesOfFile:
+    """Where whole lines stand in a file, which whoever wants the lines reads by itself."""
+
+    path: Path
+    start: int
+    stop: int
+
+    def read(self) -> Lines:
+        """Read them. What can't be read is a damage."""
+        # the last line starts within PIECE: if more is there than this, that line is too long
+        size = min(self.stop - self.start, PIECE + LONGEST_LINE + 1)
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.start)
+                text = file.read(size)
+        except OSError as error:
+            return Lines(b"", Damaged(f"can't be read ({error.strerror or error})"))
+        return Lines(text + b"\n" if self.start + size < self.stop else text)
+
+
+Chunk = Lines | LinesOfFile | list[Entry]
 _TOO_LONG = Damaged(f"is longer than {LONGEST_LINE // 2**20} MiB")
 
 
@@ -87,7 +116,7 @@ def file_source(path: Path, column: str | None, progress: Progress | None) -> So
     elif text.startswith(b"["):
         form, chunks = "array", _listed(_array_entries(path, _told(progress, size)))
     elif text.startswith(b"{") or (column is None and not _is_csv(path)):
-        form, chunks = "lines", _line_chunks(path, _told(progress, size))
+        form, chunks = "lines", _line_chunks(path, size, progress)
     else:
         form, chunks = "csv", _listed(_csv_entries(path, column, _told(progress, size)))
     return Source(str(path), form, chunks)
@@ -131,30 +160,53 @@ def _opened(path: Path) -> Iterator[tuple[Any, BinaryIO]]:
         yield (gzip.GzipFile(fileobj=raw) if packed else raw), raw
 
 
+def _line_chunks(path: Path, size: int, progress: Progress | None) -> Iterator[Chunk]:
+    with _opened(path) as (file, raw):
+        if file is not raw:
+            yield from _unpacked_lines(file, raw, _told(progress, size))
+            return
+        # the bytes are left to the processes that read them: sending costs a tenth of reading
+        stop = len(_MARK) if raw.read(len(_MARK)) == _MARK else 0
+        while stop < size:
+            start, stop = stop, _line_end(raw, stop + PIECE, size)
+            yield LinesOfFile(path, start, stop)
+            if progress is not None:
+                progress(stop, size)
+
+
+def _line_end(raw: BinaryIO, place: int, size: int) -> int:
+    """Where the line ends in which a place lies, of a file of so many bytes."""
+    raw.seek(place - 1)
+    while place < size and (block := raw.readline(2**16)):
+        place = raw.tell()
+        if block.endswith(b"\n"):
+            break
+    return min(place, size)
+
+
 def _is_csv(path: Path) -> bool:
     return ".csv" in path.suffixes
 
 
-def _line_chunks(path: Path, told: _Told) -> Iterator[Chunk]:
-    """Lines; a line that is too long, and a packed file that breaks off, are damages."""
-    with _opened(path) as (file, raw):
-        number, rest = 1, b""
-        while True:
-            text, ended, broken = _piece(file, rest)
-            told(raw)
-            cut = len(text) if ended and broken is None else text.rfind(b"\n") + 1
-            yield Lines(number, text[:cut].removeprefix(_MARK) if number == 1 else text[:cut])
-            number += text.count(b"\n", 0, cut)
-            rest = text[cut:]
-            if len(rest) > LONGEST_LINE:
-                yield [(number, _TOO_LONG)]
-                while b"\n" not in rest and not ended:
-                    rest, ended, broken = _piece(file, b"")
-                number, rest = number + 1, rest.partition(b"\n")[2]
-            if broken is not None:
-                yield [(number, broken)]
-            if ended:
-                return
+def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[Lines]:
+    """The lines of a packed file; one that is too long, and an early end, are damages."""
+    rest = file.read(len(_MARK)).removeprefix(_MARK)
+    while True:
+        text, ended, broken = _piece(file, rest)
+        told(raw)
+        cut = len(text) if ended and broken is None else text.rfind(b"\n") + 1
+        rest = text[cut:]
+        if len(rest) <= LONGEST_LINE:
+            yield Lines(text[:cut], broken)
+        else:
+            yield Lines(text[:cut])
+            start = rest
+            while b"\n" not in rest and not ended:
+                rest, ended, broken = _piece(file, b"")
+            yield Lines(start + b"\n", broken)
+            rest = rest.partition(b"\n")[2]
+        if ended:
+            return
 
 
 def _piece(file: Any, rest: bytes) -> tuple[bytes, bool, Damaged | None]:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute
 
 from dialsim.evidence.bodies import (
     NO_INSTANT,
@@ -33,6 +34,8 @@ from dialsim.evidence.bodies import (
 )
 from dialsim.evidence.entries import (
     Chunk,
+    Lines,
+    LinesOfFile,
     LogError,
     Progress,
     Source,
@@ -44,6 +47,8 @@ from dialsim.interface.status import CallStatus
 
 FIRST = 4
 """So many chunks are read by this process, those after them by several."""
+TOGETHER = 64
+"""So many parts of a column are joined, since small pieces leave holes in memory for good."""
 KEPT_DAMAGES = 1_000
 """So many damaged lines are kept with their reasons; the others are counted."""
 _FOLDER_FILE = "calls.parquet"
@@ -160,6 +165,8 @@ class _Part(NamedTuple):
     """Not a batch: columns that come from another process as one can't be given up one by one."""
     known: Dictionary
     damages: list[Damage]
+    lines: int
+    """So many lines have ended when the next chunk begins; 0 where entries have their numbers."""
 
 
 def _part(chunk: Chunk) -> _Part:
@@ -167,6 +174,8 @@ def _part(chunk: Chunk) -> _Part:
     rows: list[Row] = []
     damages: list[Damage] = []
     known = Dictionary()
+    if isinstance(chunk, LinesOfFile):
+        chunk = chunk.read()
     for line, entry in chunk:
         try:
             if isinstance(entry, Damaged):
@@ -189,7 +198,7 @@ def _part(chunk: Chunk) -> _Part:
         kept = np.ones(len(rows), dtype=bool)
         kept[[*wrong]] = False
         batch = batch.filter(pa.array(kept))
-    return _Part(batch.columns, known, damages)
+    return _Part(batch.columns, known, damages, len(chunk) if isinstance(chunk, Lines) else 0)
 
 
 def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
@@ -230,16 +239,27 @@ class _Builder:
 
     def read(self, chunks: Iterator[Chunk]) -> None:
         """Read the entries of a source."""
-        for part in _parts(chunks):
+        before = 0
+        for count, part in enumerate(_parts(chunks), 1):
             self._damaged += len(part.damages)
-            self._damages += part.damages[: KEPT_DAMAGES - len(self._damages)]
+            self._damages += [
+                Damage(before + line, reason)
+                for line, reason in part.damages[: KEPT_DAMAGES - len(self._damages)]
+            ]
             self._known.unknown_fields.update(part.known.unknown_fields)
             codes = self._known.taken_in(part.known)
             for name, column in zip(_COLUMNS, part.columns, strict=True):
-                own = codes.get(name)
-                self._columns[name].append(
-                    column if own is None else pa.array(own, pa.int32()).take(column)
-                )
+                if name == "line":
+                    taken = compute.add(column, before)
+                elif name in codes:
+                    taken = pa.array(codes[name], pa.int32()).take(column)
+                else:
+                    taken = column
+                pieces = self._columns[name]
+                pieces.append(taken)
+                if count % TOGETHER == 0:
+                    pieces[-TOGETHER:] = [pa.concat_arrays(pieces[-TOGETHER:], _memory())]
+            before += part.lines
 
     def _taken(self, name: str) -> pa.ChunkedArray:
         """A column, which is not kept any longer."""
@@ -269,9 +289,14 @@ class _Builder:
         )  # fmt: skip
 
 
+def _memory() -> pa.MemoryPool:
+    """Where large columns are: the usual pool of Arrow keeps hundreds of MiB that were given up."""
+    return pa.system_memory_pool()
+
+
 def _encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
     """A column of texts as codes, -1 for none, and the different texts."""
-    encoded = column.dictionary_encode().combine_chunks()
+    encoded = compute.dictionary_encode(column, memory_pool=_memory()).combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # of no chunks
         encoded = pa.array([], pa.dictionary(pa.int32(), column.type))
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -344,12 +369,12 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     call = bodies["call"].to_numpy()
     worth = np.select([result == RESULTS.index("analyzed"), result == RESULTS.index("masked"),
                        result < 0], [3, 1, 0], 2).astype(np.int8)  # fmt: skip
-    order = np.lexsort((bodies["line"].to_numpy(), sent_at, again, worth, call))
+    order = _order(bodies["line"].to_numpy(), sent_at, again, worth, call)
     ends = np.flatnonzero(np.diff(call[order], append=-1))
     newest = order[ends]
-    by_time = np.lexsort((bodies["line"].to_numpy(), sent_at, again, call))
+    by_time = _order(bodies["line"].to_numpy(), sent_at, again, call)
     first = by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]
-    shown = np.lexsort((by_time.argsort(), bodies["person"].to_numpy() == 0, call))
+    shown = _order(_order(by_time), bodies["person"].to_numpy() == 0, call)
     seen = shown[np.flatnonzero(np.diff(call[shown], prepend=-1))]
     size = len(first)
 
@@ -407,6 +432,11 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     )
 
 
+def _order(*keys: NDArray[Any]) -> NDArray[np.int32]:
+    """Indices that sort by the last key, then by the one before it, and so on."""
+    return np.lexsort(keys).astype(np.int32)  # no log in memory has more than 2**31 rows
+
+
 _INSTANT = pd.DatetimeTZDtype("ms", "UTC")
 _DIAL_INSTANTS = ("created_at", "queued_at", "initiated_at", "ringing_at")
 _DIAL_NAMES = ("caller_id", "voice_key", "segment")
@@ -426,8 +456,9 @@ def _texts(codes: NDArray[Any], values: Any) -> Any:
 
 def _recipients(campaign: NDArray[np.int32], person: NDArray[np.int64]) -> NDArray[np.int64]:
     """People, numbered by campaign and values, -1 where they are masked."""
-    keys = pd.MultiIndex.from_arrays([campaign, person])
-    codes = np.asarray(keys.factorize()[0], dtype=np.int64)
+    # two steps: a MultiIndex would make a tuple of each row
+    people = pd.factorize(person)[0]
+    codes = pd.factorize(people * (campaign.max(initial=0) + 1) + campaign)[0]
     return np.where(person == 0, -1, codes)
 
 
