@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 import dialsim
 from cli import program
 from dialsim.cli import commands
+from dialsim.evidence.distances import METRICS
 
 SCENARIO = """
 version: 1
@@ -60,6 +62,41 @@ def test_the_same_as_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert document["noise"] == {"from": "the scenario in later", "replications": 40}
     assert next(one["key"] for one in document["distances"] if one["beyondNoise"]) == "shift"
     assert document["real"]["people"] == 150
+
+
+def test_a_page_has_the_sentence_a_picture_of_each_kind_and_all_distances(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = called(monkeypatch, folder, "real", "later", "--page", "compared.html")
+    assert done.exit_code == 1
+    assert done.output.endswith("Written: compared.html\n")
+    html = (folder / "compared.html").read_text(encoding="utf-8")
+    assert "What differs most is the shift of all calls" in html
+    assert html.count("<svg") == 7
+    assert html.count("<tr") == 1 + len(METRICS)
+    again = called(monkeypatch, folder, "real", "later", "--page", "compared.html")
+    assert (again.exit_code, again.output.count("compared.html exists; --force replaces it")) == (
+        2,
+        1,
+    )
+
+
+def test_a_page_of_masked_people_says_what_is_not_compared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (folder / "real" / "webhooks.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines]
+    for entry in entries:
+        recipient = entry["body"]["payload"]["recipient"]
+        recipient["tel"] = "xxxxx" + recipient["tel"][-4:]
+        recipient["customerName"] = None
+    text = "\n".join(map(json.dumps, entries))
+    (folder / "masked.jsonl").write_text(text, encoding="utf-8")
+    called(monkeypatch, folder, "masked.jsonl", "same", "--page", "masked.html")
+    html = (folder / "masked.html").read_text(encoding="utf-8")
+    assert "Not compared where there is no number: people are masked in masked.jsonl." in html
+    assert "<td>–</td>" in re.sub(r"<td[^>]*>", "<td>", html)
+    assert html.count("<svg") == 7
 
 
 def test_what_is_no_log_ends_with_2(folder: Path) -> None:

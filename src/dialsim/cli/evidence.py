@@ -208,6 +208,7 @@ def calibrate(
     \b
       dialsim compare-log webhooks.jsonl out/first
       dialsim compare-log webhooks.jsonl simulated.jsonl --scenario first-campaign.yaml
+      dialsim compare-log webhooks.jsonl out/first --page compared.html
     """,
 )
 @click.argument("real", metavar="REAL")
@@ -228,6 +229,13 @@ def calibrate(
     help="How many further runs to make, 40 or more. Two logs of one model are taken for different "
     "at most 4 times in N + 4.",
 )
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="HTML",
+    help="Write a page with a picture of what each distance is taken of.",
+)
+@click.option("--force", is_flag=True, help="Replace HTML if it exists.")
 @_COLUMN
 @format_option
 def compare_log(
@@ -235,8 +243,10 @@ def compare_log(
     simulated: str,
     scenario: Path | None,
     replications: int,
+    page: Path | None,
     column: str | None,
     form: str,
+    force: bool,
 ) -> None:
     """Say how far a simulated log is from a real one, and what differs most.
 
@@ -247,16 +257,23 @@ def compare_log(
     from dialsim.evidence.log_comparison import compare_logs
     from dialsim.scenario.loading import load
 
+    _require_free(page, force=force)
     model = None if scenario is None else load(scenario)
     place = Place(column, None, None)
     logs = _read(real, place), _read(simulated, place)
     with progress_bar("Simulating", "runs") as progress:
         found = compare_logs(*logs, model, replications=replications, progress=progress)
+    if page is not None:
+        from dialsim.report.log_comparison_page import log_comparison_page
+
+        page.write_text(log_comparison_page(found).html(), encoding="utf-8")
     if form == "json":
         _print_json(found.to_dict())
     else:
         for line in _comparison_text(found):
             click.echo(line)
+        if page is not None:
+            click.echo(f"Written: {page}")
     if found.main is not None:
         raise click.exceptions.Exit(1)
 
@@ -482,16 +499,9 @@ def _distance_row(one: Compared) -> tuple[str, ...]:
     name, unit = one.metric.name, one.metric.unit
     if isnan(one.distance):
         return name, "–", unit, "–", "", ""
-    amount = _amount(one.distance, unit)
-    others = f"{_amount(one.low, unit)} to {_amount(one.high, unit)}"
+    distance, floor, low, high = map(one.metric.text, (one.distance, one.floor, one.low, one.high))
     said = " beyond noise" if one.beyond_noise else ""
-    return name, amount, unit, _amount(one.floor, unit), others, said
-
-
-def _amount(value: float, unit: str) -> str:
-    if unit == "share":
-        return f"{value:.3f}"
-    return f"{value:,.0f}" if not unit or value >= 100 else f"{value:.{1 if value >= 10 else 2}f}"
+    return name, distance, unit, floor, f"{low} to {high}", said
 
 
 def _replayed_text(result: Replayed) -> Iterator[str]:

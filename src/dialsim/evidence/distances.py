@@ -390,6 +390,13 @@ class Metric:
     distance: Callable[[Profile, Profile], float]
     of_people: bool = False
 
+    def text(self, value: float) -> str:
+        """A distance as it is printed, without its unit."""
+        if self.unit == "share":
+            return f"{value:.3f}"
+        whole = not self.unit or value >= 100
+        return f"{value:,.0f}" if whole else f"{value:.{1 if value >= 10 else 2}f}"
+
 
 METRICS = (
     Metric("people", "number of people", "", number_of_people, of_people=True),

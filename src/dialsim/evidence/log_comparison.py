@@ -135,6 +135,8 @@ class LogComparison:
     untold: str | None
     main: Compared | None
     sentence: str
+    others: tuple[Profile, ...]
+    """The further runs of the first model, which pictures show."""
 
     @property
     def beyond_noise(self) -> tuple[Compared, ...]:
@@ -224,6 +226,7 @@ def compare_logs(
         untold=f"people are masked in {' and '.join(masked)}" if masked else None,
         main=main,
         sentence=_sentence(main, here, there),
+        others=tuple(others),
     )
 
 
