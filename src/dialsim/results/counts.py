@@ -187,12 +187,13 @@ def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
     since = calls.queued_at[call[left]]  # of a call that was released more than once, the last time
     again = np.bincount(call[released], minlength=len(calls)) > 1
     if again.any():
-        rows = np.sort(np.concatenate([released, left]))
-        rows = rows[again[call[rows]]]
-        rows = rows[np.argsort(call[rows], kind="stable")]
+        both = np.concatenate([released, left])
+        rows = both[np.flatnonzero(again[call[both]])]
+        rows = rows[np.lexsort((rows, call[rows]))]
         ended = np.flatnonzero(_LEAVES[kinds[rows]])  # the row before is the same call's release
         since[np.searchsorted(left, rows[ended])] = at[rows[ended - 1]]
-    return at[left], at[left] - since
+    ended_at = at[left]
+    return ended_at, ended_at - since
 
 
 def _found(
@@ -200,7 +201,7 @@ def _found(
 ) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str, str]]]:
     """The conversations of a campaign by what their newest analyses found: steps and values."""
     steps, values = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
-    found = verdicts.found[verdicts.code == VERDICTS.index(Verdict.ANALYZED)]
+    found = verdicts.found[np.flatnonzero(verdicts.code == VERDICTS.index(Verdict.ANALYZED))]
     analysis = agent.analysis
     for number, step in enumerate((analysis and analysis.funnel) or (), start=1):
         steps[agent.name, step.step] = int(np.count_nonzero(found[:, 0] >= number))

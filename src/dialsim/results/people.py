@@ -56,7 +56,7 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
     status = calls.of_newest(calls.status, -1)
     timed_out = calls.of_newest(TIMES_OUT[calls.last_kind], False)
     answered = np.zeros(calls.people, dtype=bool)
-    answered[calls.recipient[calls.started_at != NEVER]] = True
+    answered[calls.recipient[np.flatnonzero(calls.started_at != NEVER)]] = True
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
     # whoever is left had a call that ended, perhaps before the run, and was to be called again
     rules = {

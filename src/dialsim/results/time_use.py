@@ -22,8 +22,16 @@ from dialsim.results.timeline import CampaignTimeline, Spans, length, union
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different values of a sorted column (np.unique hashes, which takes ten times as long)."""
-    different: NDArray[np.int64] = values[np.diff(values, prepend=values[:1] - 1) != 0]
+    different: NDArray[np.int64] = values[_steps(values, values[:1] - 1)]
     return different
+
+
+def _steps(values: NDArray[np.int64], before: NDArray[np.int64] | int = 0) -> NDArray[np.intp]:
+    """Where a column differs from the value before; `before` stands before the first."""
+    different = np.empty(len(values), dtype=bool)
+    different[:1] = values[:1] != before
+    np.not_equal(values[1:], values[:-1], out=different[1:])
+    return np.flatnonzero(different)  # places are taken ten times as fast as by a mask
 
 
 class StepFunction:
@@ -60,12 +68,12 @@ class StepFunction:
     @classmethod
     def total(cls, parts: Iterable[StepFunction]) -> StepFunction:
         """The sum of step functions."""
-        functions = list(parts)
+        none = np.empty(0, dtype=np.int64)
+        functions = [part for part in parts if len(part.at)] or [cls(none, none)]
         if len(functions) == 1:
             return functions[0]
-        none = np.empty(0, dtype=np.int64)
-        at = np.concatenate([none, *(part.at for part in functions)])
-        change = np.concatenate([none, *(np.diff(part.value, prepend=0) for part in functions)])
+        at = np.concatenate([part.at for part in functions])
+        change = np.concatenate([np.diff(part.value, prepend=0) for part in functions])
         order = np.argsort(at, kind="stable")
         return cls.of_changes(at[order], change[order])
 
@@ -112,7 +120,9 @@ class StepFunction:
         return pieces
 
     def _compact(self) -> StepFunction:
-        changes = np.diff(self.value, prepend=0) != 0
+        changes = _steps(self.value)
+        if len(changes) == len(self.at):
+            return self
         return StepFunction(self.at[changes], self.value[changes])
 
 
