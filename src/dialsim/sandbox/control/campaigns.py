@@ -77,24 +77,19 @@ def organization_of(named: object, core: SandboxCore) -> Account:
 _CSV = "text/csv"
 
 
-async def read_upload(request: Request, core: SandboxCore) -> AddCampaign:
-    """What is to be added, by the organization that the request names.
+async def _read_upload(request: Request) -> tuple[dict[str, Any], bytes | None]:
+    """A campaign's block, with its `organization`, and the CSV of recipients if there is one.
 
-    A JSON body is the campaign's block as in a scenario file, and `organization`. Beside a CSV all
-    of it but the recipients stands in the query. Raises Refused; the block itself is not checked.
+    Beside a CSV all of the block but the recipients stands in the query. Raises Refused; the block
+    itself is not checked.
     """
-    csv = None
     if require_media_type(request, JSON, _CSV) == _CSV:
-        block, csv = _from_query(request), await read_bytes(request, MOST_CONTROL_BYTES)
-    else:
-        refuse_query(request)
-        body = await read_json(request, MOST_CONTROL_BYTES)
-        if not isinstance(body, dict):
-            raise invalid("body must be an object")
-        block = body
-    account = organization_of(block.pop("organization", None), core)
-    block["agent"] = _agent_name(block.get("agent"), account, core)
-    return AddCampaign(organization=account.block.position, block=block, csv=csv)
+        return _from_query(request), await read_bytes(request, MOST_CONTROL_BYTES)
+    refuse_query(request)
+    body = await read_json(request, MOST_CONTROL_BYTES)
+    if not isinstance(body, dict):
+        raise invalid("body must be an object")
+    return body, None
 
 
 def _from_query(request: Request) -> dict[str, Any]:
@@ -243,11 +238,19 @@ class CampaignOperations(Operations):
         may come as a CSV (UTF-8, with a header and a column tel) instead; then everything else
         stands in the query.
         """
-        command = await read_upload(request, self.core)
-        around = self.core.simulation.surroundings(command.organization)
+        return await self.add(*await _read_upload(request))
+
+    async def add(self, block: dict[str, Any], csv: bytes | None) -> CampaignState:
+        """Add a campaign: its block as in a scenario file, and `organization`; raises Refused."""
+        account = organization_of(block.get("organization"), self.core)
+        position = account.block.position
+        named = {"agent": _agent_name(block.get("agent"), account, self.core)}
+        block = {name: value for name, value in block.items() if name != "organization"} | named
+        command = AddCampaign(organization=position, block=block, csv=csv)
+        around = self.core.simulation.surroundings(position)
         await asyncio.to_thread(command.read, around)  # meanwhile others are answered
         self.core.carry_out(command)
-        account = self.core.accounts[command.organization]
+        account = self.core.accounts[position]
         return CampaignState.of(account, account.views[-1])
 
     @operation("GET", f"{PREFIX}/campaigns/{{id}}")

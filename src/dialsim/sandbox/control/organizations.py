@@ -111,11 +111,14 @@ class OrganizationOperations(Operations):
 
         Checked as in a scenario file. Campaigns are added to it as to any other.
         """
-        refuse_query(request)
-        block = await _block(request)
-        named, like = block.pop("like", None), None
+        return self.add(await _block(request))
+
+    def add(self, block: dict[str, Any]) -> CreatedOrganization:
+        """Add an organization by its block, with `like` as the operation has it."""
+        named, like = block.get("like"), None
         if named is not None:
             like = organization_of(named, self.core).block.position
+        block = {name: value for name, value in block.items() if name != "like"}
         self.core.carry_out(AddOrganization(block=block, like=like))
         account = self.core.accounts[-1]
         key = self.core.api_key(account.block.position)
@@ -127,9 +130,12 @@ class OrganizationOperations(Operations):
 
         Checked as in a scenario file. Campaigns that are added from now on may name it.
         """
-        refuse_query(request)
-        block = await _block(request)
-        account = organization_of(block.pop("organization", None), self.core)
+        return self.add_agent(await _block(request))
+
+    def add_agent(self, block: dict[str, Any]) -> CreatedAgent:
+        """Add an agent by its block, which names its organization."""
+        account = organization_of(block.get("organization"), self.core)
+        block = {name: value for name, value in block.items() if name != "organization"}
         self.core.carry_out(AddAgent(organization=account.block.position, block=block))
         made = account.agents[0]
         return CreatedAgent(
@@ -172,6 +178,7 @@ class OrganizationOperations(Operations):
 
 
 async def _block(request: Request) -> dict[str, Any]:
+    refuse_query(request)
     body = await read_json(request, MOST_CONTROL_BYTES)
     if not isinstance(body, dict):
         raise invalid("body must be an object")
