@@ -33,14 +33,29 @@ def serve(*options: str, **variables: str) -> subprocess.Popen[str]:
     )
 
 
+def said_until_it_serves(server: subprocess.Popen[str]) -> str:
+    """What a server prints until it serves."""
+    said = ""
+    assert server.stdout is not None
+    for line in server.stdout:
+        said += line
+        if line.startswith("Serving on"):
+            break
+    return said
+
+
 def test_a_client_runs_hours_of_calling_over_http() -> None:
     server = serve("--port", "0", "--seed", "3")
     try:
-        assert server.stdout is not None
-        said = server.stdout.readline() + server.stdout.readline()
+        said = said_until_it_serves(server)
         found = re.search(r"http://127\.0\.0\.1:[0-9]+", said)
         assert found
-        assert derived_key(3, "Acme") in said
+        assert said == (
+            f"API key of Acme: {derived_key(3, 'Acme')}\n"
+            f"Page: {found[0]}/_dialsim/\n"
+            f"Serving on {found[0]} - stop with Ctrl-C\n"
+        )
+        assert "<h1>" in httpx.get(f"{found[0]}/_dialsim/").text
         with httpx.Client(
             base_url=found[0], headers={"X-API-Key": derived_key(3, "Acme")}
         ) as client:
@@ -109,10 +124,11 @@ def test_with_a_token_from_the_environment_others_may_steer() -> None:
     token = "correct-horse-battery-staple"
     server = serve("--port", "0", "--host", "0.0.0.0", DIALSIM_CONTROL_TOKEN=token)
     try:
-        assert server.stdout is not None
-        said = server.stdout.readline() + server.stdout.readline()
+        said = said_until_it_serves(server)
         found = re.search(r"http://0\.0\.0\.0:([0-9]+)", said)
         assert found
+        page = f"Page: {found[0]}/_dialsim/?token=TOKEN with the control token as TOKEN\n"
+        assert page in said
         assert token not in said
         url, host = f"http://127.0.0.1:{found[1]}/_dialsim/clock", {"Host": "sandbox.example"}
         assert httpx.get(url, headers=host).status_code == 401

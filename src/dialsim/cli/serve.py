@@ -107,6 +107,7 @@ def serve(
         raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
     require_extra("serve")
     from dialsim.sandbox.control.token import ControlToken
+    from dialsim.sandbox.page.view import PATH
     from dialsim.sandbox.server import address, listening
     from dialsim.sandbox.server import serve as serve_http
 
@@ -121,6 +122,9 @@ def serve(
         for position, account in enumerate(core.accounts):
             if account.block.settings.api_key is None:
                 click.echo(f"API key of {account.block.name}: {core.api_key(position)}")
+        # the token itself is a secret, and what is printed may be kept
+        asks = "" if token is None else "?token=TOKEN with the control token as TOKEN"
+        click.echo(f"Page: {address(listener, certificate)}{PATH}{asks}")
         serve_http(core, listener, token, certificate)
 
 
