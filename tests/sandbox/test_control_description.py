@@ -206,6 +206,7 @@ def test_parameters_of_a_path_are_those_of_the_description() -> None:
             ]
 
 
+@pytest.mark.usefixtures("pictures_unrendered")  # of the export: most of the time went into them
 def test_every_answer_that_is_described_is_given() -> None:
     require_all_answers([name for name in STEERING if name != "forecastRun"], ASKED)
 
