@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,6 +45,14 @@ class Tab:
 
     def campaign(self, name: str) -> Any:
         return self.page.get_by_role("article", name=name, exact=True)
+
+    def open(self, summary: str) -> None:
+        """Open what is folded up."""
+        self.page.locator("summary").filter(has_text=re.compile(f"^{summary}")).click()
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
 
     def sees(self, locator: Any, text: str) -> None:
         """Wait until an element contains a text."""
@@ -86,7 +95,7 @@ def test_a_planner_advances_pauses_resumes_and_cancels_without_a_reload(open_tab
     tab.sees(tab.page.get_by_role("article", name="Acme"), "2 of 2 slots in use")
     january = tab.campaign("January")
     tab.sees(january, "RUNNING.* of 200 done")
-    tab.button("Pause January").click()
+    tab.button("Pause dialling: January").click()
     tab.sees(january, "PAUSED")
     tab.sees(tab.page.locator("#news").get_by_role("status"), "January has become PAUSED")
     before = january.locator(".progress").inner_text()
@@ -95,14 +104,14 @@ def test_a_planner_advances_pauses_resumes_and_cancels_without_a_reload(open_tab
     tab.sees(january, "PAUSED")
     tab.sees(tab.page.get_by_role("article", name="Acme"), "0 of 2 slots in use")
     assert "200 done" in before
-    tab.button("Resume January").click()
+    tab.button("Resume dialling: January").click()
     tab.sees(january, "RUNNING")
     tab.page.once("dialog", lambda dialog: dialog.dismiss())
-    tab.button("Cancel January").click()
+    tab.button("Cancel campaign: January").click()
     tab.button("Advance to the next event").click()
     tab.sees(january, "RUNNING")
     tab.page.once("dialog", lambda dialog: dialog.accept())
-    tab.button("Cancel January").click()
+    tab.button("Cancel campaign: January").click()
     tab.sees(january, "CANCELLED.*not reached")
     assert january.get_by_role("button").count() == 0
     tab.button("Advance until idle").click()
@@ -114,10 +123,10 @@ def test_the_clock_runs_by_itself_until_it_is_stopped(open_tab: Any) -> None:
     tab = open_tab()
     clock = tab.page.locator("#clock")
     tab.page.get_by_label("Run by itself at").select_option("1 hour a second")
-    tab.button("Run").click()
+    tab.button("Run clock").click()
     tab.sees(clock, "running, 3,600 × real time")
     tab.sees(tab.campaign("January"), "[1-9][0-9]* of 200 done")
-    tab.button("Stop").click()
+    tab.button("Stop clock").click()
     tab.sees(clock, "moved by hand")
     stopped = clock.inner_text()
     tab.page.wait_for_timeout(600)
@@ -136,7 +145,7 @@ def test_an_advance_is_stopped_by_the_button(browser: Any) -> None:
         clock = tab.page.locator("#clock")
         tab.button("Advance until idle").click()
         tab.sees(clock, "advancing")
-        tab.button("Stop").click()
+        tab.button("Stop clock").click()
         tab.sees(tab.page.locator("#clock-said"), "Stopped on the way: it is .* now.")
         tab.sees(clock, "ready")
         stopped = clock.inner_text()
@@ -150,7 +159,7 @@ def test_a_second_tab_and_a_client_are_seen_at_once(
     open_tab: Any, sandbox: dialsim.Sandbox
 ) -> None:
     one, other = open_tab(), open_tab()
-    one.button("Pause January").click()
+    one.button("Pause dialling: January").click()
     other.sees(other.campaign("January"), "PAUSED")
     sandbox.resume("January")
     sandbox.clock.advance(minutes=5)
@@ -164,7 +173,7 @@ def test_a_refused_command_says_why_in_place(open_tab: Any, sandbox: dialsim.San
     tab.page.route("**/page/events*", lambda route: route.abort())  # the tab is behind
     tab.page.reload()
     sandbox.cancel("January")
-    tab.button("Pause January").click()
+    tab.button("Pause dialling: January").click()
     alert = tab.campaign("January").get_by_role("alert")
     tab.sees(alert, "Cannot pause a CANCELLED campaign")
     tab.sees(tab.page.locator("#connection"), "Connection lost")
@@ -213,7 +222,7 @@ def test_webhooks_show_their_answers_and_bodies_and_are_sent_again(
         delivered.locator("summary").click()
         tab.sees(delivered.locator("pre"), '"type": "CALL_RESULT"')
         got = len(receiver.requests)
-        delivered.get_by_role("button", name="Send this webhook again").click()
+        delivered.get_by_role("button", name="Send again: this webhook").click()
         tab.sees(lines.first, "sent again")
         assert len(receiver.wait_for(got + 1)) == got + 1
         assert delivered.locator("pre").is_visible()
@@ -224,6 +233,7 @@ def test_a_fault_is_added_seen_by_a_client_and_cleared(
 ) -> None:
     tab = open_tab()
     faults = tab.page.locator("#faults")
+    tab.open("Add a fault")
     tab.page.get_by_label("How often").fill("2")
     tab.button("Add fault").click()
     tab.sees(faults, "API answers are 503.*struck 0 of 2")
@@ -238,38 +248,173 @@ def test_everything_can_be_done_with_the_keyboard_and_focus_stays_through_update
     open_tab: Any,
 ) -> None:
     tab = open_tab()
-    stops = []
-    for _ in range(17):
-        tab.page.keyboard.press("Tab")
-        stops.append(tab.focused())
-    assert stops[:6] == [
-        "Skip to the clock",
-        "Advance by 1 minute",
-        "Advance by 1 hour",
-        "Advance by 1 day",
-        "Advance to the next event",
-        "Advance until idle",
+    tab.button("Advance by 1 hour").click()
+    tab.sees(tab.page.locator("#clock"), "10:00:00.*ready")
+    tab.page.locator("#calls summary").nth(20).wait_for()
+    tab.page.reload()
+    stops = [tab.focused() for _ in range(60) if tab.press("Tab") is None]
+    once = stops[: stops.index("API description") + 1]  # then it begins again
+    assert once[:2] == ["Skip to the clock", "Advance by 1 minute"]
+    assert once[3:5] == ["Run clock", "Stop clock"]
+    assert [stop for stop in once if "January" in stop and "dialling" in stop] == [
+        "Pause dialling: January"
     ]
-    assert stops[7:9] == ["Run", "Stop"]
-    assert stops[12:17] == [
-        *("Pause January", "Cancel January", f"Pause {THAI}", f"Cancel {THAI}"),
-        "Cancel Never begun",
-    ]
-    for _ in range(4):
-        tab.page.keyboard.press("Shift+Tab")
-    tab.page.keyboard.press("Enter")
+    assert len(once) <= 26  # however many calls, campaigns and webhooks there are
+    # a toolbar and a list are one stop each, and arrow keys go on from there
+    tab.button("Advance by 1 minute").focus()
+    tab.press("ArrowRight", "ArrowRight")
+    assert tab.focused() == "Advance by 1 day"
+    tab.press("Home", "ArrowLeft")
+    assert tab.focused() == "Advance by 1 minute"
+    tab.button("Pause dialling: January").focus()
+    walked = [tab.focused() for _ in range(4) if tab.press("ArrowDown") is None]
+    start = "Start campaign: Never begun"
+    assert walked == ["Cancel campaign: January", "Cancel campaign: Never begun", start, start]
+    tab.press("Home", "Enter")
     tab.sees(tab.campaign("January"), "PAUSED")
-    tab.button("Resume January").wait_for()
-    assert tab.focused() == "Resume January"
+    tab.button("Resume dialling: January").wait_for()
+    assert tab.focused() == "Resume dialling: January"
     assert tab.page.evaluate(_OUTLINE) >= 2
-    tab.page.keyboard.press("Space")
-    tab.sees(tab.campaign("January"), "RUNNING")
-    assert tab.focused() == "Pause January"
+    tab.press("Space")
+    tab.button("Pause dialling: January").wait_for()
+    assert tab.focused() == "Pause dialling: January"
     tab.page.once("dialog", lambda dialog: dialog.accept())
-    tab.page.keyboard.press("Tab")
-    tab.page.keyboard.press("Enter")
+    tab.press("ArrowRight", "Enter")
     tab.sees(tab.campaign("January"), "CANCELLED")
     assert tab.focused() == "January"  # the button is gone, its heading is not
+
+
+def test_a_long_list_says_that_it_scrolls_and_what_is_opened_in_it_comes_into_view(
+    open_tab: Any,
+) -> None:
+    tab = open_tab(viewport={"width": 390, "height": 700})
+    calls = tab.page.get_by_role("group", name="Latest calls")
+    hint = tab.page.locator("#calls-hint")
+    assert not tab.page.locator("#webhooks-hint").is_visible()  # an empty list doesn't scroll
+    tab.button("Advance by 1 hour").click()
+    tab.sees(hint, "50 calls, newest first: the list scrolls")
+    assert hint.is_visible()
+    tab.page.locator("#calls summary").first.focus()
+    tab.press("End")
+    last = tab.page.locator("#calls details").last
+    stood = calls.evaluate("list => list.scrollTop")
+    assert stood > 0
+    tab.press("Enter")
+    body = last.locator("pre")
+    body.wait_for()
+    tab.page.wait_for_function(_IN_VIEW, arg=last.element_handle())
+    assert calls.evaluate("list => list.scrollTop") > stood
+    tab.press("Tab")
+    assert tab.focused() == "The whole story of this person"
+    tab.press("Escape")
+    body.wait_for(state="hidden")
+    assert tab.page.evaluate("document.activeElement.parentElement.id") == last.get_attribute("id")
+    tab.page.wait_for_function(
+        "([list, at]) => list.scrollTop === at", arg=[calls.element_handle(), stood]
+    )
+
+
+def test_a_client_that_is_tested_gets_its_whole_world_from_the_page(
+    open_tab: Any, sandbox: dialsim.Sandbox
+) -> None:
+    tab = open_tab()
+    said = tab.page.locator("#organizations-said")
+    # an organization, refused at first
+    tab.open("Add an organization")
+    form = tab.page.get_by_role("form", name="Add an organization")
+    name, more = form.get_by_label("Name"), form.get_by_label("More of its block")
+    name.fill("Acme")
+    form.get_by_label("Like").select_option("Acme")
+    more.fill('{"priority": 1}')
+    form.get_by_role("button").click()
+    tab.sees(said.get_by_role("alert"), "priority.*Acme|Acme.*priority")
+    assert (name.input_value(), more.input_value()) == ("Acme", '{"priority": 1}')
+    name.fill("Tenant")
+    more.fill("")
+    form.get_by_role("button").click()
+    tab.sees(said, "Added Tenant. Its API key, which is not shown again: sim_")
+    key = said.locator("code").inner_text()
+    assert name.input_value() == ""
+    # its agent
+    tab.open("Add an agent")
+    form = tab.page.get_by_role("form", name="Add an agent")
+    form.get_by_label("Organization").select_option("Tenant")
+    form.get_by_label("Name").fill("Polite")
+    form.get_by_role("button").click()
+    tab.sees(said, "Added Polite to Tenant")
+    answer = httpx.get(f"{sandbox.url}/api/agent/list", headers={"X-API-Key": key}).json()
+    assert answer["data"][0]["name"] == "Polite"
+    # its campaign
+    tab.open("Add a campaign")
+    form = tab.page.get_by_role("form", name="Add a campaign")
+    said, people = tab.page.locator("#campaigns-said"), form.get_by_label("People (recipients)")
+    form.get_by_label("Organization and agent").select_option("Polite (Tenant)")
+    form.get_by_label("Name").fill("May")
+    people.fill("telephone\n0812345678")
+    form.get_by_role("button").click()
+    tab.sees(said.get_by_role("alert"), "tel")
+    assert people.input_value() == "telephone\n0812345678"
+    people.fill("tel,customerName\n0812345678,มาลี\n0812345679,<b>")
+    form.get_by_role("button").click()
+    tab.sees(said, "Added May: DRAFT, people: 2.")
+    # what its calls come to
+    tab.open("Set a script for a number")
+    form = tab.page.get_by_role("form", name="Set a script for a number")
+    form.get_by_label("Phone number").fill("0812345678")
+    form.get_by_label("Script").fill("sings")
+    form.get_by_role("button").click()
+    tab.sees(tab.page.locator("#scripts-said").get_by_role("alert"), "sings")
+    form.get_by_label("Script").fill("busy 3s; answered 5s 90s")
+    form.get_by_role("button").click()
+    tab.sees(tab.page.locator("#scripts"), "0812345678: busy 3s; answered 5s")
+    form.get_by_label("Phone number").fill("0812345670")
+    form.get_by_label("Script").fill("noAnswer 25s")
+    form.get_by_role("button").click()
+    tab.button("End script of 0812345670").click()
+    tab.button("End script of 0812345670").wait_for(state="detached")
+    # its limit and URL
+    card = tab.page.get_by_role("article", name="Tenant")
+    card.locator("summary").click()
+    limit, url = card.get_by_label("Most calls at a time"), card.get_by_label("Webhook URL (")
+    limit.fill("lots")
+    card.get_by_role("button", name="Set limit").click()
+    tab.sees(card.get_by_role("alert"), "maxConcurrentCalls must be")
+    with Receiver() as receiver:
+        url.fill(receiver.url)
+        sandbox.clock.advance(seconds=1)  # an update of the page
+        tab.sees(tab.page.locator("#clock"), "09:00:01")
+        assert (limit.input_value(), url.input_value()) == ("lots", receiver.url)
+        limit.fill("7")
+        card.get_by_role("button", name="Set limit").click()
+        tab.sees(card, "0 of 7 slots in use")
+        card.get_by_role("button", name="Set URL").click()
+        tab.sees(card, f"Results are sent to {re.escape(receiver.url)}")
+        sandbox.set_concurrency(8, organization="Tenant")
+        tab.sees(card, "0 of 8 slots in use")
+        assert limit.input_value() == "8"  # what nobody is typing into is up to date
+        # the start
+        may = tab.campaign("May")
+        may.locator("summary").click()
+        may.get_by_label("Calls for each person").fill("2")
+        may.get_by_label("Wait before a retry").fill("5")
+        may.get_by_role("button", name="Start campaign").click()
+        tab.sees(may.get_by_role("alert"), "retryInterval must be at least 300000 ms")
+        may.get_by_label("Wait before a retry").fill("300000")
+        may.get_by_role("button", name="Start campaign").click()
+        tab.sees(may, "RUNNING")
+        tab.button("Advance by 1 hour").click()
+        tab.sees(tab.page.locator("#clock"), "10:00:01.*ready")
+        tab.sees(may, "2 of 2 done")
+        got = [one.json["payload"] for one in receiver.requests]
+        hers = [one["call"] for one in got if one["recipient"]["tel"] == "0812345678"]
+        assert sorted(call["callStatus"] for call in hers) == ["BUSY", "COMPLETED"]
+    tab.sees(tab.page.locator("#scripts"), "No number has a script of its own")
+    card.get_by_role("button", name="Forbid starting campaigns").click()
+    tab.sees(card, "may not call")
+    assert tab.loads == 1
+    # the browser itself tells of the five refusals
+    assert [said.partition(":")[0] for said in tab.said] == ["Failed to load resource"] * 5
+    tab.said.clear()
 
 
 def test_a_line_that_is_read_stays_while_calls_go_by(open_tab: Any) -> None:
@@ -285,20 +430,37 @@ def test_a_line_that_is_read_stays_while_calls_go_by(open_tab: Any) -> None:
     assert tab.focused() == focused
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 390, 1280])
-def test_the_page_fits_its_screen_and_can_be_read(open_tab: Any, width: int, scheme: str) -> None:
-    tab = open_tab("?person=0.1.0", viewport={"width": width, "height": 844}, color_scheme=scheme)
-    tab.button("Advance by 1 day").click()
-    tab.sees(tab.page.locator("#clock"), "Tue 6 Jan 2026 09:00:00")
-    tab.page.locator("#calls summary").first.click()
-    tab.page.locator("#calls pre").wait_for()
-    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
-    dark = tab.page.evaluate("getComputedStyle(document.body).backgroundColor") != (
-        "rgb(255, 255, 255)"
-    )
-    assert dark == (scheme == "dark")
-    assert tab.page.evaluate(_TOO_FAINT) == []
+LONG = ("X" * 60 + THAI * 4 + '<b>&"' + "many words of a name " * 9)[:200]
+
+
+def test_the_page_fits_its_screen_and_can_be_read_with_long_names_too(browser: Any) -> None:
+    person = {"tel": "0812345678", "customerName": LONG, "script": "answered 5s 90s"}
+    world = WORLD.campaign(LONG, person).campaign(THAI * 12, "busy 1s", requested=None)
+    world = world.organization(LONG, 2).campaign(LONG, "busy 1s")
+    with dialsim.Sandbox(world.scenario()) as sandbox:
+        sandbox.clock.advance(days=1)
+        for width, scheme in ((320, "dark"), *product((390, 1280), ("light", "dark"))):
+            tab = Tab(
+                browser,
+                sandbox.url,
+                "?person=0.3.0",
+                viewport={"width": width, "height": 844},
+                color_scheme=scheme,
+            )
+            tab.page.evaluate(
+                "document.querySelectorAll('details.form').forEach(e => { e.open = true; })"
+            )
+            tab.page.locator("#calls summary").first.click()
+            tab.page.locator("#calls pre").wait_for()
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+            assert tab.page.evaluate(_SPILLS) == []
+            dark = tab.page.evaluate("getComputedStyle(document.body).backgroundColor") != (
+                "rgb(255, 255, 255)"
+            )
+            assert dark == (scheme == "dark")
+            assert tab.page.evaluate(_TOO_FAINT) == []
+            assert tab.said == []
+            tab.context.close()
 
 
 def test_all_controls_and_pictures_have_names(open_tab: Any) -> None:
@@ -336,6 +498,22 @@ def test_a_server_that_goes_is_missed_and_one_that_comes_back_is_found(
 
 
 _OUTLINE = "parseFloat(getComputedStyle(document.activeElement).outlineWidth)"
+
+_IN_VIEW = """
+line => {
+  const [inner, outer] = [line, line.closest(".lines")].map(e => e.getBoundingClientRect());
+  return inner.top >= outer.top - 1 && outer.top >= -1 && inner.top < innerHeight - 100
+    && (inner.bottom <= outer.bottom + 1 || inner.top <= outer.top + 8);
+}
+"""
+
+_SPILLS = """
+[...document.querySelectorAll("main *")].filter(e => e.checkVisibility()
+  && getComputedStyle(e).overflowX === "visible" && !e.matches("svg *")
+  && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0
+).map(e => e.outerHTML.slice(0, 200))
+"""
+"""Elements whose content runs out of them on the side."""
 
 _TOO_FAINT = """
 (() => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 from typing import Any
@@ -15,11 +16,12 @@ from tests.sandbox.asking import NOW, WORLD, Client
 import dialsim
 from dialsim.interface.instants import format_instant
 from dialsim.sandbox.commands import SteerCampaign
+from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.page.board import Board
 from dialsim.sandbox.page.lists import find_people, latest_webhooks
 from dialsim.sandbox.page.routes import KINDS, SHARES
-from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections
+from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections, render
 from dialsim.sandbox.page.view import PagePlace, View
 from dialsim.testing import Sketch
 
@@ -71,6 +73,7 @@ def test_whatever_the_page_loads_comes_from_the_sandbox_under_a_strict_policy(
     assert ask(client, f"{OWN}/templates").status_code == 404
 
 
+@pytest.mark.usefixtures("pictures_unrendered")  # of the export
 def test_the_links_at_the_foot_lead_somewhere(client: Client) -> None:
     foot = ask(client, "/_dialsim/").text.partition("<footer>")[2]
     addresses = re.findall('href="([^"]+)"', foot)
@@ -161,18 +164,152 @@ def test_a_page_of_another_site_can_not_press_the_buttons(client: Client) -> Non
 def test_a_campaign_has_the_buttons_that_its_status_allows(client: Client) -> None:
     text = ask(client, "/_dialsim/").text
     buttons = {
-        name: re.findall(rf'aria-label="(\w+) {name}"', text)
+        name: re.findall(rf'aria-label="(\w+ \w+): {name}"', text)
         for name in ("Draft", "Scheduled", "Running", "Paused", "Cancelled", "Expired", "Deleted")
     }
+    start, cancel = "Start campaign", "Cancel campaign"
+    pause, resume = "Pause dialling", "Resume dialling"
     assert buttons == {
-        "Draft": ["Steer", "Cancel"] * 3,  # of three organizations
-        "Scheduled": ["Steer", "Pause", "Cancel"],
-        "Running": ["Steer", "Pause", "Cancel"],
-        "Paused": ["Steer", "Resume", "Cancel"],
+        "Draft": [cancel, start] * 3,  # of three organizations
+        "Scheduled": [pause, cancel],
+        "Running": [pause, cancel],
+        "Paused": [resume, cancel],
         "Cancelled": [],
         "Expired": [],
         "Deleted": [],
     }
+
+
+# -- forms -----------------------------------------------------------------------------------------
+
+DRAFT = "cccccccc-0000-4000-8000-000000000001"
+
+
+def sent(client: Client, path: str, **fields: str) -> tuple[int, str]:
+    """The status and what is said of a form."""
+    answer = ask(client, f"{OWN}/{path}", "POST", urlencode(fields))
+    return answer.status_code, html.unescape(_text(answer))
+
+
+def test_a_campaign_is_started_now_unless_the_form_says_more(client: Client) -> None:
+    path = f"campaigns/{DRAFT}/start"
+    refused = sent(client, path, maxAttempts="2", retryInterval="lots", endDateTime="", more="")
+    assert refused == (400, "retryInterval must be an integer number")
+    twice = sent(client, path, maxAttempts="2", more='{"maxAttempts": 3}')
+    assert twice == (400, "maxAttempts is given twice: in its field and in the JSON")
+    for more, says in (("{", "the JSON must be valid JSON"), ("[]", "the JSON must be an object")):
+        status, text = sent(client, path, more=more)
+        assert (status, text[: len(says)]) == (400, says)
+    more = '{"callerIds": ["021000001"]}'
+    assert sent(client, path, startDateTime="", maxAttempts="2", more=more) == (200, "")
+    account, view = client.core.campaign(DRAFT)
+    assert view.campaign.status == "RUNNING"
+    place = (account.block.position, view.campaign.block.position)
+    request = client.core.simulation.log.requests[place].request
+    assert (request.max_attempts, request.caller_ids) == (2, ("021000001",))
+    assert format_instant(request.start_date_time) == "2026-01-05T04:00:00.000Z"
+    again = sent(client, path)
+    assert again[0] == 409
+    assert f'id="campaign-{place[0]}-{place[1]}-start"' not in ask(client, "/_dialsim/").text
+
+
+def test_a_campaign_is_added_as_by_the_control_plane(client: Client) -> None:
+    calls = urlencode({"organization": "Acme", "agent": "Survey"})
+    assert f'value="{html.escape(calls)}"' in ask(client, "/_dialsim/").text
+    for number, people in enumerate(
+        ("tel\r\n0890000001\r\n0890000002\r\n", '[{"tel": "0890000003"}]', '{"count": 5}')
+    ):
+        name = f"New {number}"
+        answer = ask(
+            client,
+            f"{OWN}/campaigns",
+            "POST",
+            urlencode({"calls": calls, "name": name, "recipients": people, "more": ""}),
+        )
+        assert answer.status_code == 200, answer.text
+        count = (2, 1, 5)[number]
+        assert f"Added {name}: DRAFT, people: {count}." in answer.text
+        shown = re.findall('href="([^"]+)#([^"]+)"', answer.text)
+        assert len(shown) == 1
+        assert f'id="{shown[0][1]}"' in ask(client, html.unescape(shown[0][0])).text
+    before = len(client.core.accounts[0].views)
+    for fields, says in (
+        ({"name": "New 0", "recipients": '{"count": 1}'}, ["New 0"]),
+        ({"name": "A", "recipients": "tel\nx\ny"}, ['"x"', '"y"']),  # all that is wrong is said
+        ({"name": "A", "recipients": "{"}, ["recipients must be valid JSON"]),
+        ({"name": "A", "recipients": ""}, ["recipients"]),
+        ({"name": "A", "recipients": '{"count": 1}', "calls": ""}, ["organization must be"]),
+    ):
+        status, text = sent(client, "campaigns", **({"calls": calls} | fields))
+        assert status == 400, fields
+        assert all(part in text for part in says), text
+    assert len(client.core.accounts[0].views) == before
+
+
+def test_organizations_and_agents_are_added_and_can_be_chosen_from_then_on(client: Client) -> None:
+    status, text = sent(client, "organizations", name=NASTY, like="Acme", maxConcurrentCalls="3")
+    key = client.core.api_key(len(client.core.accounts) - 1)
+    assert (status, text) == (
+        200,
+        f"Added {NASTY}. Its API key, which is not shown again: {key}",
+    )
+    assert sent(client, "organizations", name=NASTY, like="Acme")[0] == 400
+    assert sent(client, "agents", organization=NASTY, name="Kind", more='{"x": 1}')[0] == 400
+    assert sent(client, "agents", organization=NASTY, name="Kind") == (
+        200,
+        f"Added Kind to {NASTY}.",
+    )
+    page = ask(client, "/_dialsim/").text
+    assert "<script>alert" not in page
+    chosen = urlencode({"organization": NASTY, "agent": "Kind"})
+    assert f'value="{html.escape(chosen)}"' in page
+    assert sent(client, "campaigns", calls=chosen, name="K", recipients='{"count": 1}')[0] == 200
+
+
+def test_limit_url_and_leave_to_call_of_an_organization_are_set_one_by_one(client: Client) -> None:
+    path = f"organizations/{client.core.accounts[0].identifier}"
+    dialler = client.core.simulation.dialler(0)
+    assert sent(client, path, maxConcurrentCalls="9") == (200, "")
+    for wrong in ("", "many", "-1", "1e9"):
+        status, text = sent(client, path, maxConcurrentCalls=wrong)
+        assert status == 400
+        assert text.startswith("maxConcurrentCalls must")
+    assert sent(client, path, webhookUrl="http://127.0.0.1:9/hook") == (200, "")
+    assert sent(client, path, webhookUrl="ftp://x")[0] == 400
+    assert client.core.webhook_url(0) == "http://127.0.0.1:9/hook"
+    assert "Results are sent to http://127.0.0.1:9/hook" in ask(client, "/_dialsim/").text
+    assert sent(client, path, webhookUrl="") == (200, "")
+    assert client.core.webhook_url(0) is None
+    assert sent(client, path, callingAllowed="false") == (200, "")
+    assert (dialler.limit, dialler.calling_allowed) == (9, False)
+    assert "<strong>may not call</strong>" in ask(client, "/_dialsim/").text
+    assert sent(client, "organizations/nobody", webhookUrl="") == (404, "Organization not found")
+
+
+def test_p6_a_number_is_given_a_script_which_is_listed_until_it_is_ended(client: Client) -> None:
+    assert "No number has a script" in ask(client, "/_dialsim/").text
+    for wrong in ({"tel": "x", "script": "busy 3s"}, {"tel": "0810000004", "script": ""}):
+        assert sent(client, "scripts", **wrong)[0] == 400
+    done = sent(client, "scripts", tel="0810000004", script="busy 3s; answered 5s 60s")
+    assert done == (200, "The next calls to 0810000004: busy 3s; answered 5s 1m.")
+    assert "0810000004: busy 3s; answered 5s 1m" in ask(client, "/_dialsim/").text
+    assert sent(client, "scripts/end", tel="0810000004") == (200, "")
+    assert client.core.simulation.scripts == {}
+
+
+def test_the_speed_that_is_really_reached_is_said_where_it_is_less() -> None:
+    now = "2026-01-05T04:00:00.000Z"
+    state = {"now": now, "next_event_at": None, "status": "advancing", "held_by_journal": None}
+    for reached, said in (
+        (None, ""),
+        (590, ""),
+        (144.2, ", 144 × reached"),
+        (6.02, ", 6.02 × "),
+    ):
+        clock = ClockState(mode="running", speed=600, speed_reached=reached, **state)
+        shown = re.sub("<[^>]*>", "", render("clock", clock=clock))
+        assert f"running, 600 × real time{said}" in shown
+        assert ("reached" in shown) == bool(said)
 
 
 # -- webhooks --------------------------------------------------------------------------------------
@@ -301,7 +438,7 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
 
     async def scene() -> tuple[list[str], list[str]]:
         events = sections.events(View())
-        first = [await anext(events) for _ in range(10)]
+        first = [await anext(events) for _ in range(14)]
         await clock.advance_by(250)  # nothing happens, but it is later
         second = [await anext(events)]
         core.carry_out(SteerCampaign(organization=0, campaign=2, kind="pause"))
@@ -312,7 +449,8 @@ def test_the_stream_sends_everything_first_then_only_what_changes() -> None:
     assert first == [
         "retry",
         *("clock", "news", "organizations", "campaigns", "calls", "webhooks"),
-        *("requests", "person", "faults"),
+        *("requests", "person", "scripts"),
+        *("organization-options", "agent-options", "campaign-options", "faults"),
     ]
     assert second == ["clock", "news"]
 

@@ -9,25 +9,39 @@ from typing import Literal
 from urllib.parse import parse_qsl
 
 import orjson
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from dialsim.interface.errors import Refused
-from dialsim.interface.model import read_model
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import invalid, read_model
 from dialsim.interface.status import CallStatus
-from dialsim.sandbox.commands import ClearFaults, ResendWebhook, SteerCampaign
+from dialsim.sandbox.commands import (
+    ChangeOrganization,
+    ClearFaults,
+    ResendWebhook,
+    ScheduleCampaign,
+    SteerCampaign,
+)
+from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import Mode, MoveJson
 from dialsim.sandbox.control.faults import injection
 from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.control.organizations import (
+    OrganizationOperations,
+    PeopleOperations,
+    ScriptedNumber,
+)
 from dialsim.sandbox.control.requests import RequestRow
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.http import failures as fail
-from dialsim.sandbox.http.answers import read_bytes
-from dialsim.sandbox.http.operation import number_in
+from dialsim.sandbox.http.answers import MOST_BYTES, read_bytes
+from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES, number_in
 from dialsim.sandbox.page.lists import find_webhook, view_at
-from dialsim.sandbox.page.sections import OWN, Sections, render
+from dialsim.sandbox.page.sections import OPTION_LABELS, OWN, Sections, render
 from dialsim.sandbox.page.view import PATH, PagePlace, View
 
 _ASSETS = {
@@ -49,11 +63,11 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _MOVES = (
-    ("1 minute", "by", "1m", "Advance by 1 minute"),
-    ("1 hour", "by", "1h", "Advance by 1 hour"),
-    ("1 day", "by", "1d", "Advance by 1 day"),
-    ("Next event", "until", "nextEvent", "Advance to the next event"),
-    ("Until idle", "until", "idle", "Advance until idle"),
+    ("Advance by 1 minute", "by", "1m"),
+    ("Advance by 1 hour", "by", "1h"),
+    ("Advance by 1 day", "by", "1d"),
+    ("Advance to the next event", "until", "nextEvent"),
+    ("Advance until idle", "until", "idle"),
 )
 _LINKS = (("Export the run so far", f"{PREFIX}/export"), ("API description", "/openapi.json"))
 _SPEEDS = {
@@ -85,7 +99,17 @@ KINDS = {
 
 SHARES = {"": "each of them", "0.5": "every other, by chance", "0.1": "one in ten, by chance"}
 
-_MOST_LISTED = 500  # campaigns to choose from
+_SCRIPTS = (
+    "answered 5s 90s",
+    "noAnswer 25s",
+    "busy 3s; answered 5s 90s",
+    "failed 0s",
+    "answered 5s 60s silent",
+)
+"""What is proposed for the script of a number."""
+
+_WHOLE = ("maxConcurrentCalls", "maxAttempts", "retryInterval")
+"""Fields that hold whole numbers."""
 
 Handler = Callable[[Request], Awaitable[str]]
 
@@ -99,6 +123,9 @@ class PageRoutes:
     def __init__(self, core: SandboxCore) -> None:
         self._core = core
         self._sections = Sections(core)
+        self._campaigns = CampaignOperations(core)
+        self._organizations = OrganizationOperations(core)
+        self._people = PeopleOperations(core)
 
     def routes(self) -> list[BaseRoute]:
         """The routes, and redirects to the page."""
@@ -110,9 +137,16 @@ class PageRoutes:
             _part("clock", self._move, "POST"),
             _part("clock/run", self._run, "POST"),
             _part("clock/stop", self._stop, "POST"),
+            _part("campaigns", self._add_campaign, "POST"),
+            _part("campaigns/{id}/start", self._start, "POST"),
             _part("campaigns/{id}/pause", partial(self._steer, "pause"), "POST"),
             _part("campaigns/{id}/resume", partial(self._steer, "resume"), "POST"),
             _part("campaigns/{id}/cancel", partial(self._steer, "cancel"), "POST"),
+            _part("organizations", self._add_organization, "POST"),
+            _part("organizations/{id}", self._change_organization, "POST"),
+            _part("agents", self._add_agent, "POST"),
+            _part("scripts", self._script, "POST"),
+            _part("scripts/end", self._end_script, "POST"),
             _part("calls/{place}", self._call),
             _part("webhooks/{place}", self._webhook),
             _part("webhooks/{place}/again", self._send_again, "POST"),
@@ -129,15 +163,6 @@ class PageRoutes:
             if len(found) == 1:
                 person = ".".join(map(str, found[0]))
                 return RedirectResponse(f"{view.url(find='', person=person)}#person-title", 303)
-        listed = [
-            (
-                f"{account.block.position}.{place}",
-                account.block.name,
-                campaign_view.campaign.block.name,
-            )
-            for account in self._core.accounts
-            for place, campaign_view in enumerate(account.views)
-        ]
         return _html(
             render(
                 "page",
@@ -148,9 +173,9 @@ class PageRoutes:
                 moves=_MOVES,
                 speeds=_SPEEDS,
                 speed=self._core.clock.speed or 600,
-                campaigns=listed[:_MOST_LISTED],
                 statuses=[*CallStatus],
-                organizations=[account.block.name for account in self._core.accounts],
+                option_labels=OPTION_LABELS,
+                scripts=_SCRIPTS,
                 fault_kinds=KINDS,
                 fault_shares=SHARES,
                 links=_LINKS,
@@ -178,6 +203,57 @@ class PageRoutes:
     async def _steer(self, kind: Literal["pause", "resume", "cancel"], request: Request) -> str:
         _, view = self._core.campaign(request.path_params["id"])
         self._core.carry_out(SteerCampaign(**view.place, kind=kind))
+        return ""
+
+    async def _start(self, request: Request) -> str:
+        _, view = self._core.campaign(request.path_params["id"])
+        body = _block(await _form(request))
+        body.setdefault("startDateTime", format_instant(self._core.at))
+        self._core.carry_out(ScheduleCampaign(**view.place, body=body))
+        return ""
+
+    async def _add_campaign(self, request: Request) -> str:
+        form = await _form(request, MOST_CONTROL_BYTES)
+        people = form.pop("recipients", "").strip()
+        block, csv = _block(form | dict(parse_qsl(form.pop("calls", "")))), None
+        if people.startswith(("{", "[")):
+            block["recipients"] = _json("recipients", people)
+        elif people:
+            csv = people.encode()
+        added = await self._campaigns.add(block, csv)
+        _, view = self._core.campaign(added.id)
+        return render(
+            "said",
+            text=f"Added {added.name}: {added.status}, people: {added.total_recipients:,}.",
+            link=self._sections.where(view),
+        )
+
+    async def _add_organization(self, request: Request) -> str:
+        added = self._organizations.add(_block(await _form(request)))
+        text = f"Added {added.name}. Its API key, which is not shown again:"
+        return render("said", text=text, secret=added.api_key)
+
+    async def _change_organization(self, request: Request) -> str:
+        account = self._core.organization(request.path_params["id"])
+        changes: dict[str, JsonValue] = {
+            name: None if name == "webhookUrl" and not text else _value(name, text)
+            for name, text in (await _form(request)).items()
+        }
+        position = account.block.position
+        self._core.carry_out(ChangeOrganization(organization=position, changes=changes))
+        return ""
+
+    async def _add_agent(self, request: Request) -> str:
+        added = self._organizations.add_agent(_block(await _form(request)))
+        return render("said", text=f"Added {added.name} to {added.organization}.")
+
+    async def _script(self, request: Request) -> str:
+        given = self._people.script_number(read_model(ScriptedNumber, await _form(request)))
+        return render("said", text=f"The next calls to {given.tel}: {given.script}.")
+
+    async def _end_script(self, request: Request) -> str:
+        ended = read_model(ScriptedNumber, await _form(request) | {"script": None})
+        self._people.script_number(ended)
         return ""
 
     async def _call(self, request: Request) -> str:
@@ -234,6 +310,34 @@ def _part(path: str, handler: Handler, method: str = "GET") -> Route:
     return Route(f"{OWN}/{path}", serve, methods=[method])
 
 
+def _block(form: Mapping[str, str]) -> dict[str, JsonValue]:
+    """A form as the body of a request: its fields that are filled in, and those of `more`."""
+    block: dict[str, JsonValue] = {
+        name: _value(name, text) for name, text in form.items() if text and name != "more"
+    }
+    more = _json("the JSON", form["more"]) if form.get("more", "").strip() else {}
+    if not isinstance(more, dict):
+        raise invalid("the JSON must be an object")
+    if twice := block.keys() & more.keys():
+        raise invalid(*(f"{name} is given twice: in its field and in the JSON" for name in twice))
+    return block | more
+
+
+def _json(name: str, text: str) -> JsonValue:
+    try:
+        value: JsonValue = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise invalid(f"{name} must be valid JSON: {error}") from None
+    return value
+
+
+def _value(name: str, text: str) -> JsonValue:
+    """What a field stands for; what is no number is left for the check."""
+    if name == "callingAllowed":
+        return text == "true"
+    return _number(text) if name in _WHOLE else text
+
+
 def _fault_of(form: Mapping[str, str]) -> dict[str, object]:
     """A form as the body of a request for a fault; what is no number is left for the check."""
     fields = {name: value for name, value in form.items() if value and name != "kind"}
@@ -248,7 +352,7 @@ def _switch(name: str, text: str) -> object:
     return text == "true" if name == "executed" else text
 
 
-def _number(text: str) -> object:
+def _number(text: str) -> int | float | str:
     """The number that a field of a form holds; what is none stays a text."""
     try:
         return int(text) if text.isdecimal() else float(text)
@@ -267,8 +371,9 @@ def _readable(body: object) -> str:
     return _indented(body)
 
 
-async def _form(request: Request) -> dict[str, str]:
-    return dict(parse_qsl((await read_bytes(request)).decode("utf-8", "replace")))
+async def _form(request: Request, most: int = MOST_BYTES) -> dict[str, str]:
+    text = (await read_bytes(request, most)).decode("utf-8", "replace")
+    return dict(parse_qsl(text, keep_blank_values=True))
 
 
 async def _to_the_page(_request: Request) -> Response:

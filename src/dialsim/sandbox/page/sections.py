@@ -8,11 +8,13 @@ from functools import cache
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.thai_time import date_text, duration_text, thai, time_text
 from dialsim.results.time_use import limit
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
@@ -96,6 +98,15 @@ INTERVAL = 0.25
 MOST_ORGANIZATIONS = 12
 CAMPAIGNS_A_PAGE = 20
 
+OPTION_LABELS = {
+    "organization-options": "Organizations",
+    "agent-options": "Agents",
+    "campaign-options": "Campaigns",
+}
+"""What there is to choose from in forms, each a section of its own."""
+
+_MOST_LISTED = 500  # of those to choose from; the newest, of organizations
+_MOST_SCRIPTS = 100
 _HEARTBEAT = 15  # seconds after which a silent stream says that it is alive
 _SHARE = 4  # a tab waits this many times as long as its rendering took, so that others have a turn
 _LONGEST = 2  # seconds
@@ -166,6 +177,8 @@ class Sections:
             "webhooks": render("webhooks", webhooks=latest_webhooks(core, view), view=view),
             "requests": render("requests", requests=latest_requests(core)),
             "person": self._person(view),
+            "scripts": self._scripts(),
+            **self._options(view),
             "faults": render(
                 "faults",
                 faults=[
@@ -174,6 +187,13 @@ class Sections:
                 ],
             ),
         }
+
+    def where(self, view: CampaignView) -> str:
+        """The address at which a campaign is listed."""
+        every = [one for account in self._core.accounts for one in account.views]
+        page = every.index(view) // CAMPAIGNS_A_PAGE + 1
+        block = view.campaign.block
+        return f"{View(campaigns=page).url()}#campaign-{block.organization}-{block.position}-title"
 
     def look_up(self, text: str) -> list[PagePlace]:
         """The people whom somebody looks for; they are kept for the tabs that list them."""
@@ -190,7 +210,7 @@ class Sections:
             core.at,
             core.simulation.log.size(),
             (clock.advancing, clock.speed, core.journal and core.journal.error),
-            (len(core.outbox.log), core.sender.busy, core.requests.changes),
+            (len(core.records), len(core.outbox.log), core.sender.busy, core.requests.changes),
             tuple((fault.number, fault.met) for fault in core.faults),
             monotonic() // _UNTOLD,
         )
@@ -214,6 +234,8 @@ class Sections:
                     "name": account.block.name,
                     "dialler": core.simulation.dialler(position),
                     "in_use": use.in_use,
+                    "id": account.identifier,
+                    "url": core.webhook_url(position),
                     "queued": sum(self._board.progress(one).queued for one in account.views),
                     "chart": SlotChart.of(use, allowed, SPANS[span]),
                 }
@@ -239,6 +261,39 @@ class Sections:
             for account, one in islice(every, first, first + CAMPAIGNS_A_PAGE)
         ]
         return render("campaigns", cards=cards, pages=pages, shown=shown, view=view)
+
+    def _scripts(self) -> str:
+        scripts = self._core.simulation.scripts
+        shown = [(tel, scripts[tel]) for tel in sorted(scripts)[:_MOST_SCRIPTS]]
+        return render("scripts", scripts=shown, more=len(scripts) - len(shown))
+
+    def _options(self, view: View) -> dict[str, str]:
+        """What forms offer; the organizations that were added last are likeliest to be wanted."""
+        accounts = self._core.accounts[-_MOST_LISTED:]
+        organizations = [(account.block.name, account.block.name) for account in accounts]
+        agents = [
+            (
+                urlencode({"organization": account.block.name, "agent": agent.name}),
+                f"{agent.name} ({account.block.name})",
+            )
+            for account in accounts
+            for agent in account.block.settings.agents
+        ]
+        campaigns = (
+            (
+                f"{account.block.position}.{place}",
+                f"{one.campaign.block.name} ({account.block.name})",
+            )
+            for account in self._core.accounts
+            for place, one in enumerate(account.views)
+        )
+        return {
+            "organization-options": render("options", options=organizations, chosen=None),
+            "agent-options": render("options", options=agents[:_MOST_LISTED], chosen=None),
+            "campaign-options": render(
+                "options", options=islice(campaigns, _MOST_LISTED), chosen=view.campaign
+            ),
+        }
 
     def _person(self, view: View) -> str:
         place, found = PagePlace.read(view.person, 3), list[PagePlace]()
