@@ -195,6 +195,8 @@ def test_a_campaign_is_started_now_unless_the_form_says_more(client: Client) -> 
     path = f"campaigns/{DRAFT}/start"
     refused = sent(client, path, maxAttempts="2", retryInterval="lots", endDateTime="", more="")
     assert refused == (400, "retryInterval must be an integer number")
+    for attempts in ("inf", "nan", "9" * 5_000, "0"):
+        assert sent(client, path, maxAttempts=attempts)[0] == 400, attempts
     twice = sent(client, path, maxAttempts="2", more='{"maxAttempts": 3}')
     assert twice == (400, "maxAttempts is given twice: in its field and in the JSON")
     for more, says in (("{", "the JSON must be valid JSON"), ("[]", "the JSON must be an object")):
@@ -270,7 +272,7 @@ def test_limit_url_and_leave_to_call_of_an_organization_are_set_one_by_one(clien
     path = f"organizations/{client.core.accounts[0].identifier}"
     dialler = client.core.simulation.dialler(0)
     assert sent(client, path, maxConcurrentCalls="9") == (200, "")
-    for wrong in ("", "many", "-1", "1e9"):
+    for wrong in ("", "many", "-1", "1e9", "1.5", "inf", "nan", "9" * 5_000):
         status, text = sent(client, path, maxConcurrentCalls=wrong)
         assert status == 400
         assert text.startswith("maxConcurrentCalls must")
