@@ -10,18 +10,27 @@ are draws of a normal distribution whose spread is estimated too, by the evidenc
 (empirical Bayes; MacKay 1992, "Bayesian Interpolation", Neural Computation 4). The mean over p is
 by Gauss-Jacobi quadrature. Standard errors are those of the information matrix, as the sum of the
 squares of people's scores (Berndt, Hall, Hall and Hausman 1974).
+
+Wear of caller IDs is the factor per1000^(n/1000) on the odds, n the earlier dials of the number,
+fading by exp(−age/recovery). Both numbers are estimated in the same likelihood, if the calls tell
+wear from chance. Without wear there is no recovery, so the test looks at all recoveries at once and
+takes the strongest sign of wear, with the bound on its chance of Davies (1987, "Hypothesis testing
+when a nuisance parameter is present only under the alternative", Biometrika 74).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
-from math import exp, log
+from math import erfc, exp, log, pi, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dialsim.evidence.dial_history import DialHistory
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,6 +62,24 @@ _ATTEMPT = 2
 """Which of the groups of factors is that of attempts."""
 _ORDINARY = 2.0
 """A level that is fewer standard errors from the median is an ordinary one."""
+_GROUPS = 4
+"""Hours, days, attempts and segments; parameters of wear are of a group after them."""
+_WEAR, _RECOVERY = -2, -1
+"""Where the parameters of wear stand.
+
+They are the logarithms of −ln(per1000) and of the recovery (ms). A log tells their product, the
+wear of a number in steady use, better than each of them; in logarithms that is a straight line,
+so that the likelihood is near to a normal distribution.
+"""
+_WEAR_MEAN = np.array([log(0.2), log(12 * 3_600_000.0)])
+_WEAR_SD = np.array([3.0, 3.0])
+_KNOWN_RECOVERY = 0.8
+"""A recovery whose logarithm has a greater standard error is not told."""
+_RECOVERIES = np.geomspace(0.25, 768.0, 13) * 3_600_000.0
+"""Recoveries that the test for wear looks at: a quarter of an hour to 32 days."""
+_BY_CHANCE = 0.01
+"""Wear that chance makes so often, or more often, is not taken for wear."""
+_STEP = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +87,8 @@ class Attempts:
     """Calls that were dialled and have ended, by person and attempt; columns of equal length.
 
     `person` is sorted. `hour` is 0 to 23, `day` 1 to 7 (Thai time), `attempt` from 1; `segment` is
-    an index into `segments`, −1 for none. `outcome` is a code of this module. Of an `UNSEEN`
-    attempt hour and day are −1.
+    an index into `segments`, −1 for none. `outcome` is a code of this module. `dial` is the place
+    of the dial among `dials`. Of an `UNSEEN` attempt hour, day and dial are −1.
     """
 
     person: Integers
@@ -70,15 +97,25 @@ class Attempts:
     day: Integers
     segment: Integers
     outcome: Integers
+    dial: Integers
     segments: tuple[str, ...] = ()
+    dials: DialHistory | None = None
+    """None where the log doesn't know which numbers were shown."""
 
     def __len__(self) -> int:
         return len(self.person)
 
     def __getitem__(self, rows: NDArray[np.bool_] | slice) -> Attempts:
-        columns = (self.person, self.attempt, self.hour, self.day, self.segment, self.outcome)
-        person, attempt, hour, day, segment, outcome = (column[rows] for column in columns)
-        return Attempts(person, attempt, hour, day, segment, outcome, self.segments)
+        return replace(
+            self,
+            person=self.person[rows],
+            attempt=self.attempt[rows],
+            hour=self.hour[rows],
+            day=self.day[rows],
+            segment=self.segment[rows],
+            outcome=self.outcome[rows],
+            dial=self.dial[rows],
+        )
 
     @property
     def seen(self) -> NDArray[np.bool_]:
@@ -108,15 +145,23 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One factor on the odds; `effect` estimates its logarithm."""
+    """One factor on the odds, or a time (ms); `effect` estimates its logarithm."""
 
     effect: Estimate
 
     @property
     def factor(self) -> Estimate:
-        """The factor itself, its error by the delta method."""
+        """The factor or time itself, its error by the delta method."""
         value = exp(self.effect.value)
         return Estimate(value, value * self.effect.error, self.effect.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Wear:
+    """How the use of caller IDs wears: `byCallerIdUse` of a behaviour."""
+
+    per1000: Level
+    recovery: Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +170,8 @@ class Answering:
 
     `outcomes` are shares of all people at a first attempt under factors of 1. That is the factor of
     the ordinary `hours`, `days` and `segments` together, those that can't be told from the median
-    of the log's first attempts; and of the first of `attempts`. `reachable`, `dead_numbers` and
+    of the log's first attempts; of the first of `attempts`; and, if there is `wear`, of a number
+    that has not dialled lately. Without it `no_wear` says why. `reachable`, `dead_numbers` and
     `concentration` are those of `people` in a behaviour, and `told` says which of the three the
     log determines. `spread` is the standard deviation of the logarithms of each group's factors.
     `covariance` is that of the model's parameters.
@@ -140,6 +186,8 @@ class Answering:
     days: Mapping[int, Level]
     attempts: tuple[Level, ...]
     segments: Mapping[str, Level]
+    wear: Wear | None
+    no_wear: str
     spread: Mapping[str, float]
     model: Model
     covariance: Floats
@@ -172,7 +220,11 @@ class Answering:
             days=dict(zip(self.days, levels[day:attempt], strict=True)),
             attempts=tuple(levels[attempt:segment]),
             segments=dict(zip(self.segments, levels[segment:end], strict=True)),
-        )
+            wear=None if self.wear is None else Wear(
+                Level(Estimate(-exp(drawn[_WEAR]), 0.0, 0)),
+                Level(Estimate(float(drawn[_RECOVERY]), 0.0, 0)),
+            ),
+        )  # fmt: skip
 
     def chances(self, attempts: Attempts) -> Floats:
         """The chance of each call to be answered, given how the person's calls before it ended."""
@@ -183,7 +235,8 @@ class Answering:
 class _Layout:
     """Where the levels of each group stand, and what parameters make of them.
 
-    `level` are each group's first level; effects are `effects @ parameters`.
+    `level` are each group's first level; effects are `effects @ parameters`. With `dials` the last
+    two parameters are those of wear, which is no level's.
     """
 
     hours: Integers
@@ -193,6 +246,7 @@ class _Layout:
     effects: Floats
     group: Integers  # of each parameter
     shares: Floats  # of the log's first attempts, by level
+    dials: DialHistory | None = None
 
     @classmethod
     def of(cls, attempts: Attempts) -> _Layout:
@@ -210,10 +264,19 @@ class _Layout:
         ]
         blocks = [_centred(part) for part in shares]
         blocks[_ATTEMPT] = np.tril(np.ones((last, last - 1)), -1)  # from the one before, by a step
-        group = np.repeat(np.arange(4), [block.shape[1] for block in blocks])
+        group = np.repeat(np.arange(_GROUPS), [block.shape[1] for block in blocks])
         effects = _diagonal(blocks)
         return cls(
             hours, days, last, len(attempts.segments), effects, group, np.concatenate(shares)
+        )
+
+    def worn(self, dials: DialHistory) -> _Layout:
+        """The layout with the parameters of wear."""
+        return replace(
+            self,
+            effects=np.pad(self.effects, ((0, 0), (0, len(_WEAR_MEAN)))),
+            group=np.append(self.group, np.full(len(_WEAR_MEAN), _GROUPS)),
+            dials=dials,
         )
 
     def around(self, effects: Floats, errors: Floats) -> _Layout:
@@ -305,7 +368,10 @@ def _piece(calls: Attempts, layout: _Layout) -> _Piece:
 
     levels = layout.levels(calls)
     there = levels >= 0
-    kinds, kind = np.unique(levels, axis=0, return_inverse=True)
+    if layout.dials is None:
+        kinds, kind = np.unique(levels, axis=0, return_inverse=True)
+    else:  # no two calls meet the same wear
+        kinds, kind = levels, np.arange(len(levels))
     first = np.flatnonzero(np.diff(calls.person, prepend=calls.person[0] - 1))
     sizes = np.diff(np.append(first, len(calls)))
     number = np.repeat(np.arange(len(first)), sizes)
@@ -376,11 +442,28 @@ def _log_sum(logs: Floats) -> Floats:
 
 
 class Model:
-    """The model with its parameters: five of how people differ, and those of the factors."""
+    """The model with its parameters: five of how people differ, those of the factors, of wear."""
 
     def __init__(self, layout: _Layout, parameters: Floats) -> None:
         self.layout = layout
         self.parameters = parameters
+
+    @cached_property
+    def _wear(self) -> tuple[Floats, Floats]:
+        """The logarithm of each dial's factor of wear, and its derivatives by the parameters.
+
+        The last row is that of a call without a dial in the log.
+        """
+        dials = self.layout.dials
+        assert dials is not None
+        slope = -np.exp(np.clip(self.parameters[_WEAR], -20.0, 20.0))
+        ends = log(_RECOVERIES[0]) - 3.0, log(_RECOVERIES[-1]) + 3.0
+        recovery = np.clip(self.parameters[_RECOVERY], *ends)
+        uses, less, more = (
+            np.append(dials.uses(np.exp(recovery + step)), 0.0) / 1000.0
+            for step in (0.0, -_STEP, _STEP)
+        )
+        return slope * uses, slope * np.stack([uses, (more - less) / (2.0 * _STEP)], axis=1)
 
     def _nodes(self, piece: _Piece, parameters: Floats) -> tuple[Floats, Floats, Floats]:
         """What reachable people do if their own chance is that of a node, a column for each.
@@ -391,8 +474,10 @@ class Model:
         shares = _Shares.of(parameters)
         chance, rest, weights = _quadrature(shares.mean, shares.concentration)
         effects = np.append(self.layout.effects @ parameters[_MIXTURE:], 0.0)  # −1 is the last
-        odds = np.clip(effects[piece.kinds].sum(axis=1), -30.0, 30.0)
-        factor = np.exp(odds)[:, np.newaxis]
+        odds = effects[piece.kinds].sum(axis=1)
+        if self.layout.dials is not None:
+            odds += self._wear[0][piece.calls.dial]
+        factor = np.exp(np.clip(odds, -30.0, 30.0))[:, np.newaxis]
         answered = factor * chance / (rest + factor * chance)
         with np.errstate(divide="ignore"):
             ends = np.log(np.stack([rest / (rest + factor * chance), answered]))
@@ -444,6 +529,9 @@ class Model:
         surprise *= np.repeat(of_reachable, piece.sizes)
         by_level = piece.of_person @ piece.design.multiply(surprise[:, np.newaxis])
         scores[:, _MIXTURE:] = by_level.toarray() @ self.layout.effects
+        if self.layout.dials is not None:
+            of_wear = surprise[:, np.newaxis] * self._wear[1][piece.calls.dial]
+            scores[:, [_WEAR, _RECOVERY]] = piece.of_person @ of_wear
         return float(total.sum()), scores
 
     def chances(self, attempts: Attempts) -> Floats:
@@ -531,17 +619,17 @@ class _People:
 class _Fit:
     """The search for the parameters; what was worked out at a place is kept for the next call."""
 
-    def __init__(self, attempts: Attempts) -> None:
-        self.layout = _Layout.of(attempts)
+    def __init__(self, attempts: Attempts, layout: _Layout) -> None:
+        self.layout = layout
         self.people = [_People.of(attempts[rows], self.layout) for rows in _chunks(attempts.person)]
         self.size = _MIXTURE + len(self.layout.group)
-        self.spread = np.full(4, 0.2)
+        self.spread = np.full(_GROUPS, 0.2)
         self._at: Floats | None = None
         self._found: tuple[float, Floats, Floats] = 0.0, np.empty(0), np.empty(0)
 
     def start(self, attempts: Attempts) -> Floats:
         """A place to begin at: the shares of what was seen."""
-        parameters = np.concatenate([_PRIOR_MEAN, np.zeros(len(self.layout.group))])
+        parameters = self._assumed()
         first = attempts[attempts.seen]
         first = first[first.attempt == first.attempt.min()]
         share = np.clip((first.outcome == ANSWERED).mean() / 0.95, 0.01, 0.99)
@@ -551,7 +639,9 @@ class _Fit:
     @property
     def precision(self) -> Floats:
         """What is known of each parameter before the log."""
-        return np.concatenate([_PRIOR_SD**-2.0, self.spread[self.layout.group] ** -2.0])
+        factors = self.layout.group[self.layout.group < _GROUPS]
+        wear = _WEAR_SD if self.layout.dials is not None else np.empty(0)
+        return np.concatenate([_PRIOR_SD, self.spread[factors], wear]) ** -2.0
 
     def likelihood(self, parameters: Floats) -> tuple[float, Floats, Floats]:
         """The log likelihood, its gradient and the information, without what is assumed."""
@@ -582,7 +672,10 @@ class _Fit:
         return information
 
     def _assumed(self) -> Floats:
-        return np.concatenate([_PRIOR_MEAN, np.zeros(len(self.layout.group))])
+        assumed = np.concatenate([_PRIOR_MEAN, np.zeros(len(self.layout.group))])
+        if self.layout.dials is not None:
+            assumed[[_WEAR, _RECOVERY]] = _WEAR_MEAN
+        return assumed
 
     def centre(self, parameters: Floats, covariance: Floats) -> None:
         """Let 1 be the factor of ordinary levels, by what was found with that of all levels."""
@@ -604,7 +697,7 @@ class _Fit:
             parameters = found.x
             covariance: Floats = np.linalg.inv(self.curvature(parameters)).astype(np.float64)
             before = self.spread.copy()
-            for group in range(4):
+            for group in range(_GROUPS):
                 of = np.flatnonzero(self.layout.group == group)
                 if len(of):
                     own = _MIXTURE + of
@@ -620,14 +713,60 @@ class _Fit:
 
 def answering(attempts: Attempts) -> Answering:
     """Estimate who answers from the calls of a log; there must be one that is seen."""
-    fit = _Fit(attempts)
+    fit = _Fit(attempts, _Layout.of(attempts))
     parameters, covariance = fit.best(fit.start(attempts))
     fit.centre(parameters, covariance)
     parameters, covariance = fit.best(parameters)
-    return _answering(attempts, fit, parameters, covariance)
+    if attempts.dials is None:
+        why = "the log doesn't know which number a call showed"
+        return _answering(attempts, fit, parameters, covariance, why)
+    worn = _Fit(attempts, fit.layout.worn(attempts.dials))
+    worn.spread = fit.spread.copy()
+    sign = _sign_of_wear(worn, parameters)
+    if sign is None:
+        why = "the calls don't tell wear from chance"
+        return _answering(attempts, fit, parameters, covariance, why)
+    of_worn, of_both = worn.best(np.append(parameters, sign))
+    worn.centre(of_worn, of_both)
+    of_worn, of_both = worn.best(of_worn)
+    if of_both[_RECOVERY, _RECOVERY] >= _KNOWN_RECOVERY**2:
+        why = "numbers wear, but the calls don't tell how soon they recover"
+        return _answering(attempts, fit, parameters, covariance, why)
+    return _answering(attempts, worn, of_worn, of_both, "")
 
 
-def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Floats) -> Answering:
+def _sign_of_wear(fit: _Fit, unworn: Floats) -> Floats | None:
+    """Where to begin the search for wear; None if chance may well make what looks like it.
+
+    `unworn` are the parameters without wear. Of each recovery the score test says by how many
+    standard errors the calls ask for wear.
+    """
+    starts, signs = [], []
+    nearly = -8.0  # so little wear that the score is that of none
+    for recovery in np.log(_RECOVERIES):
+        parameters = np.concatenate([unworn, [nearly, recovery]])
+        model, score = Model(fit.layout, parameters), 0.0
+        information = np.diag(fit.precision)
+        information[_WEAR, _WEAR] = 0.0
+        for people in fit.people:
+            _, scores = people.scores(model, parameters)
+            score += float(scores[:, _WEAR].sum())
+            information += scores.T @ scores
+        others, shared = information[:_WEAR, :_WEAR], information[:_WEAR, _WEAR]
+        known = information[_WEAR, _WEAR] - shared @ np.linalg.solve(others, shared)
+        slope = score / known if known > 0.0 else 0.0
+        starts.append((nearly + log(max(slope, 1.0)), recovery))
+        signs.append(slope * np.sqrt(known) if known > 0.0 else 0.0)
+    best = int(np.argmax(signs))
+    strongest, way = signs[best], float(np.abs(np.diff(signs)).sum())
+    by_chance = 0.5 * erfc(strongest / sqrt(2.0)) + way * exp(-0.5 * strongest**2) / sqrt(8.0 * pi)
+    return np.array(starts[best]) if strongest > 0.0 and by_chance < _BY_CHANCE else None
+
+
+def _answering(
+    attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Floats, no_wear: str
+) -> Answering:
+    """What the parameters say; `no_wear` is why they have none of wear, "" if they have."""
     seen, layout = attempts[attempts.seen], fit.layout
     people = len(np.unique(attempts.person))
     no_answer, busy = ((seen.outcome == end).sum() for end in (NO_ANSWER, BUSY))
@@ -668,6 +807,14 @@ def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Fl
         "concentration": narrow[_ALIKE],
     }
     names = ("answered", "noAnswer", "busy", "failed")
+    wear = None
+    if layout.dials is not None:
+        slope, recovery = exp(parameters[_WEAR]), float(parameters[_RECOVERY])
+        of_slope, of_recovery = np.sqrt(np.diag(covariance)[_WEAR:]).tolist()
+        wear = Wear(
+            Level(Estimate(-slope, slope * of_slope, calls)),
+            Level(Estimate(recovery, of_recovery, calls)),
+        )
     return Answering(
         outcomes=dict(zip(names, estimates[:4], strict=True)),
         reachable=estimates[4],
@@ -678,6 +825,8 @@ def _answering(attempts: Attempts, fit: _Fit, parameters: Floats, covariance: Fl
         days=dict(zip(layout.days.tolist(), factors[day:attempt], strict=True)),
         attempts=tuple(factors[attempt:segment]),
         segments=dict(zip(attempts.segments, factors[segment:end], strict=True)),
+        wear=wear,
+        no_wear=no_wear,
         spread=dict(zip(("hour", "day", "attempt", "segment"), fit.spread.tolist(), strict=True)),
         model=Model(layout, parameters),
         covariance=covariance,

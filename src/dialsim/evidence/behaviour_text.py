@@ -108,7 +108,8 @@ def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, object]:
 
 
 def _outcomes(who: Answering) -> Iterator[str]:
-    yield "    outcomes: # at a first attempt, where all factors are 1"
+    fresh = "" if who.wear is None else ", by a number that has not dialled lately"
+    yield f"    outcomes: # at a first attempt, where all factors are 1{fresh}"
     values = {end: round(share.value, 4) for end, share in who.outcomes.items()}
     largest = max(values, key=lambda end: values[end])
     values[largest] = round(1.0 - sum(v for end, v in values.items() if end != largest), 4)
@@ -129,6 +130,19 @@ def _odds(who: Answering) -> Iterator[str]:
     if who.segments:
         yield f"      bySegment: # {_spread(who, 'segment')}"
         yield from (_factor(f"{_key(name)}: ", level) for name, level in who.segments.items())
+    if who.wear is not None:
+        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
+        value = f"{per1000.value:.4g}" if per1000.value >= 0.001 else f"{per1000.value:.3e}"
+        yield "      byCallerIdUse: # of the dials of a number before this one"
+        yield f"        per1000: {value} {_rests_on(per1000)}"
+        error = f"± {_time(recovery.error)}, n = {recovery.count:,}"
+        yield f"        recovery: {_time(recovery.value)} # {error}"
+
+
+def _time(ms: float) -> str:
+    """A time as a scenario has it, in whole minutes if it is long, else in whole seconds."""
+    unit = 60_000 if ms >= 6_000_000 else 1_000
+    return format_duration(max(round(ms / unit), 1) * unit)
 
 
 def _spread(who: Answering, group: str) -> str:
@@ -254,6 +268,10 @@ def summary_lines(calibration: Calibration) -> Iterator[str]:
         alike = who.concentration
         said = f"{alike.value:.2g} ± {alike.error:.2g}"
         yield f"  concentration: {said if 'concentration' in who.told else 'the log cannot tell'}"
+        if who.wear is not None:
+            per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
+            said = f"odds times {per1000.value:.2g} ± {per1000.error:.2g} after 1,000 dials"
+            yield f"  caller IDs: {said}, recovery {duration_text(round(recovery.value, -3))}"
         if found.talk_time is not None:
             yield f"  talk time: {_time_text(found.talk_time)}"
         held = calibration.hold_out.get(name)

@@ -28,12 +28,14 @@ from dialsim.evidence.answering import (
     Answering,
     Attempts,
     Estimate,
+    Wear,
     answering,
 )
 from dialsim.evidence.bodies import NO_INSTANT
+from dialsim.evidence.dial_history import DialHistory
 from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
-from dialsim.evidence.log import Log
+from dialsim.evidence.log import Campaign, Log
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.status import CallStatus
@@ -57,6 +59,8 @@ _LATE_TIMES, _LATE_MS = 10, 300_000
 _MOST_VALUES = 20
 """A field of more values is free text, of which shares say nothing."""
 _BINS = 10
+_ALIKE = 0.05
+"""Numbers are used alike if so little of how much they were used differs within an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +151,15 @@ def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> 
         raise DialsimError(f"hold-out must be a share between 0 and 1, not {hold_out:g}")
     if by is not None and by not in get_args(By):
         raise DialsimError(f"by must be agent, campaign or segment, not {by!r}")
-    calls = _dialled(log)
+    calls = dialled_calls(log)
+    dials = _dials(log, calls)
     behaviours, left_out, held = {}, {}, {}
     for name, part in _groups(log, calls, by):
         if len(part) < FEWEST:
             left_out[name] = len(part)
             continue
-        behaviours[name] = _calibrated(name, log, part, segments=by != "segment")
-        if hold_out is not None and (found := _held_out(part, hold_out)) is not None:
+        behaviours[name] = _calibrated(name, log, part, dials, segments=by != "segment")
+        if hold_out is not None and (found := _held_out(part, dials, hold_out)) is not None:
             held[name] = found
     if not behaviours:
         says = f"{log.source}: {len(calls)} calls were dialled and have ended"
@@ -167,12 +172,17 @@ def calibrate(log: Log, by: By | None = None, hold_out: float | None = None) -> 
     return Calibration(log.source, by, behaviours, left_out, held)
 
 
-def _dialled(log: Log) -> pd.DataFrame:
-    """The calls that were dialled and have ended, with `outcome` and `dialled_at` (ms)."""
+def dialled_calls(log: Log) -> pd.DataFrame:
+    """The calls that were dialled and have ended, with `outcome` and `dialled_at` (ms).
+
+    `dial` is the place of a call among the known dials, −1 if it isn't.
+    """
     status = log.calls["status"].astype(str)
     outcome = status.map(_OUTCOMES)
     calls = log.calls[outcome.notna()].copy()
     calls["outcome"] = outcome[outcome.notna()].astype(np.int64)
+    known = _known_dials(log)
+    calls["dial"] = np.where(known, np.cumsum(known) - 1, -1)[outcome.notna()]
     started, ended = milliseconds(calls["started_at"]), milliseconds(calls["ended_at"])
     dialled = milliseconds(calls["initiated_at"])
     setup = _median(BUILT_IN.setup_time)
@@ -188,6 +198,23 @@ def _dialled(log: Log) -> pd.DataFrame:
     guessed = np.where(known != NO_INSTANT, guessed, NO_INSTANT)
     calls["dialled_at"] = np.where(dialled != NO_INSTANT, dialled, guessed)
     return calls[calls["dialled_at"] != NO_INSTANT]
+
+
+def _dials(log: Log, calls: pd.DataFrame) -> DialHistory | None:
+    """All dials of a log, by the number shown (P3); None if one of `calls` is not among them."""
+    if (calls["dial"] < 0).any():
+        return None
+    dialled = log.calls[_known_dials(log)]
+    owners = dict(enumerate(str(one.organization) for one in log.campaigns))
+    shown = [dialled["campaign"].map(owners), dialled["caller_id"].astype(str)]
+    number = pd.MultiIndex.from_arrays(shown).factorize()[0].astype(np.int64)
+    return DialHistory(number, milliseconds(dialled["initiated_at"]))
+
+
+def _known_dials(log: Log) -> NDArray[np.bool_]:
+    """The calls that were dialled, by a number and at an instant that are known."""
+    known = log.calls["initiated_at"].notna() & log.calls["caller_id"].notna()
+    return known.to_numpy(bool)
 
 
 def _median(distribution: object) -> int:
@@ -207,17 +234,27 @@ def _groups(log: Log, calls: pd.DataFrame, by: By | None) -> Iterator[tuple[str,
             )
         names = calls["segment"].astype(object).where(calls["segment"].notna(), "none")
     else:
-        listed = [
-            (one.agent or one.agent_id if by == "agent" else one.name or one.id) or "unknown"
-            for one in log.campaigns
-        ]
+        listed = [behaviour_of(one, by) for one in log.campaigns]
         names = calls["campaign"].map(dict(enumerate(listed)))
     for name, part in calls.groupby(names.astype(str), sort=True):
         yield str(name), part
 
 
+def behaviour_of(campaign: Campaign, by: By | None) -> str:
+    """The name of the behaviour that a campaign's calls are of; with `by` segment there is none."""
+    if by is None:
+        return "default"
+    told = campaign.agent or campaign.agent_id if by == "agent" else campaign.name or campaign.id
+    return told or "unknown"
+
+
+def cut_of(dialled_at: NDArray[np.int64], share: float) -> int:
+    """The instant (ms) after which the last `share` of calls is dialled."""
+    return int(np.quantile(dialled_at, 1.0 - share))
+
+
 def attempts_of(
-    calls: pd.DataFrame, *, segments: bool = True
+    calls: pd.DataFrame, dials: DialHistory | None, *, segments: bool = True
 ) -> tuple[Attempts, NDArray[np.int64]]:
     """Dialled calls by person and attempt, and the instant of each dial (ms).
 
@@ -239,12 +276,12 @@ def attempts_of(
         names, segment = tuple(map(str, kinds.categories)), kinds.codes.astype(np.int64)
     columns = np.stack(
         [person, attempt, time // HOUR, (days + 3) % 7 + 1, segment,  # day 0 is a Thursday
-         calls["outcome"].to_numpy(np.int64), at]
+         calls["outcome"].to_numpy(np.int64), calls["dial"].to_numpy(np.int64), at]
     )  # fmt: skip
     columns = np.concatenate([columns, _unseen(columns)], axis=1)
-    columns = columns[:, np.lexsort((columns[6], columns[1], columns[0]))]
-    who, number, hour, day, of_segment, outcome, at = columns
-    return Attempts(who, number, hour, day, of_segment, outcome, names), at
+    columns = columns[:, np.lexsort((columns[-1], columns[1], columns[0]))]
+    who, number, hour, day, of_segment, outcome, dial, at = columns
+    return Attempts(who, number, hour, day, of_segment, outcome, dial, names, dials), at
 
 
 def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -257,12 +294,16 @@ def _unseen(columns: NDArray[np.int64]) -> NDArray[np.int64]:
     rows = np.repeat(np.arange(len(person)), missing)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(missing) - missing, missing)
     nothing = np.full(len(rows), -1)
-    return np.stack([person[rows], before[rows] + 1 + place, nothing, nothing, segment[rows],
-                     np.full(len(rows), UNSEEN), np.zeros(len(rows), dtype=np.int64)])  # fmt: skip
+    return np.stack(
+        [person[rows], before[rows] + 1 + place, nothing, nothing, segment[rows],
+         np.full(len(rows), UNSEEN), nothing, np.zeros(len(rows), dtype=np.int64)]
+    )  # fmt: skip
 
 
-def _calibrated(name: str, log: Log, calls: pd.DataFrame, *, segments: bool) -> Calibrated:
-    attempts, _ = attempts_of(calls, segments=segments)
+def _calibrated(
+    name: str, log: Log, calls: pd.DataFrame, dials: DialHistory | None, *, segments: bool
+) -> Calibrated:
+    attempts, dialled_at = attempts_of(calls, dials, segments=segments)
     who = answering(attempts)
     answered = calls[calls["outcome"] == ANSWERED]
     talks = answered["call_duration_ms"].dropna().to_numpy(np.int64)
@@ -287,7 +328,7 @@ def _calibrated(name: str, log: Log, calls: pd.DataFrame, *, segments: bool) -> 
         furthest=furthest,
         fields=fields,
         latency=_fitted(latency),
-        untold=[*_untold(log, who, attempts, delays)],
+        untold=[*_untold(log, who, attempts, dialled_at, delays)],
     )
 
 
@@ -377,7 +418,11 @@ def _shares(counted: Counter[str]) -> Shares:
 
 
 def _untold(
-    log: Log, who: Answering, attempts: Attempts, delays: NDArray[np.int64]
+    log: Log,
+    who: Answering,
+    attempts: Attempts,
+    dialled_at: NDArray[np.int64],
+    delays: NDArray[np.int64],
 ) -> Iterator[str]:
     """What the log can't tell, a sentence each."""
     if not log.has_dials:
@@ -400,7 +445,13 @@ def _untold(
             "rates.analysisFailed are those without a late result"
         )
     yield "answeredOdds.onHoliday: a log names no holidays"
-    yield "answeredOdds.byCallerIdUse: not estimated"
+    if who.wear is None:
+        yield f"answeredOdds.byCallerIdUse: {who.no_wear}"
+    elif _used_alike(who.wear, attempts, dialled_at):
+        yield (
+            "answeredOdds.byCallerIdUse in full: at any one time all numbers had been used much "
+            "alike. What else changes over time, by neither hour nor day, would look the same"
+        )
     if len(who.attempts) > 1 and "concentration" in who.told:
         yield (
             "answeredOdds.byAttempt in full: that later attempts are answered less often is put "
@@ -410,11 +461,20 @@ def _untold(
         yield "answeredOdds.bySegment: the calls have no segments"
 
 
-def _held_out(calls: pd.DataFrame, share: float) -> HoldOut | None:
+def _used_alike(wear: Wear, attempts: Attempts, dialled_at: NDArray[np.int64]) -> bool:
+    """Whether numbers differ in their uses by little but the hour of the date."""
+    assert attempts.dials is not None
+    uses = attempts.dials.uses(wear.recovery.factor.value)[attempts.dial[attempts.seen]]
+    hour = pd.Series(dialled_at[attempts.seen] // HOUR)
+    within = pd.Series(uses).groupby(hour).transform("mean") - uses
+    return bool(within.var() < _ALIKE * uses.var())
+
+
+def _held_out(calls: pd.DataFrame, dials: DialHistory | None, share: float) -> HoldOut | None:
     """Learn from the first calls and forecast the others; None where either are too few."""
-    attempts, at = attempts_of(calls)
+    attempts, at = attempts_of(calls, dials)
     seen = attempts.seen
-    cut = int(np.quantile(at[seen], 1.0 - share))
+    cut = cut_of(at[seen], share)
     before = at <= cut
     learned = int((before & seen).sum())
     later = ~before & seen
