@@ -41,14 +41,24 @@ def called(*arguments: object) -> tuple[int, str]:
 
 def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "behaviour.yaml", tmp_path / "page.html"
-    status, said = called(log, "--out", out, "--page", page, "--hold-out", "0.3")
+    status, said = called(log, "--out", out, "--page", page, "--hold-out", "0.3", "--jobs", 1)
     assert status == 0
     assert "answered at a first attempt: " in said
     assert "hold-out: " in said
+    assert "\n  January: done Mon 5 Jan " in said
     assert dialsim.loads(SCENARIO + out.read_text(encoding="utf-8")).behaviours["default"].people
     html = page.read_text(encoding="utf-8")
     assert html.count("<svg") >= 3
     assert "What the log can" in html
+    assert "forecast from the calls before" in html
+
+
+def test_a_scenario_without_a_hold_out_is_refused(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "behaviour.yaml"
+    status, said = called(log, "--out", out, "--scenario", "truth.yaml")
+    assert status == 2
+    assert "--scenario is for the campaigns that --hold-out forecasts" in said
+    assert not out.exists()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dialsim.cli.program import format_option, progress_bar, set_option
+from dialsim.cli.program import format_option, jobs_option, progress_bar, set_option
 
 if TYPE_CHECKING:
     from dialsim.evidence.contents import CampaignContents, Contents
@@ -144,7 +144,15 @@ def verify(source: str, place: Place, scenario: Path | None, form: str) -> None:
     "--hold-out",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Forecast the last calls, such as 0.3 of all, from those before, and say how well.",
+    help="Forecast the last calls, such as 0.3 of all, from those before, and say how well; and "
+    "when campaigns are done that go on then, with 100 runs.",
+)
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    metavar="SCENARIO",
+    help="With --hold-out: the settings of these campaigns, their lines and schedules; default: "
+    "those that the webhooks show.",
 )
 @click.option(
     "--page",
@@ -158,6 +166,7 @@ def verify(source: str, place: Place, scenario: Path | None, form: str) -> None:
     metavar="YAML",
     help="Write behaviours that the log allows as well, for dialsim forecast --draws.",
 )
+@jobs_option
 @place_options
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def calibrate(
@@ -165,8 +174,10 @@ def calibrate(
     out: Path,
     by: str | None,
     hold_out: float | None,
+    scenario: Path | None,
     page: Path | None,
     draws: Path | None,
+    jobs: int | None,
     place: Place,
     force: bool,
 ) -> None:
@@ -178,22 +189,41 @@ def calibrate(
     """
     from dialsim.evidence.behaviour_text import draws_text, summary_lines
     from dialsim.evidence.calibrate import calibrate as estimate
+    from dialsim.scenario.loading import load
 
     for file in (out, page, draws):
         _require_free(file, force=force)
+    if scenario is not None and hold_out is None:
+        raise click.UsageError("--scenario is for the campaigns that --hold-out forecasts")
+    loaded = None if scenario is None else load(scenario)
     read = _read(source, place)
     found = estimate(read, by, hold_out)  # type: ignore[arg-type]
+    held = None
+    if hold_out is not None:
+        from dialsim.evidence.held_out_campaigns import forecast_held_out
+
+        with progress_bar("Forecasting", "runs") as progress:
+            held = forecast_held_out(
+                read,
+                hold_out,
+                by,  # type: ignore[arg-type]
+                loaded,
+                jobs=jobs,
+                progress=progress,
+            )
     html = None
     if page is not None:
         from dialsim.report.calibration_page import calibration_page
 
-        html = calibration_page(found).html()
+        html = calibration_page(found, held).html()
     out.write_text(found.to_yaml(), encoding="utf-8")
     if page is not None and html is not None:
         page.write_text(html, encoding="utf-8")
     if draws is not None:
         draws.write_text(draws_text(found), encoding="utf-8")
     for line in summary_lines(found):
+        click.echo(line)
+    for line in () if held is None else held.lines():
         click.echo(line)
     if read.damaged:
         click.echo(f"{read.damaged:,} lines of the log could not be read and were skipped.")

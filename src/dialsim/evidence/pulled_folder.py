@@ -29,9 +29,10 @@ DRAWS = "draws.yaml"
 DEFAULT_LINES = 10
 """maxConcurrentCalls where nobody says it."""
 _NUMBER = re.compile(PHONE_PATTERN[1:-1])
-_CARRIED_OVER = (
+CARRIED_OVER = (
     "startDateTime", "endDateTime", "timeWindows", "maxAttempts", "retryInterval", "callerIds"
 )  # fmt: skip
+"""What a schedule request says that a forecast depends on."""
 
 
 def write_pulled(
@@ -226,7 +227,7 @@ def _fitting(
 
 def _campaign_text(campaign: PulledCampaign, schedule: ScheduleRequest) -> str:
     body = schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
-    shown = [f"          {name}: {_json(body[name])}\n" for name in _CARRIED_OVER if name in body]
+    shown = [f"          {name}: {_json(body[name])}\n" for name in CARRIED_OVER if name in body]
     told = "as it was requested" if campaign.schedule else "a guess: the service does not tell it"
     if campaign.logged and campaign.schedule is campaign.logged.schedule:
         told = "as the log shows it" if campaign.schedule else told

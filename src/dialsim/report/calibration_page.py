@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.evidence.held_out_campaigns import at_text
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.results.plots.drawing import BLACK, BLUE, GRID, ORANGE, canvas, dress, share_axis
 from dialsim.results.summary_text import FigureTable
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from dialsim.evidence.answering import Estimate, Level
     from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut
     from dialsim.evidence.durations import FittedDurations
+    from dialsim.evidence.held_out_campaigns import HeldOutCampaigns
 
 _DAYS = {1: "Mon", 2: "Tue", 3: "Wed", 4: "Thu", 5: "Fri", 6: "Sat", 7: "Sun"}
 
 
-def calibration_page(calibration: Calibration) -> ReportPage:
-    """The page of behaviours estimated from a log."""
+def calibration_page(calibration: Calibration, held: HeldOutCampaigns | None = None) -> ReportPage:
+    """The page of behaviours estimated from a log; `held` are campaigns that were forecast."""
     first = next(iter(calibration.behaviours.values()))
     calls = sum(found.calls for found in calibration.behaviours.values())
     share = first.answering.outcomes["answered"]
@@ -37,9 +39,12 @@ def calibration_page(calibration: Calibration) -> ReportPage:
         else f"{many} behaviours from {calls:,} calls",
         facts=[*_facts(calibration)],
         sections=[
-            section
-            for number, (name, found) in enumerate(calibration.behaviours.items())
-            for section in _sections(number, name, found, calibration.hold_out.get(name), many)
+            *(
+                section
+                for number, (name, found) in enumerate(calibration.behaviours.items())
+                for section in _sections(number, name, found, calibration.hold_out.get(name), many)
+            ),
+            *([] if held is None else [_campaigns(held)]),
         ],
         made_from=f"Made by dialsim calibrate from {calibration.source}.",
     )
@@ -81,6 +86,28 @@ def _sections(
     yield Section(
         f"{before}What the log can't tell", [Notes([f"{text}." for text in found.untold])]
     )
+
+
+def _campaigns(held: HeldOutCampaigns) -> Section:
+    rows = tuple(
+        (one.name, *of)
+        for one in held.campaigns
+        for of in (
+            ("done", one.finish_span, at_text(one.finish), _held(one.finish_held)),
+            ("people reached", one.reach_span, f"{one.reached:,}", _held(one.reach_held)),
+        )
+    )
+    columns = ("figure", "nine of ten runs", "what happened", "in the interval")
+    parts: list[Part] = [FigureTable("Campaign", columns, rows)] if rows else []
+    notes = [f"Not forecast: {why}." for why in held.missing]
+    return Section(
+        f"Campaigns after {at_text(held.cut)} Thai time, forecast from the calls before",
+        [*parts, *([Notes(notes)] if notes else [])],
+    )
+
+
+def _held(inside: bool) -> str:
+    return "yes" if inside else "no"
 
 
 def _pictures(number: int, found: Calibrated, held: HoldOut | None) -> Iterator[Picture]:
@@ -156,6 +183,12 @@ def _table(found: Calibrated) -> FigureTable:
         alike = who.concentration
         said = f"{alike.value:.2g} ± {alike.error:.2g}"
         rows.append(("concentration", said, f"{alike.count:,} people"))
+    if who.wear is not None:
+        per1000, recovery = who.wear.per1000.factor, who.wear.recovery.factor
+        said = f"{per1000.value:.2g} ± {per1000.error:.2g}"
+        rows.append(("odds after 1,000 dials of the number", said, f"{per1000.count:,} calls"))
+        said = " ± ".join(duration_text(round(ms)) for ms in (recovery.value, recovery.error))
+        rows.append(("recovery of a number", said, f"{recovery.count:,} calls"))
     if found.talk_time is not None:
         mean = duration_text(round(float(found.talk_time.measured.mean()), -2))
         said = f"{found.talk_time.distribution.dist}, {mean} on average"

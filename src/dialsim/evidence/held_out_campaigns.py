@@ -1,0 +1,411 @@
+"""Campaigns of a log that go on after an instant, forecast from what came before it.
+
+Behaviours are learned from the calls before. People, and where each of them stood, are those that
+the log shows; settings are those of its bodies, or of a scenario. What was forecast is held against
+what happened. `docs/calibrate.md` says what is taken from where.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from dialsim.evidence.behaviour_text import draws_text
+from dialsim.evidence.bodies import NO_INSTANT
+from dialsim.evidence.calibrate import (
+    By,
+    Calibration,
+    behaviour_of,
+    calibrate,
+    cut_of,
+    dialled_calls,
+)
+from dialsim.evidence.findings import milliseconds
+from dialsim.evidence.log import Log
+from dialsim.evidence.pulled_campaign import LoggedCampaign
+from dialsim.evidence.pulled_folder import CARRIED_OVER, DRAWS
+from dialsim.evidence.scenario_rules import Expected
+from dialsim.experiments.forecast import ForecastFigures, forecast
+from dialsim.experiments.variants import read_variants
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import format_instant
+from dialsim.interface.status import CallStatus
+from dialsim.results.folder import SOURCE
+from dialsim.results.progress import Progress
+from dialsim.results.thai_time import short_text
+from dialsim.scenario.campaign import REACHED
+from dialsim.scenario.loading import document_of, load
+from dialsim.scenario.people_file import HISTORY_COLUMNS
+from dialsim.scenario.scenario import Scenario
+
+MOST_UNKNOWN = 0.01
+"""A campaign of which the log lacks the end of more people can't be held against a forecast."""
+_RETRIES_FIRST = 0.02
+"""More than this share of those called, called again before others once, are no accident (Q3)."""
+_REACHED = [status.value for status in REACHED]
+_COUNTED = [*_REACHED, *(one.value for one in
+            (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED))]  # fmt: skip
+_HOLDS = {"pause": "state", "resume": "state", "setConcurrency": "lines"}
+"""Actions that hold until another one of their kind."""
+
+
+def at_text(instant: float) -> str:
+    """An instant (ms) as text; an infinite one is never."""
+    return short_text(round(instant)) if isfinite(instant) else "never"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutCampaign:
+    """A campaign that went on after the cut: its forecast, and what happened.
+
+    `finish` is when its last call ended (ms), `reached` how many people it reached in the end.
+    """
+
+    name: str
+    forecast: ForecastFigures
+    finish: int
+    reached: int
+
+    @property
+    def finish_span(self) -> str:
+        """The interval of the finish, as text."""
+        return f"{at_text(self.forecast.finish.low)} to {at_text(self.forecast.finish.high)}"
+
+    @property
+    def reach_span(self) -> str:
+        """The interval of the people reached, as text."""
+        return f"{self.forecast.reach.low:,.0f} to {self.forecast.reach.high:,.0f}"
+
+    @property
+    def finish_held(self) -> bool:
+        """Whether it was done within the interval that nine of ten campaigns end in."""
+        return self.forecast.finish.low <= self.finish <= self.forecast.finish.high
+
+    @property
+    def reach_held(self) -> bool:
+        """Whether it reached as many people as the interval says."""
+        return self.forecast.reach.low <= self.reached <= self.forecast.reach.high
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutCampaigns:
+    """The campaigns that went on after `cut` (ms); `missing` says why others are not forecast."""
+
+    cut: int
+    campaigns: tuple[HeldOutCampaign, ...]
+    missing: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """What was forecast, and what happened, for the screen."""
+        yield f"campaigns after {short_text(self.cut)} Thai time, by the calls before it:"
+        for one in self.campaigns:
+            said = "in it" if one.finish_held else "outside"
+            done = f"{one.name}: done {at_text(one.finish)}"
+            yield f"  {done}; nine of ten runs {one.finish_span}: {said}"
+            said = "in it" if one.reach_held else "outside"
+            yield f"    reached {one.reached:,}; nine of ten runs {one.reach_span}: {said}"
+        yield from (f"  not forecast: {why}" for why in self.missing)
+
+
+class _Settings(NamedTuple):
+    """What is set of a campaign, its agent and organization, as parts of a scenario."""
+
+    organization: str
+    agent: dict[str, Any]
+    block: dict[str, Any]
+    lines: int | None
+    max_attempts: int
+    listed: int  # people on its list, 0 if that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class _Campaign:
+    """A campaign that goes on after the cut, as a scenario has it from there on.
+
+    `people` are those of `_people`, `unseen` is how many more there are. `finish` is when its last
+    call ended; `why_not` says why that is not the end of the campaign, if it isn't. `lines` is None
+    where the organization of a scenario has them.
+    """
+
+    name: str
+    organization: str
+    agent: dict[str, Any]
+    block: dict[str, Any]
+    lines: int | None
+    people: pd.DataFrame
+    unseen: int
+    finish: int
+    why_not: str | None
+
+
+def forecast_held_out(
+    log: Log,
+    hold_out: float,
+    by: By | None = None,
+    scenario: Scenario | None = None,
+    *,
+    runs: int = 100,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> HeldOutCampaigns:
+    """Forecast how campaigns go on after a cut, from the calls before it.
+
+    `hold_out` is the share of the calls that come after the cut, `by` as in `calibrate`. Settings
+    are those of `scenario`, whose campaigns have the ids or names of the log's; without it those
+    that bodies show. Raises ExperimentError for too few runs.
+    """
+    calls = dialled_calls(log)
+    cut = cut_of(calls["dialled_at"].to_numpy(), hold_out)
+    before = calls["dialled_at"] <= cut
+    if by == "segment":
+        why = "a behaviour is an agent's, so none of a segment can be given to a campaign"
+        return HeldOutCampaigns(cut, (), (why,))
+    try:
+        learned = calibrate(replace(log, calls=log.calls.loc[calls.index[before]]), by)
+    except DialsimError as error:
+        return HeldOutCampaigns(cut, (), (str(error),))
+    found: dict[int, _Campaign] = {}
+    reasons, begins = [], {}
+    for code in np.unique(calls.loc[~before, "campaign"]).tolist():
+        behaviour = behaviour_of(log.campaigns[code], by)
+        if behaviour in learned.behaviours:
+            made = _campaign(log, code, cut, scenario, behaviour)
+        else:
+            made = "there are too few calls before to learn from"
+        if isinstance(made, str):
+            begins[code] = calls.loc[~before & (calls["campaign"] == code), "dialled_at"].min()
+            reasons.append(f"{_name(log, code)}: {made}")
+        else:
+            found[code] = made
+    finished = []
+    for code, one in found.items():
+        # Without those that share its lines a campaign would be too quick
+        shared = [other for other, at in begins.items()
+                  if _owner(log, other) == _owner(log, code) and at < one.finish]  # fmt: skip
+        if one.why_not is not None:
+            reasons.append(f"{one.name}: {one.why_not}")
+        elif shared:
+            missing = _name(log, shared[0])
+            reasons.append(f"{one.name}: it shares lines with {missing}, which is not forecast")
+        else:
+            finished.append(one)
+    if not finished:
+        return HeldOutCampaigns(cut, (), tuple(reasons))
+    with TemporaryDirectory() as folder:
+        file = _write([*found.values()], learned, cut, scenario, Path(folder))
+        draws = read_variants(file.with_name(DRAWS))
+        figures = forecast(
+            load(file), runs, draws=draws, jobs=jobs, progress=progress or False
+        ).campaigns()
+    campaigns = tuple(
+        HeldOutCampaign(one.name, figures[one.organization, one.name], one.finish,
+                        int(one.people["reached"].sum()))
+        for one in finished
+    )  # fmt: skip
+    return HeldOutCampaigns(cut, campaigns, tuple(reasons))
+
+
+def _name(log: Log, code: int) -> str:
+    """A campaign's name, with its place in the log where another one has the same."""
+    names = [one.name or one.id or "unknown" for one in log.campaigns]
+    return names[code] if names.count(names[code]) == 1 else f"{names[code]} ({code + 1})"
+
+
+def _owner(log: Log, code: int) -> str:
+    return log.campaigns[code].organization or "Log"
+
+
+def _campaign(
+    log: Log, code: int, cut: int, scenario: Scenario | None, behaviour: str
+) -> _Campaign | str:
+    """A campaign from the cut on, or what is missing to make it."""
+    calls = log.calls[log.calls["campaign"] == code]
+    masked = int(calls["recipient"].isna().sum())
+    if masked > MOST_UNKNOWN * len(calls):
+        return f"of {len(calls):,} calls {masked:,} are of people who are masked"
+    if scenario is None:
+        told = _shown_settings(log, code)
+    else:
+        told = _written_settings(log, code, cut, scenario)
+    if isinstance(told, str):
+        return told
+    people, most = _people(calls, cut), told.max_attempts
+    unseen = max(told.listed - len(people), 0)
+    unsettled = unseen + int((~people["reached"] & (people["attempts"] < most)).sum())
+    shown = calls.loc[calls["setting"] >= 0, "setting"].unique()
+    completed = any(log.settings[one].status == "COMPLETED" for one in shown)
+    # Some calls send no webhook (A2): in bodies alone few people may seem to be left
+    allowed = 0 if log.form == "run" else int(MOST_UNKNOWN * len(people))
+    why_not = None
+    if not completed and unsettled > allowed:
+        why_not = (
+            f"it is not finished in the log: of {len(people) + unseen:,} people {unsettled:,} were "
+            f"neither reached nor called {most} times"
+        )
+        if log.form != "run" and scenario is None:
+            return f"{why_not}, and people who were never called are not in it"
+    name = _name(log, code)
+    agent = {"name": f"Agent of {name}", "behaviour": behaviour}
+    ends = milliseconds(calls.loc[calls["status"].isin(_COUNTED), "ended_at"].dropna())
+    return _Campaign(
+        name=name,
+        organization=told.organization,
+        agent={**told.agent, **agent},
+        block={**told.block, "name": name, "agent": agent["name"]},
+        lines=told.lines,
+        people=people,
+        unseen=0 if why_not is None else unseen,
+        finish=int(ends.max(initial=cut)),
+        why_not=why_not,
+    )
+
+
+def _shown_settings(log: Log, code: int) -> _Settings | str:
+    """The settings that the bodies of a campaign show."""
+    identifier = log.campaigns[code].id
+    shown = identifier and LoggedCampaign.of(log, identifier.lower(), frozenset())
+    if not shown or shown.schedule is None or shown.lines is None:
+        return "the log doesn't show its schedule and its lines: a scenario tells them"
+    body = shown.schedule.model_dump(mode="json", by_alias=True, exclude_none=True)
+    block = {"schedule": {key: body[key] for key in CARRIED_OVER if key in body}}
+    return _Settings(_owner(log, code), {}, block, shown.lines, shown.schedule.max_attempts, 0)
+
+
+def _written_settings(log: Log, code: int, cut: int, scenario: Scenario) -> _Settings | str:
+    """The settings that a scenario has for a campaign of the log."""
+    expected = Expected(scenario, log.campaigns).blocks[code]
+    if expected is None:
+        return "the scenario has no campaign of this id or name"
+    if expected.schedule is None:
+        return "in the scenario it has no schedule"
+    owner = document_of(scenario)["organizations"][expected.organization]
+    [agent] = [one for one in owner["agents"] if one["name"] == expected.agent.name]
+    agent = {key: value for key, value in agent.items() if key not in {"id", "paramsSchema"}}
+    block = dict(owner["campaigns"][expected.position])
+    if expected.scheduled_at is not None and expected.scheduled_at <= cut:
+        block.pop("scheduledAt", None)
+    most = expected.schedule.max_attempts
+    return _Settings(owner["name"], agent, block, None, most, expected.people.count)
+
+
+def _people(calls: pd.DataFrame, cut: int) -> pd.DataFrame:
+    """The people of a campaign, in the order of its list where the log knows it.
+
+    `reached` and `attempts` are those in the end. The history of those who were called before the
+    cut is in the columns `HISTORY_COLUMNS`, as texts; a call that was under way is made again.
+    """
+    known = calls[calls["recipient"].notna()]
+    counted = known[known["status"].isin(_COUNTED) & known["attempt"].notna()]
+    place = known.groupby("recipient")["position"].min()
+    people = pd.DataFrame(index=place.sort_values(kind="stable").index)
+    people["segment"] = known.groupby("recipient")["segment"].first()
+    reached = known.loc[known["status"].isin(_REACHED), "recipient"]
+    people["reached"] = people.index.isin(reached)
+    attempts = counted.groupby("recipient")["attempt"].max()
+    people["attempts"] = attempts.reindex(people.index).fillna(0).astype(np.int64)
+    ended_at = milliseconds(counted["ended_at"])
+    past = counted[(ended_at != NO_INSTANT) & (ended_at <= cut)]
+    last = past.sort_values(["ended_at", "attempt"], kind="stable").groupby("recipient").last()
+    ends = [format_instant(at) for at in milliseconds(last["ended_at"]).tolist()]
+    cells = [last["attempt"].astype(str), last["status"].astype(str), ends,
+             last["caller_id"].astype(object).where(last["caller_id"].notna(), "")]  # fmt: skip
+    for column, values in zip(HISTORY_COLUMNS, cells, strict=True):
+        people[column] = pd.Series(list(values), index=last.index, dtype=object)
+    people[[*HISTORY_COLUMNS]] = people[[*HISTORY_COLUMNS]].fillna("")
+    return people
+
+
+def _write(
+    campaigns: Sequence[_Campaign],
+    learned: Calibration,
+    cut: int,
+    scenario: Scenario | None,
+    folder: Path,
+) -> Path:
+    """Write the scenario from the cut on, its lists of people and the draws; give its file."""
+    document: dict[str, Any] = {"version": 1, "name": "Held out"}
+    owners: dict[str, dict[str, Any]] = {}
+    if scenario is not None:
+        document = dict(document_of(scenario))
+        owners = {one["name"]: _from(cut, one, scenario) for one in document["organizations"]}
+    behaviours = yaml.safe_load(learned.to_yaml())["behaviours"]
+    document["behaviours"] = {**document.get("behaviours", {}), **behaviours}
+    document["clock"] = {**document.get("clock", {}), "start": format_instant(cut)}
+    document["engine"] = {**document.get("engine", {}), **_order(campaigns)}
+    numbers = count(1)
+    listed: dict[str, dict[str, Any]] = {}
+    for place, one in enumerate(campaigns, 1):
+        owner = listed.setdefault(
+            one.organization,
+            {"name": one.organization, "agents": [], **owners.get(one.organization, {}),
+             "campaigns": []},
+        )  # fmt: skip
+        if one.lines is not None:
+            owner["maxConcurrentCalls"] = one.lines
+            shown = one.block["schedule"].get("callerIds", [])
+            owner["callerIds"] = [*dict.fromkeys([*owner.get("callerIds", []), *shown])]
+        file = folder / f"people-{place}.csv"
+        _write_people(file, one, numbers)
+        owner["agents"].append(one.agent)
+        owner["campaigns"].append({**one.block, "recipients": {"file": file.name}})
+    for owner in listed.values():
+        names = {one["name"] for one in owner["campaigns"]}
+        actions = owner.pop("timeline", [])
+        owner["timeline"] = [one for one in actions if one.get("campaign") in {None, *names}]
+    document["organizations"] = [*listed.values()]
+    file = folder / SOURCE
+    file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    file.with_name(DRAWS).write_text(draws_text(learned), encoding="utf-8")
+    return file
+
+
+def _from(cut: int, owner: dict[str, Any], scenario: Scenario) -> dict[str, Any]:
+    """An organization of a scenario from the cut on: of what was done before, what still holds."""
+    [settings] = [one for one in scenario.organizations if one.name == owner["name"]]
+    still: dict[object, dict[str, Any]] = {}
+    later = []
+    for action, written in zip(settings.timeline, owner.get("timeline", []), strict=True):
+        if action.at > cut:
+            later.append(written)
+        elif action.action in _HOLDS:
+            held = {**written, "at": format_instant(cut)}
+            still[_HOLDS[action.action], action.campaign] = held
+    kept = [one for one in still.values() if one["action"] != "resume"]
+    return {**owner, "agents": [*owner["agents"]], "timeline": [*kept, *later]}
+
+
+def _order(campaigns: Sequence[_Campaign]) -> dict[str, str]:
+    """Whether retries come before first calls, as the calls before the cut show (Q3).
+
+    In the campaigns that ran, people never called were due since the start, before all retries. In
+    a forecast they are due together, so its order must be said. Before any call nothing is.
+    """
+    made = [pd.to_numeric(one.people[HISTORY_COLUMNS[0]]).fillna(0) for one in campaigns]
+    called = sum(int((of > 0).sum()) for of in made)
+    if not called:
+        return {}
+    ahead = sum(int((of > 1).sum()) for of in made if (of == 0).any())
+    return {"order": "retriesFirst" if ahead > _RETRIES_FIRST * called else "freshFirst"}
+
+
+def _write_people(file: Path, campaign: _Campaign, numbers: Iterator[int]) -> None:
+    """A list of people with made-up phone numbers: a forecast doesn't depend on them."""
+    with file.open("w", encoding="utf-8", newline="") as sheet:
+        rows = csv.writer(sheet, lineterminator="\n")
+        rows.writerow(["tel", "segment", *HISTORY_COLUMNS])
+        columns = campaign.people[["segment", *HISTORY_COLUMNS]].astype(object)
+        for values in columns.where(columns.notna(), "").itertuples(index=False):
+            rows.writerow([f"{next(numbers):020}", *values])
+        for _ in range(campaign.unseen):
+            rows.writerow([f"{next(numbers):020}"] + [""] * (1 + len(HISTORY_COLUMNS)))
