@@ -44,8 +44,8 @@ def scenario(**changed: object) -> dialsim.Scenario:
     return dialsim.loads(SCENARIO.format(**{**TRUTH, **changed}))
 
 
-def logged(folder: Path, seed: int, form: str = "run", **changed: Any) -> Log:
-    """A log of a run: its folder, or its webhooks alone."""
+def logged(folder: Path, seed: int, /, form: str = "run", **changed: Any) -> Log:
+    """A log of a run with that seed: its folder, or its webhooks alone."""
     result = dialsim.run(scenario(**changed), seed=seed)
     folder.mkdir(parents=True, exist_ok=True)
     if form == "run":

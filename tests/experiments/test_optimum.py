@@ -152,15 +152,29 @@ def test_a_stopped_search_goes_on_with_what_it_has(tmp_path: Path) -> None:
     assert again.to_dict() == first.to_dict()
 
 
-@pytest.mark.slow
-def test_answers_called_sure_are_seldom_wrong() -> None:
+def test_an_answer_is_not_sure_while_something_better_may_meet_the_goal() -> None:
+    # two attempts cost 173.5 on average, so that 60 runs can't tell whether that is below 174
+    answer = found(
+        CHANCY, {ATTEMPTS: "1..2"}, "mean(cost) <= 174", maximize="mean(people_reached)",
+        max_replications=60,
+    )  # fmt: skip
+    assert answer.best.values == (1,)
+    assert answer.best.evidence.sure
+    assert [part.values for part in answer.in_doubt] == [(2,)]
+    assert not answer.sure
+    assert optimum_headline(answer).endswith("as far as the runs can tell.")
+
+
+@pytest.mark.slow(minutes=10)
+@pytest.mark.parametrize(("above", "least"), [(1, 1), (5, 10)])
+def test_answers_called_sure_are_seldom_wrong(above: int, least: int) -> None:
     vary: dict[str, object] = {LINES: "1..3", ATTEMPTS: "1..3"}
     sweep = dialsim.sweep(CHANCY, {LINES: range(1, 4), ATTEMPTS: range(1, 4)}, 1500)
     means = sweep.runs.groupby([LINES, ATTEMPTS])[["cost", "people_reached"]].mean()
-    goal = round(float(means.loc[(2, 2), "cost"])) + 1  # close to one of them
+    goal = round(float(means.loc[(2, 2), "cost"])) + above  # close to one of them
     meeting = means[means["cost"] <= goal]["people_reached"]
     wrong = sure = 0
-    for seed in range(60):
+    for seed in range(40):
         answer = found(
             CHANCY, vary, f"mean(cost) <= {goal}", maximize="mean(people_reached)",
             indifference=0.02, seed=seed, max_replications=120,
@@ -170,5 +184,5 @@ def test_answers_called_sure_are_seldom_wrong() -> None:
             meeting[answer.best.values] >= 0.98 * meeting.max()
         )
         wrong += answer.sure and not good
-    assert sure > 10
-    assert wrong <= 3
+    assert sure >= least
+    assert wrong <= 2

@@ -128,10 +128,10 @@ class Combination:
 class Optimum:
     """The answer to "which combination does best?".
 
-    `best` is the answer, or what comes closest if nothing meets the goals (`met` false). It is
-    `sure` that it meets them and that no other tried is better by more than the indifference,
-    unless `open` has combinations that may be. `in_doubt` are those that would be better, and of
-    which the runs allowed can't tell whether they meet the goals. `alike` are those that meet the
+    `best` is the answer, or what comes closest if nothing meets the goals (`met` false). If it is
+    `sure`, it meets them and no other tried is better by more than the indifference. `open` are
+    those that may be better; `in_doubt` those that would be, and of which the runs allowed can't
+    tell whether they meet the goals. `alike` are those that meet the
     goals as well, and whose objective is the same within the indifference. `frontier` are those
     that meet the goals, and that no other such is better than in finish, cost and people reached at
     once, earliest finish first; if none meets them it is that of all. `tried` is all evidence;
@@ -524,7 +524,7 @@ class _Trials:
             objective=None if objective is None else objective.text,
             best=combinations[chosen],
             met=met,
-            sure=met and self._tried[chosen].sure and not still_open,
+            sure=met and self._tried[chosen].sure and not (still_open or self._doubtful),
             open=tuple(combinations[key] for key in still_open),
             in_doubt=tuple(combinations[key] for key in sorted(self._doubtful)),
             alike=tuple(combinations[key] for key in alike),
