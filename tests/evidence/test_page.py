@@ -1,12 +1,14 @@
-"""docs/forecast-from-today.md and docs/why-believe-it.md, carried out."""
+"""docs/calibrate.md, docs/forecast-from-today.md and docs/why-believe-it.md, carried out."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 import dialsim
 from cli.program import dialsim as program
@@ -21,6 +23,53 @@ ID = "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
 
 def without_spaces(text: str) -> str:
     return "".join(text.split())
+
+
+UNKNOWN = {
+    "outcomes": {"answered": 0.5, "noAnswer": 0.32, "busy": 0.08, "failed": 0.1},
+    "people": {"deadNumbers": 0.05, "reachable": 0.85, "concentration": 2.5},
+    "answeredOdds": {"byHour": {"10": 0.7}},
+    "talkTime": {"dist": "gamma", "mean": "50s", "sd": "35s"},
+}
+"""How the people behave whose calls the page calibrates on; it does not know that."""
+
+
+@pytest.mark.slow
+def test_calibrate_can_be_followed_on_a_log_of_people_whom_the_page_does_not_know(
+    tmp_path: Path,
+) -> None:
+    scenario = campaign_scenario(2_000, 12) | {"behaviours": {"default": UNKNOWN}}
+    with dialsim.Sandbox(text(scenario), seed=3) as sandbox:
+        sandbox.clock.advance(days=5)
+        with (tmp_path / "webhooks.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(one.body)}\n" for one in sandbox.webhooks)
+    page = (DOCS / "calibrate.md").read_text(encoding="utf-8")
+    followed = page.partition("## How do I do it?")[2].partition("## What is estimated")[0]
+    for language, block in BLOCK.findall(followed):
+        if language == "python":
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(tmp_path)
+                exec(block, {})
+            continue
+        command, *lines = block.splitlines()
+        done = program(*shlex.split(command.removeprefix("$ dialsim ")), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        for line in lines:
+            assert without_spaces(line) in without_spaces(done.stdout)
+    behaviour = (tmp_path / "behaviour.yaml").read_text(encoding="utf-8")
+    learned = yaml.safe_load(behaviour)["behaviours"]["default"]
+    for place, true in {
+        ("outcomes", "answered"): 0.5,
+        ("outcomes", "busy"): 0.08,
+        ("people", "deadNumbers"): 0.05,
+        ("people", "concentration"): 2.5,
+        ("answeredOdds", "byHour", 10): 0.7,
+    }.items():
+        value = learned
+        for key in place:
+            value = value[key]
+        [error] = re.findall(rf"^ *{place[-1]}: .* # ± ([\d.]+),", behaviour, re.MULTILINE)
+        assert abs(value - true) < 3 * float(error)
 
 
 @pytest.mark.slow
