@@ -7,7 +7,7 @@ import gc
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,20 +33,29 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--slow-sample",
         type=int,
         metavar="N",
-        help="of the tests marked slow, keep N, others every day (use with -m slow)",
+        help="of the tests marked slow, keep N, others every day, and none marked slow(minutes)"
+        " (use with -m slow)",
     )
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+    yield  # to -m
     wanted = config.getoption("--slow-sample")
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if wanted is None or len(slow) <= wanted:
+    if wanted is None:
         return
+    slow = {item.nodeid: mark for item in items if (mark := item.get_closest_marker("slow"))}
+    # A check has no minutes to spare: what is known to take some is never drawn
+    drawn = sorted(node for node, mark in slow.items() if "minutes" not in mark.kwargs)
     today = dt.datetime.now(tz=dt.UTC).date().toordinal()
-    kept = set(random.Random(today).sample(sorted(item.nodeid for item in slow), wanted))
-    dropped = [item for item in slow if item.nodeid not in kept]
-    items[:] = [item for item in items if item not in dropped]
+    kept = {*random.Random(today).sample(drawn, min(wanted, len(drawn)))}
+    dropped = [item for item in items if item.nodeid in slow.keys() - kept]
+    items[:] = [item for item in items if item.nodeid not in slow.keys() - kept]
     config.hook.pytest_deselected(items=dropped)
 
 
@@ -74,7 +83,10 @@ _CHROMIUM = ["--no-sandbox", "--disable-renderer-backgrounding"]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's chromium, driven by playwright; an event loop runs for as long as it is open."""
+    """Debian's chromium, driven by playwright; an event loop runs for as long as it is open.
+
+    Tests that use it are marked `browser`.
+    """
     driver = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'"
     )

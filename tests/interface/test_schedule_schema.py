@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import event, given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from dialsim.interface.instants import INSTANT_PATTERN, parse_instant_or_epoch
 from dialsim.interface.model import ValidationFailed
