@@ -56,7 +56,8 @@ def test_a_buddhist_year_ends_the_command_with_the_year_that_is_meant() -> None:
 def test_both_engines_say_the_same_and_which_of_them_ran(tmp_path: Path) -> None:
     said = {}
     for engine in ("simpy", "compiled"):
-        done = dialsim("run", SCRIPTED, "--engine", engine, "--out", tmp_path / engine)
+        asked = ("--engine", engine, "--what-if", "2", "--jobs", "1")
+        done = dialsim("run", SCRIPTED, *asked, "--out", tmp_path / engine)
         assert (done.returncode, done.stderr) == (0, "")
         said[engine] = done.stdout.replace(str(tmp_path / engine), "out")
         manifest = json.loads((tmp_path / engine / "manifest.json").read_bytes())
@@ -91,7 +92,7 @@ def test_without_numba_simpy_runs_and_says_so() -> None:
 
 
 def test_every_table_is_written_and_the_folder_is_named(tmp_path: Path) -> None:
-    done = dialsim("run", SCRIPTED, "--out", tmp_path / "out")
+    done = dialsim("run", SCRIPTED, "--what-if", "0", "--out", tmp_path / "out")
     assert done.returncode == 0
     assert done.stdout.endswith(f"Written to {tmp_path / 'out'}\n")
     for table in TABLES:
@@ -100,7 +101,8 @@ def test_every_table_is_written_and_the_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_format_json_prints_the_summary_that_is_written(tmp_path: Path) -> None:
-    done = dialsim("run", SCRIPTED, "--out", tmp_path / "out", "--format", "json")
+    asked = ("--what-if", "0", "--out", tmp_path / "out", "--format", "json")
+    done = dialsim("run", SCRIPTED, *asked)
     assert json.loads(done.stdout) == json.loads((tmp_path / "out/summary.json").read_text())
 
 

@@ -53,22 +53,21 @@ def test_the_same_scenario_seed_and_replication_give_the_same_bytes() -> None:
         assert bytes_of(once, 5, 3) == bytes_of(again, 5, 3)
 
 
-def test_the_bytes_are_the_same_in_other_processes_whatever_the_hash_seed() -> None:
+def test_the_bytes_are_the_same_in_another_process_with_another_hash_seed() -> None:
     code = "import json; from engine.test_determinism import digests; print(json.dumps(digests()))"
-    expected = digests()
-    for hash_seed in ("0", "4242"):
-        environment = os.environ | {
-            "PYTHONHASHSEED": hash_seed,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        }
-        found = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert json.loads(found.stdout) == expected
+    own = os.environ.get("PYTHONHASHSEED")
+    environment = os.environ | {
+        "PYTHONHASHSEED": "4242" if own != "4242" else "0",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(found.stdout) == digests()
 
 
 def shuffle_ties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
@@ -95,14 +94,14 @@ def assert_ties_change_nothing(scenario: Model, *shuffles: int) -> Trace:
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_with_chance() -> None:
     shuffled_for = 0
-    for seed in range(2000, 2060):
+    for seed in range(2000, 2030):
         trace = assert_ties_change_nothing(loaded(chancy_scenario(seed)), 1, 2)
         shuffled_for += len({row.at for row in rows(trace)}) < len(rows(trace)) // 3
-    assert shuffled_for > 10  # in many of them much does happen at once
+    assert shuffled_for > 5  # in many of them much does happen at once
 
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_without_chance() -> None:
-    for seed in range(100):
+    for seed in range(50):
         assert_ties_change_nothing(loaded(random_scenario(seed)), seed)
 
 
@@ -111,6 +110,7 @@ def test_t4_shuffled_ties_change_no_byte_of_a_run_without_chance() -> None:
 def test_t4_shuffled_ties_change_no_byte_of_many_more_runs(hundred: int) -> None:
     for seed in range(3000 + 100 * hundred, 3100 + 100 * hundred):
         assert_ties_change_nothing(loaded(chancy_scenario(seed, people=60)), seed)
+        assert_ties_change_nothing(loaded(random_scenario(seed)), seed)
 
 
 def test_shuffling_ties_does_change_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:

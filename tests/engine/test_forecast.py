@@ -153,7 +153,7 @@ def agrees(differences: list[NDArray[np.float64]]) -> None:
 
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_p8_who_goes_on_from_the_middle_reaches_as_many_by_each_attempt(name: str) -> None:
-    agrees([difference(name, 300, 6, seed) for seed in range(12)])
+    agrees([difference(name, 300, 6, seed) for seed in range(8)])
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_p8_who_goes_on_reaches_as_many_over_forty_seeds(name: str, hours: int) 
 
 
 def test_p8_the_seed_of_the_records_counts_no_failure_twice() -> None:
-    agrees([difference("default", 300, 6, seed, same_seed=True) for seed in range(12)])
+    agrees([difference("default", 300, 6, seed, same_seed=True) for seed in range(8)])
 
 
 @pytest.mark.slow
@@ -186,18 +186,19 @@ def test_p8_dialsim_run_goes_on_from_a_planners_csv(name: str, tmp_path: Path) -
     assert shown == pytest.approx(list(reach(run(rest, 7, people))))
 
 
-def test_p8_ten_thousand_people_stopped_after_an_hour_and_three_quarters() -> None:
+@pytest.mark.parametrize("people", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_p8_many_people_stopped_after_an_hour_and_three_quarters(people: int) -> None:
     # By the default 75.9 % answer one of three calls, 7,591 of 10,000; if those who failed to
-    # answer were as good as new, some 8,400 would.
+    # answer were as good as new, some 8,400 would: of 3,000, 10 standard errors more.
     schedule = {"maxAttempts": 3, "callerIds": NUMBERS}
-    written = scenario(None, {"count": 10_000}, 200)
+    written = scenario(None, {"count": people}, people // 50)
     written["organizations"][0]["campaigns"][0]["schedule"] |= schedule
     at = NINE + 105 * MINUTE
-    rests, people = split(written, 1, at)
-    twice = [row for row in csv.DictReader(io.StringIO(people.decode())) if row[ATTEMPT] == "2"]
-    assert len(twice) > 1000
+    rests, histories = split(written, 1, at)
+    twice = [row for row in csv.DictReader(io.StringIO(histories.decode())) if row[ATTEMPT] == "2"]
+    assert len(twice) > people / 10
     written["organizations"][0]["campaigns"][0]["recipients"] = {"file": "people.csv"}
     written["clock"]["start"] = format_instant(rests)
     for seed in (2, 3):
-        reached = run(written, seed, people).summary.people_reached
-        assert abs(reached - 7591) <= 3 * (10_000 * 0.759 * 0.241) ** 0.5
+        reached = run(written, seed, histories).summary.people_reached
+        assert abs(reached - 0.7591 * people) <= 3 * (people * 0.759 * 0.241) ** 0.5
