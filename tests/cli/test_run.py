@@ -171,7 +171,14 @@ def test_a_single_problem_stands_in_its_line_as_one_of_many_does(tmp_path: Path)
     assert done.stderr == "bare.yaml:1:1: organizations is required\n"
 
 
-@pytest.mark.parametrize("arguments", [("run", SCRIPTED), ("validate", SCRIPTED), ("schema",)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", SCRIPTED),
+        pytest.param(("validate", SCRIPTED), marks=pytest.mark.slow),
+        pytest.param(("schema",), marks=pytest.mark.slow),
+    ],
+)
 def test_output_that_the_system_refuses_is_told_without_a_traceback(
     arguments: tuple[str, ...],
 ) -> None:
@@ -188,13 +195,21 @@ def test_output_that_the_system_refuses_is_told_without_a_traceback(
     assert done.stderr == "Error: the system says: [Errno 28] No space left on device\n"
 
 
+OTHERS = [
+    ("run", SCRIPTED, "--format", "json"), ("schema",), ("validate", SCRIPTED), ("run", "--help"),
+    ("plan", SCRIPTED, "--vary", "organizations.Acme.maxConcurrentCalls=1..3",
+     "--goal", "mean(people_reached) >= 4", "--replications", "2", "--jobs", "1"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [("run", SCRIPTED), ("run", SCRIPTED, "--format", "json"), ("schema",), ("--help",),
-     ("validate", SCRIPTED), ("run", "--help"),
-     ("plan", SCRIPTED, "--vary", "organizations.Acme.maxConcurrentCalls=1..3",
-      "--goal", "mean(people_reached) >= 4", "--replications", "2", "--jobs", "1")],
-)  # fmt: skip
+    [
+        ("run", SCRIPTED),
+        ("--help",),
+        *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS),
+    ],
+)
 def test_a_reader_who_stops_reading_ends_it_quietly(arguments: tuple[str, ...]) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(command(*arguments), cwd=ROOT, stdout=pipe, stderr=pipe) as process:

@@ -80,7 +80,7 @@ def test_a_client_runs_hours_of_calling_over_http() -> None:
 def test_ctrl_c_breaks_off_an_advance_that_is_under_way(busy: str) -> None:
     with Receiver(otherwise=Answer(delay=600)) as receiver:
         setting = {
-            "working": "organizations.Acme.campaigns.January.recipients.count=500000",
+            "working": "organizations.Acme.campaigns.January.recipients.count=200000",
             "sending": f"organizations.Acme.webhook.url={receiver.url}",
         }
         server = serve("--port", "0", "--set", setting[busy])

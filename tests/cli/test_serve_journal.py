@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,7 @@ class Server:
     """`dialsim serve` on a free port; what it prints until it serves is in `said`."""
 
     def __init__(self, *arguments: str | Path) -> None:
+        self.journal = arguments[-1]
         self.process = subprocess.Popen(
             command("serve", *arguments, "--port", "0"),
             stdout=subprocess.PIPE,
@@ -35,6 +37,7 @@ class Server:
             assert line, self.process.communicate()
             self.said += line
         self.url = self.said.split("Serving on ")[1].split()[0]
+        self.began: str = httpx.get(f"{self.url}/_dialsim/clock").json()["now"]
 
     def advance(self, span: str) -> str:
         """Move the clock on, and say where it stands."""
@@ -72,14 +75,26 @@ def journal(tmp_path: Path, killed: Path) -> Path:
     return tmp_path / "team.journal"
 
 
-def test_a_killed_sandbox_goes_on_with_its_journal_alone(journal: Path) -> None:
-    server = Server("--journal", journal)
-    try:
-        before = httpx.get(f"{server.url}/_dialsim/clock").json()["now"]
-        assert f"Going on with {journal} at {before}" in server.said
-        assert server.advance("1h") > before
-    finally:
-        server.end()
+@pytest.fixture(scope="module")
+def gone_on(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A sandbox that goes on with such a copy."""
+    folder = tmp_path_factory.mktemp("gone-on")
+    shutil.copytree(killed, folder, dirs_exist_ok=True)
+    server = Server("--journal", folder / "team.journal")
+    yield server
+    server.end()
+
+
+def told_end(journal: Path) -> str:
+    """When the run is over that a journal tells of."""
+    told = dialsim("run", "--from-journal", journal, "--format", "json")
+    end: str = json.loads(told.stdout)["end"]
+    return end
+
+
+def test_a_killed_sandbox_goes_on_with_its_journal_alone(gone_on: Server) -> None:
+    assert f"Going on with {gone_on.journal} at {gone_on.began}" in gone_on.said
+    assert gone_on.advance("1h") > gone_on.began
 
 
 def test_the_same_scenario_may_be_named_again_and_no_other(journal: Path) -> None:
@@ -115,14 +130,10 @@ def test_what_makes_no_sense_is_said_and_ends_with_2(
     assert "Traceback" not in done.stderr
 
 
-def test_a_second_sandbox_on_one_journal_is_turned_away(journal: Path) -> None:
-    first = Server("--journal", journal)
-    try:
-        second = dialsim("serve", "--journal", journal, "--port", "0")
-        assert second.returncode == 2
-        assert f"{journal} is in use" in second.stderr
-    finally:
-        first.end()
+def test_a_second_sandbox_on_one_journal_is_turned_away(gone_on: Server) -> None:
+    second = dialsim("serve", "--journal", gone_on.journal, "--port", "0")
+    assert second.returncode == 2
+    assert f"{gone_on.journal} is in use" in second.stderr
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -133,9 +144,7 @@ def test_a_sandbox_that_is_stopped_leaves_one_file_that_is_the_whole_journal(
     stood = server.advance("1h")
     assert server.stop(how) == (0, "", "")
     assert [file.name for file in tmp_path.iterdir()] == ["team.journal"]
-    again = Server("--journal", (tmp_path / "team.journal").rename(tmp_path / "moved.journal"))
-    assert again.said.startswith(f"Going on with {tmp_path / 'moved.journal'} at {stood}\n")
-    again.end()
+    assert told_end((tmp_path / "team.journal").rename(tmp_path / "moved.journal")) == stood
 
 
 def test_the_main_file_alone_of_a_killed_sandbox_is_refused(journal: Path) -> None:
@@ -149,22 +158,22 @@ def test_the_main_file_alone_of_a_killed_sandbox_is_refused(journal: Path) -> No
     assert not (ROOT / "other").exists()
 
 
-def test_a_journal_is_copied_while_the_sandbox_runs_and_after_a_kill(journal: Path) -> None:
+def test_a_journal_is_copied_while_the_sandbox_runs_and_after_a_kill(
+    journal: Path, gone_on: Server
+) -> None:
     copy = journal.with_name("copy.journal")
     done = dialsim("journal", "copy", journal, copy)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Copied to {copy}: 1 entry\n"
     copy.unlink()
-    server = Server("--journal", journal)
-    stood = server.advance("1h")
-    done = dialsim("journal", "copy", journal, copy)
+    stood = gone_on.advance("1h")
+    done = dialsim("journal", "copy", gone_on.journal, copy)
     assert (done.returncode, done.stderr) == (0, "")
-    assert server.advance("1h") > stood
-    told = dialsim("run", "--from-journal", journal, "--format", "json")
-    assert told.returncode == 0  # also while the sandbox runs
-    server.end()
+    later = gone_on.advance("1h")
+    assert later > stood
+    assert told_end(gone_on.journal) == later  # also while the sandbox runs
     again = Server("--journal", copy)
-    assert f"Going on with {copy} at {stood}\n" in again.said
+    assert again.said.startswith(f"Going on with {copy} at {stood}\n")
     again.end()
 
 
@@ -178,8 +187,7 @@ def test_a_sandbox_is_not_started_on_a_journal_that_it_may_not_write(tmp_path: P
         done = dialsim("serve", "--journal", journal, "--port", "0")
         assert (done.returncode, done.stdout) == (2, "")
         assert f"{journal} can't be written: " in done.stderr
-        told = dialsim("run", "--from-journal", journal, "--format", "json")
-        assert json.loads(told.stdout)["end"] == stood
+        assert told_end(journal) == stood
 
 
 def test_a_sandbox_that_can_t_write_its_journal_any_more_says_so_when_it_is_stopped(
@@ -194,9 +202,7 @@ def test_a_sandbox_that_can_t_write_its_journal_any_more_says_so_when_it_is_stop
     assert (refused.status_code, refused.json()["code"]) == (507, "NOT_KEPT")
     says = f"Error: {journal} can't be written: disk I/O error\n"
     assert server.stop(signal.SIGTERM) == (2, "", says)
-    again = Server("--journal", journal)
-    assert f"Going on with {journal} at {stood}\n" in again.said
-    again.end()
+    assert told_end(journal) == stood
 
 
 def test_a_sandbox_is_not_begun_where_there_is_no_room_for_a_journal(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ def honesty() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_intervals_of_means_hold_the_truth_wherever_they_are_printed(honesty: ModuleType) -> None:
     found = [*honesty.coverage(200)]
     # 200 experiments tell a share of 93 % to 1.8 %, so this lets pass what is 3 % short

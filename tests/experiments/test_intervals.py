@@ -24,7 +24,7 @@ from dialsim.experiments.intervals import (
     unpaired_difference,
 )
 
-EXPERIMENTS = 1000
+EXPERIMENTS = 400
 Chance = np.random.Generator
 
 

@@ -17,7 +17,7 @@ from experiments.program import PATIENCE_S, kept, session, start, wait_until, wo
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes in /proc")
 
-PEOPLE = "organizations.Acme.campaigns.0.recipients.count=1500"
+PEOPLE = "organizations.Acme.campaigns.0.recipients.count=1000"
 WHOLE = 20
 
 
@@ -75,7 +75,7 @@ def test_a_killed_program_goes_on_and_redoes_only_what_is_missing(
             "CREATE TRIGGER count_runs AFTER INSERT ON finished "
             "BEGIN INSERT INTO redone VALUES (new.replication); END"
         )
-    done = dialsim_process(*RUN, "--jobs", "2", "--out", folder)
+    done = dialsim(*RUN, "--jobs", "1", "--out", folder)
     assert (done.returncode, done.stderr) == (0, "")
     with closing(sqlite3.connect(folder / "replications.sqlite")) as store:
         redone = [row[0] for row in store.execute("SELECT replication FROM redone")]
@@ -84,7 +84,10 @@ def test_a_killed_program_goes_on_and_redoes_only_what_is_missing(
     assert json.loads((folder / "manifest.json").read_text())["finished"] is True
 
 
-@pytest.mark.parametrize("whom", ["the program", "everybody, as a terminal does"])
+@pytest.mark.parametrize(
+    "whom",
+    ["everybody, as a terminal does", pytest.param("the program", marks=pytest.mark.slow)],
+)
 def test_ctrl_c_ends_at_once_and_leaves_nobody_behind(tmp_path: Path, whom: str) -> None:
     folder = tmp_path / "out"
     with start(*ENDLESS, "--jobs", "2", "--out", folder) as program:

@@ -94,7 +94,7 @@ def test_pairs_are_far_sharper_than_independent_runs(limits: tuple[int, int]) ->
             "behaviours.default.answeredOdds.byHour={9: 0.8, 11: 1.1, 12: 0.7, 13: 1.2, 18: 1.4}",
         ],
     )
-    found = sweep(scenario, {LIMIT: limits}, 24, jobs=2)
+    found = sweep(scenario, {LIMIT: limits}, 24, jobs=1)
     tables = [found.differences(paired=paired) for paired in (True, False)]
     for figure, ratio in (("finish_seconds", 2), ("people_reached", 3)):
         paired, unpaired = (
