@@ -57,7 +57,9 @@ def written(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("end", [None, "2026-01-05T11:00:00Z"])
+@pytest.mark.parametrize(
+    "end", [None, pytest.param("2026-01-05T11:00:00Z", marks=pytest.mark.slow)]
+)
 def test_the_export_of_a_finished_run_is_the_folder_that_run_writes(
     tmp_path: Path, end: str | None
 ) -> None:

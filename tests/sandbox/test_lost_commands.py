@@ -156,7 +156,7 @@ def wait_until_kept(process: Process) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("kind", ["full", "limited"])
+@pytest.mark.parametrize("kind", ["limited", pytest.param("full", marks=pytest.mark.slow)])
 def test_a_disk_that_is_full_for_a_while_loses_nothing_and_carries_out_nothing_unanswered(
     start: Start, tmp_path: Path, receiver: Receiver, kind: str
 ) -> None:

@@ -67,7 +67,7 @@ INSTANTS = [
     "2026-01-05T11:00:00Z",
     "2026-01-08T00:00:00Z",
 ]
-SEEDS = (1, 2)
+SEEDS = (1, pytest.param(2, marks=pytest.mark.slow))
 
 
 @pytest.fixture(params=SEEDS)

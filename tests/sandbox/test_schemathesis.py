@@ -139,7 +139,7 @@ ASKED = len(OF_THE_SANDBOX) - 8
 
 
 def test_nothing_in_the_description_is_answered_otherwise(tmp_path: Path) -> None:
-    options = ("--include-tag", "interface", "--max-examples", "10", "--seed", "1")
+    options = ("--include-tag", "interface", "--max-examples", "4", "--seed", "1")
     said = schemathesis(exchange_with_drafts(), tmp_path, *options)
     assert "Tested: 7" in said
 

@@ -49,7 +49,7 @@ TRANSITION_NAMES = {
     "phase": "phase",
     "cause": "cause",
 }
-PAGE_SIZE = 13  # many boundaries to go wrong at
+PAGE_SIZE = 37  # many boundaries to go wrong at
 RUNNING = "cccccccc-0000-4000-8000-000000000003"
 
 
