@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 
 import dialsim
@@ -66,6 +67,12 @@ def make(kind: str) -> str:
         return sweep_report(both, both.differences(), planned, 3, FurtherRuns(0))
     answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
     return plan_report(answer, scenario, 3, FurtherRuns(2))
+
+
+@cache
+def rendered(kind: str) -> str:
+    """The page of a kind with all that its pictures consist of."""
+    return make(kind)
 
 
 def dozen() -> str:

@@ -10,18 +10,16 @@ import pytest
 
 import dialsim
 from dialsim.report.writing import run_report
-from report.pages import KINDS, clients, dozen
+from report.pages import KINDS, clients, dozen, rendered
 
 
 @pytest.fixture(scope="module")
-def files(
-    tmp_path_factory: pytest.TempPathFactory, browser: Any, pages: dict[str, str]
-) -> dict[str, Path]:
+def files(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     found = {}
     for kind in KINDS:
         found[kind] = folder / f"{kind}.html"
-        found[kind].write_text(pages[kind], encoding="utf-8")
+        found[kind].write_text(rendered(kind), encoding="utf-8")
     # names as long as they may be, and figures of seven digits
     text = clients(2, 3).replace("Campaign", "งวดมกราคมของลูกค้าประกันภัย-AVeryLongNameWithoutSpaces")
     result = dialsim.run(dialsim.loads(f"{text}\ncosts: {{perMinute: 1234567.5}}"))

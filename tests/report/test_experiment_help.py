@@ -329,6 +329,7 @@ costs:"""
     assert asked_of(planned(scenario, three, (4, 4))) == (None, None)
 
 
+@pytest.mark.slow
 def test_pages_are_the_same_for_any_number_of_processes(scenario: Scenario, swept: Sweep) -> None:
     one, two = (
         sweep_report(swept, swept.differences(), swept.variants[0].name, None,

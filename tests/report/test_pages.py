@@ -26,7 +26,7 @@ from dialsim.report.writing import (
 from dialsim.results.bottleneck import percent
 from dialsim.results.summary_text import FigureTable, ValueText, answers
 from pictures import unrendered
-from report.pages import GOAL, KINDS, LINES, SCENARIO, Reader, clients, make
+from report.pages import GOAL, KINDS, LINES, SCENARIO, Reader, clients, make, rendered
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,14 +87,14 @@ def test_every_picture_has_size_and_alternative_text(pages: dict[str, str], kind
     assert len(page.of("figcaption")) == len(pictures)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_two_elements_share_an_id_and_every_reference_has_its_own(
-    pages: dict[str, str], kind: str
-) -> None:
-    page = Reader(pages[kind])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "run")) for kind in KINDS]
+)
+def test_no_two_elements_share_an_id_and_every_reference_has_its_own(kind: str) -> None:
+    page = Reader(rendered(kind))
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
-    referred = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', pages[kind])
+    referred = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', rendered(kind))
     assert referred
     assert {one or other for one, other in referred} <= set(ids)
 
@@ -116,9 +116,14 @@ def test_names_of_the_scenario_stand_there_as_text(pages: dict[str, str], kind: 
     assert Reader(pages[kind]).headings[0] == ("h1", title)
 
 
-@pytest.mark.parametrize("kind", ["run", "sweep"])
-def test_same_experiment_same_page(pages: dict[str, str], kind: str) -> None:
-    assert make(kind) == pages[kind]
+@pytest.mark.parametrize("kind", ["run", pytest.param("sweep", marks=pytest.mark.slow)])
+def test_same_experiment_same_page(kind: str) -> None:
+    assert make(kind) == rendered(kind)
+
+
+@pytest.mark.usefixtures("pictures_unrendered")
+def test_same_sweep_same_page_but_for_its_pictures(pages: dict[str, str]) -> None:
+    assert make("sweep") == pages["sweep"]
 
 
 def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
