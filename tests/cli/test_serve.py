@@ -76,7 +76,7 @@ def test_a_client_runs_hours_of_calling_over_http() -> None:
         server.communicate()
 
 
-@pytest.mark.parametrize("busy", ["working", "sending"])
+@pytest.mark.parametrize("busy", ["working", pytest.param("sending", marks=pytest.mark.slow)])
 def test_ctrl_c_breaks_off_an_advance_that_is_under_way(busy: str) -> None:
     with Receiver(otherwise=Answer(delay=600)) as receiver:
         setting = {

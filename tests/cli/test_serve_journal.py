@@ -136,7 +136,9 @@ def test_a_second_sandbox_on_one_journal_is_turned_away(gone_on: Server) -> None
     assert f"{gone_on.journal} is in use" in second.stderr
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_sandbox_that_is_stopped_leaves_one_file_that_is_the_whole_journal(
     tmp_path: Path, how: signal.Signals
 ) -> None:

@@ -18,7 +18,7 @@ def test_all_readings_agree_on_a_random_scenario(agreed: Agree, seed: int) -> No
 
 @given(scripted_scenarios())
 @settings(
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -85,6 +85,7 @@ def test_the_commands_of_why_believe_it_run(tmp_path: Path) -> None:
     assert "hold-out: " in said[2]
 
 
+@pytest.mark.slow
 def test_the_page_can_be_followed_from_top_to_bottom(tmp_path: Path) -> None:
     scenario = campaign_scenario(800, 3)
     scenario["organizations"][0]["campaigns"][0]["id"] = ID

@@ -108,7 +108,7 @@ def test_what_was_pulled_is_the_truth_and_loads(sandbox: dialsim.Sandbox, files:
     assert dialsim.run(scenario, seed=1).summary.people_reached > reached
 
 
-@pytest.mark.parametrize("kind", ["webhooks.jsonl", "folder"])
+@pytest.mark.parametrize("kind", [pytest.param("webhooks.jsonl", marks=pytest.mark.slow), "folder"])
 def test_a_log_tells_what_the_service_does_not(
     sandbox: dialsim.Sandbox, files: Path, kind: str
 ) -> None:

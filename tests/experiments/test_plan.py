@@ -202,14 +202,13 @@ def test_a_plan_warns_of_a_goal_that_says_something_else_than_it_seems_to() -> N
 
 
 def test_a_value_in_doubt_gets_more_runs_and_a_clear_one_does_not() -> None:
-    asked = {"max_replications": 100, "jobs": 1}
-    found = plan(crowd(30, **CHANCY), LIMIT, (1, 30), "p90(finish) <= 8m", **asked)
+    found = plan(crowd(25, **CHANCY), LIMIT, (1, 30), "p80(finish) <= 7m", jobs=1)
     counts = {evidence.value: evidence.replications for evidence in found.tried}
-    assert set(counts.values()) <= {8, 12, 18, 27, 41, 62, 93, 100}
+    assert set(counts.values()) <= {8, 12, 18, 27, 41, 62, 93, 140, 210, 315, 400}
     assert counts[1] == counts[30] == 8
     for evidence in (found.evidence, found.neighbour):
         assert evidence.replications > 8
-        assert evidence.sure or evidence.replications == 100
+        assert evidence.sure or evidence.replications == 400
     answer = found.to_dict()
     assert list(answer)[:3] == ["value", "met", "goal"]
     assert answer["evidence"]["findings"][0]["hits"] <= answer["evidence"]["replications"]
@@ -239,6 +238,10 @@ def test_a_plan_that_is_not_sure_says_how_many_runs_would_tell() -> None:
         "20 meets the goal in 27 replications, which are too few to be sure of it, as they are "
         "even if all are within the bound: --max-replications 800 may tell",
     )
+
+
+@pytest.mark.slow
+def test_so_many_runs_do_tell() -> None:
     settled = plan(
         crowd(10, **CHANCY), LIMIT, (20, 20), "p99(finish) <= 30m", max_replications=800, jobs=1
     )

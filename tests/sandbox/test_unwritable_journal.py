@@ -35,7 +35,7 @@ NOWHERE = {"url": "http://127.0.0.1:9/"}
 WAIT = 600.0  # seconds, far more than anything takes
 
 
-@pytest.fixture(params=["full", "failing fsync", "read-only"])
+@pytest.fixture(params=["full", "failing fsync", pytest.param("read-only", marks=pytest.mark.slow)])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     with failing_disk(request.param, tmp_path) as disk:
         yield disk

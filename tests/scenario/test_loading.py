@@ -255,9 +255,20 @@ def containers(value: Any) -> list[Any]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_whatever_is_wrong_it_is_told_in_plain_words(seed: int, wrong: int) -> None:
+    hold_what_is_told(seed, wrong)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_whatever_is_wrong_it_is_told_in_plain_words_many_more(seed: int, wrong: int) -> None:
+    hold_what_is_told(seed, wrong)
+
+
+def hold_what_is_told(seed: int, wrong: int) -> None:
     chance = random.Random(seed)
     document: Any = plain(parse_yaml(FULL, "x", Problems("x")))
     for _ in range(wrong):

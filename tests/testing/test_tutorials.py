@@ -45,6 +45,7 @@ def carry_out(language: str, block: str, pytester: pytest.Pytester, inner: Inner
             file.write(block + "\n\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_can_be_followed_from_top_to_bottom(
     page: Path, pytester: pytest.Pytester, inner: Inner

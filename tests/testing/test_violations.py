@@ -416,8 +416,9 @@ def test_q3_people_go_on_from_their_history_in_their_turn() -> None:
         assert "Q3" not in rules(run(scenario(a, order=order, queue_limit=1)))
 
 
-def test_a_simulation_may_be_checked_wherever_it_stands() -> None:
-    for seed in range(120):
+@pytest.mark.parametrize("seeds", [40, pytest.param(120, marks=pytest.mark.slow)])
+def test_a_simulation_may_be_checked_wherever_it_stands(seeds: int) -> None:
+    for seed in range(seeds):
         live = commanded(seed)
         assert_no_violations(live)
         live.advance(until="idle")

@@ -65,6 +65,7 @@ def test_both_engines_agree_on_a_scenario_of_full_breadth(seed: int) -> None:
     assert_same(both(broad(seed), replication=seed % 3), f"broad_scenario({seed})")
 
 
+@pytest.mark.slow
 @given(broad_scenarios())
 @settings(
     max_examples=8,

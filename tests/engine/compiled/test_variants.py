@@ -69,7 +69,7 @@ def alone(model: Model, replication: int) -> dict[str, object]:
     return told(run_world(World(model, replication=replication), "compiled"))
 
 
-FAST, ALL = 12, 400
+FAST, ALL = 6, 400
 
 
 @pytest.mark.parametrize(

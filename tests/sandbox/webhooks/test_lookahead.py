@@ -149,7 +149,7 @@ def test_the_engine_is_ahead_of_results_by_a_minute_at_the_most(
     assert 0 < max(ahead) <= STRIDE
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("overrides", [(), (IN_ORDER,)])
 def test_a_journal_that_is_resumed_amid_posts_loses_none_in_either_mode(
     seed: int, overrides: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
