@@ -67,7 +67,7 @@ def served() -> Iterator[str]:
         subprocess.run([tool, "kill", container], check=True, capture_output=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_the_image_serves_a_scenario(served: str) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=served, headers=headers, timeout=60) as client:

@@ -43,7 +43,7 @@ def told(notebook: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_shows_what_is_stored_in_it(file: Any, request: pytest.FixtureRequest) -> None:
     stored = nbformat.read(file, as_version=4)

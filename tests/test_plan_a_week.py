@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_the_commands_of_the_page_print_what_it_shows(folder: Path) -> None:
     printed = ""
     for kind, block in BLOCKS:

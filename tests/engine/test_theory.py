@@ -87,7 +87,7 @@ def has_mean_and_variance(
     ("n", "c", "mean", "variance", "replications"),
     [
         (1000, 50, 23.49921, 2.005133, 100),
-        pytest.param(1000, 50, 23.49921, 2.005133, 4000, marks=pytest.mark.slow),
+        pytest.param(1000, 50, 23.49921, 2.005133, 4000, marks=pytest.mark.slow(minutes=1)),
         (60, 6, 11.45, 2.991389, 400),
         (40, 1, 40.0, 40.0, 400),
         (7, 7, 2.592857, 1.511797, 400),

@@ -391,7 +391,7 @@ def test_heterogeneity_is_recovered(tmp_path: Path) -> None:
     assert who.reachable.value == pytest.approx(0.85, abs=0.03)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=10)
 def test_twenty_logs_of_50_000_calls(tmp_path: Path) -> None:
     known = scenario(18_000)
     off = []

@@ -109,7 +109,7 @@ def test_replay_finds_the_settings_that_made_a_log(tmp_path: Path) -> None:
     assert found.agree == found.calls
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=30)
 def test_it_does_so_for_30_random_engines(tmp_path: Path) -> None:
     told, wrong = list[str](), list[str]()
     for number in range(30):
@@ -147,7 +147,7 @@ def with_found(made: Scenario, found: EngineEstimate) -> Scenario:
     return made.with_(*given)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=10)
 def test_bodies_tell_less_and_are_seldom_wrong(tmp_path: Path) -> None:
     wrong, fitting = list[str](), 0
     for number in range(6):

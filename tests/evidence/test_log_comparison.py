@@ -95,7 +95,7 @@ def test_the_main_difference_is_named(name: str, form: str, tmp_path: Path) -> N
     assert found.main in found.beyond_noise
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=10)
 @pytest.mark.parametrize("form", ["run", "webhooks"])
 @pytest.mark.parametrize("part", [range(5), range(5, 30), range(30, 55), range(55, 80),
                                   range(80, 100)])  # fmt: skip

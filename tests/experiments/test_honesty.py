@@ -68,7 +68,7 @@ def test_verdicts_of_sweeps_are_seldom_wrong_and_save_runs(honesty: ModuleType) 
     assert [part for part in rest if part.wrong > 1] == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=30)
 def test_the_benchmark_of_honesty_passes(
     honesty: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -318,6 +318,6 @@ def test_intervals_of_simulated_means_hold_the_known_answer() -> None:
     assert all(share >= 0.83 for share in coverage(40, 10).values())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=4)
 def test_over_1000_experiments_95_percent_intervals_hold_the_known_answer_95_times_in_100() -> None:
     assert all(0.92 <= share <= 0.98 for share in coverage(1000, 10).values())

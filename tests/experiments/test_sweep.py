@@ -312,7 +312,7 @@ def test_what_can_not_decide_is_refused(asked: dict[str, Any], says: str) -> Non
         sweep(crowd(), vary, count, jobs=1, **asked)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=3)
 def test_of_variants_that_do_not_differ_at_most_one_sweep_in_twenty_tells_one() -> None:
     # other seeds are the same scenario with other chance: no difference between them is one
     told = 0

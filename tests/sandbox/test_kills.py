@@ -263,7 +263,7 @@ def test_a_killed_sandbox_goes_on_as_if_nothing_had_happened(
     hold(tmp_path, receiver, seed=1, kills=1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_ten_kills_each_at_random_moments_lose_nothing(
     tmp_path: Path, receiver: Receiver, seed: int

@@ -150,7 +150,7 @@ def test_nothing_of_the_control_plane_is_answered_otherwise(tmp_path: Path) -> N
     assert f"Tested: {ASKED}" in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=3)
 @pytest.mark.parametrize("seed", ["2", "3"])
 def test_the_control_plane_may_be_asked_however_often(tmp_path: Path, seed: str) -> None:
     core = exchange_with_drafts()
@@ -158,7 +158,7 @@ def test_the_control_plane_may_be_asked_however_often(tmp_path: Path, seed: str)
     assert f"Tested: {ASKED}" in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_organizations_may_be_anything_that_is_described(tmp_path: Path) -> None:
     said = schemathesis(
         exchange_with_drafts(),
@@ -170,7 +170,7 @@ def test_organizations_may_be_anything_that_is_described(tmp_path: Path) -> None
     assert "Tested: 3" in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=3)
 @pytest.mark.parametrize("seed", ["2", "3"])
 def test_nothing_is_answered_otherwise_however_often_it_is_asked(tmp_path: Path, seed: str) -> None:
     core = exchange_with_drafts()

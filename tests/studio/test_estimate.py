@@ -203,7 +203,7 @@ def test_a_killed_worker_is_started_again(pool: Pool, small: StudioState) -> Non
     assert texts(estimate.replications.figures[:2]) == texts(expected.figures)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_memory_is_flat_over_many_changes(pool: Pool) -> None:
     psutil = pytest.importorskip("psutil")
     state, estimator = StudioState.of(FIRST).set("people", "20000"), Estimator(pool, limit=2)

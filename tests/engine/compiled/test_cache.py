@@ -56,14 +56,14 @@ def test_a_place_that_cannot_be_written_is_done_without(place: Path) -> None:
     assert place.read_text() == "no folder"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_the_engine_is_compiled_once_and_says_so(tmp_path: Path) -> None:
     kept = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     assert MESSAGE in said(kept)
     assert MESSAGE not in said(kept)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 def test_the_engine_runs_where_nothing_can_be_kept(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("no folder")
     assert MESSAGE in said({"NUMBA_CACHE_DIR": str(tmp_path / "kept")})

@@ -134,7 +134,9 @@ behaviours:
 """
 
 
-@pytest.mark.parametrize("people", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "people", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow(minutes=2))]
+)
 def test_both_engines_agree_on_many_people(people: int) -> None:
     simpy, compiled = both(loads(MANY % people))
     assert simpy.end == compiled.end
