@@ -332,7 +332,7 @@ def test_the_best_combination_is_found_with_its_page(tmp_path: Path) -> None:
     asked = (
         *("plan", FIRST, *FEW, "--vary", f"{LIMIT}=1..3", "--vary", f"{attempts}=1,2"),
         *("--goal", "p95(finish) <= 2h", "--goal", "mean(cost) <= 100"),
-        *("--maximize", "mean(people_reached)", "--max-replications", "30"),
+        *("--maximize", "mean(people_reached)", "--max-replications", "12"),
     )
     done = dialsim(*asked, "--out", out)
     assert done.returncode == 0

@@ -82,7 +82,7 @@ def test_guards_against_chance_findings_find_no_more_than_without(grid: Sweep) -
         grid.differences(adjust="guess")
 
 
-@pytest.mark.parametrize("limits", [(10, 11), (20, 22)])
+@pytest.mark.parametrize("limits", [(10, 11), pytest.param((20, 22), marks=pytest.mark.slow)])
 def test_pairs_are_far_sharper_than_independent_runs(limits: tuple[int, int]) -> None:
     # limits a tenth apart, and people who answer by the hour, so that slots matter to reach too; a
     # seed of which no pair is so far from the others that the mean difference has no interval
