@@ -45,12 +45,12 @@ def within(do: Callable[[Studio], None], state: StudioState | None) -> None:
 def test_a_change_is_shown_as_a_set_line_and_is_undone() -> None:
     def do(studio: Studio) -> None:
         studio.hear({"kind": "set", "key": LINES, "number": 14})
-        assert studio.desk.changes["lines"] == [f"--set {LINES}=14"]
-        said = studio.desk.changes["values"][LINES]
+        assert studio.page.changes["lines"] == [f"--set {LINES}=14"]
+        said = studio.page.changes["values"][LINES]
         assert (said["text"], said["file"], said["changed"]) == ("14", "10", True)
         studio.hear({"kind": "undo"})
-        assert studio.desk.changes["lines"] == []
-        assert studio.desk.changes["redo"]
+        assert studio.page.changes["lines"] == []
+        assert studio.page.changes["redo"]
 
     within(do, StudioState.of(SCENARIO))
 
@@ -60,11 +60,11 @@ def test_a_drag_is_undone_in_one_step() -> None:
         for drag, number in (("a", 12), ("b", 13), ("b", 15), ("b", 15), ("b", 14)):
             studio.hear({"kind": "set", "key": LINES, "number": number, "drag": drag})
         seen = []
-        while studio.desk.changes["undo"]:
-            seen.append(studio.desk.changes["lines"])
+        while studio.page.changes["undo"]:
+            seen.append(studio.page.changes["lines"])
             studio.hear({"kind": "undo"})
         assert seen == [[f"--set {LINES}=14"], [f"--set {LINES}=12"]]
-        assert studio.desk.changes["lines"] == []
+        assert studio.page.changes["lines"] == []
 
     within(do, StudioState.of(SCENARIO))
 
@@ -72,13 +72,13 @@ def test_a_drag_is_undone_in_one_step() -> None:
 def test_a_bad_value_says_why_at_its_lever_and_an_unknown_path_at_its_field() -> None:
     def do(studio: Studio) -> None:
         studio.hear({"kind": "set", "key": LINES, "text": "many"})
-        assert "whole number" in studio.desk.changes["values"][LINES]["error"]
-        assert studio.desk.changes["lines"] == []
+        assert "whole number" in studio.page.changes["values"][LINES]["error"]
+        assert studio.page.changes["lines"] == []
         studio.hear({"kind": "any", "path": "cots.perMinute", "text": "2"})
-        assert "did you mean costs.perMinute?" in studio.desk.changes["anyError"]
+        assert "did you mean costs.perMinute?" in studio.page.changes["anyError"]
         studio.hear({"kind": "any", "path": "costs.perMinute", "text": "2"})
-        assert studio.desk.changes["anyError"] == ""
-        assert studio.desk.changes["lines"] == ["--set costs.perMinute=2"]
+        assert studio.page.changes["anyError"] == ""
+        assert studio.page.changes["lines"] == ["--set costs.perMinute=2"]
 
     within(do, StudioState.of(SCENARIO))
 
@@ -86,13 +86,13 @@ def test_a_bad_value_says_why_at_its_lever_and_an_unknown_path_at_its_field() ->
 def test_what_can_not_be_done_is_said_and_the_page_lives_on() -> None:
     def do(studio: Studio) -> None:
         studio.hear({"kind": "goto", "pin": "nowhere"})
-        assert studio.desk.notice == {"text": "there is no pin nowhere", "kind": "bad"}
+        assert studio.page.notice == {"text": "there is no pin nowhere", "kind": "bad"}
         studio.hear({"kind": "noted"})
-        assert studio.desk.notice == {}
+        assert studio.page.notice == {}
         studio.hear({"kind": "ready", "dark": True, "link": "nonsense"})
-        assert "link" in studio.desk.notice["text"]
+        assert "link" in studio.page.notice["text"]
         studio.hear({"kind": "set", "key": LINES, "number": 12})
-        assert studio.desk.changes["lines"] == [f"--set {LINES}=12"]
+        assert studio.page.changes["lines"] == [f"--set {LINES}=12"]
 
     within(do, StudioState.of(SCENARIO))
 
@@ -103,12 +103,12 @@ def test_a_link_restores_changes_and_pins() -> None:
     def first(studio: Studio) -> None:
         studio.hear({"kind": "set", "key": LINES, "number": 14})
         studio.hear({"kind": "pin"})
-        links.append(studio.desk.changes["link"])
+        links.append(studio.page.changes["link"])
 
     def second(studio: Studio) -> None:
         studio.hear({"kind": "ready", "dark": False, "link": links[0]})
-        assert studio.desk.changes["lines"] == [f"--set {LINES}=14"]
-        assert studio.desk.changes["link"] == links[0]
+        assert studio.page.changes["lines"] == [f"--set {LINES}=14"]
+        assert studio.page.changes["link"] == links[0]
 
     within(first, StudioState.of(SCENARIO))
     within(second, StudioState.of(SCENARIO))
@@ -129,20 +129,20 @@ def test_a_guest_can_not_have_files_of_the_server_read(tmp_path: Path) -> None:
         studio = Studio(StudioState.of(SCENARIO), served=False, guest=True)
         try:
             studio.hear({"kind": "any", "path": "January.recipients", "text": block})
-            assert REFUSED in studio.desk.changes["anyError"]
+            assert REFUSED in studio.page.changes["anyError"]
             studio.hear({"kind": "ready", "dark": False, "link": link})
-            assert REFUSED in studio.desk.notice["text"]
+            assert REFUSED in studio.page.notice["text"]
             studio.hear({"kind": "noted"})
             studio.hear({"kind": "upload", "name": "mine.yaml", "data": text.encode()})
             async with asyncio.timeout(60):
-                while studio.desk.notice["kind"] != "bad":
+                while studio.page.notice["kind"] != "bad":
                     await asyncio.sleep(0.01)
-            assert REFUSED in studio.desk.notice["text"]
-            assert studio.desk.changes["lines"] == []
+            assert REFUSED in studio.page.notice["text"]
+            assert studio.page.changes["lines"] == []
             studio.hear({"kind": "set", "key": LINES, "number": 12})
-            assert studio.desk.changes["lines"] == [f"--set {LINES}=12"]
+            assert studio.page.changes["lines"] == [f"--set {LINES}=12"]
             content = StudioState.of(SCENARIO).without_files().set("lines", "12").link()
-            assert studio.desk.changes["link"] == content  # without folders of the server
+            assert studio.page.changes["link"] == content  # without folders of the server
         finally:
             studio.close()
 
@@ -151,11 +151,11 @@ def test_a_guest_can_not_have_files_of_the_server_read(tmp_path: Path) -> None:
 
 def test_without_a_scenario_answers_that_can_not_be_read_are_told_at_their_fields() -> None:
     def do(studio: Studio) -> None:
-        assert not studio.desk.head["begun"]
+        assert not studio.page.head["begun"]
         answers = {"people": "none", "lines": "10", "start": "soon", "windows": "Mon 09:00-19:00",
                    "attempts": "3", "interval": "1h", "deadline": ""}  # fmt: skip
         studio.hear({"kind": "begin", "answers": answers})
-        assert set(studio.desk.head["errors"]) == {"people", "start"}
+        assert set(studio.page.head["errors"]) == {"people", "start"}
 
     within(do, None)
 

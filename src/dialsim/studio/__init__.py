@@ -9,12 +9,12 @@ from dialsim.sandbox.dependencies import require_extra
 
 if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
-    from dialsim.studio.page import Desk
+    from dialsim.studio.page import StudioPage
 
 PACKAGES = ("panel", "bokeh", "ruamel.yaml")
 
 
-def explore(scenario: str | PathLike[str] | Scenario | None = None) -> Desk:
+def explore(scenario: str | PathLike[str] | Scenario | None = None) -> StudioPage:
     """The studio of a scenario, to be shown in a cell of a notebook.
 
     `scenario` is a file or comes from `dialsim.load`; without one the page begins with a list. The

@@ -212,18 +212,18 @@ class WeekPainter {
 
 // One value of the scenario: a label, a slider where it is a number in bounds, a field, its unit.
 class Lever {
-  constructor(desk, given) {
-    this.desk = desk;
+  constructor(page, given) {
+    this.page = page;
     this.given = given;
     this.drag = 0; // all that one drag sends is undone together
-    this.send = text => desk.send({ kind: "set", key: given.key, text });
-    const id = `lever-${given.key.replace(/[^A-Za-z0-9]/g, "-")}-${desk.count++}`;
+    this.send = text => page.send({ kind: "set", key: given.key, text });
+    const id = `lever-${given.key.replace(/[^A-Za-z0-9]/g, "-")}-${page.count++}`;
     this.error = el("p", { class: "error", id: `${id}-error`, role: "alert" });
     this.file = el("span", { class: "quiet small", id: `${id}-file` });
     this.reset = el("button", {
       type: "button", class: "small plain", hidden: true,
       "aria-label": `Back to the file: ${given.label}`,
-      onclick: () => desk.send({ kind: "reset", key: given.key }),
+      onclick: () => page.send({ kind: "reset", key: given.key }),
     }, "undo change");
     const described = { "aria-describedby": `${id}-error ${id}-file` };
     this.field = el("input", {
@@ -252,7 +252,7 @@ class Lever {
     const drag = `${this.field.id} ${this.drag}`;
     this.timer = setTimeout(() => {
       this.timer = null;
-      this.desk.send({ kind: "set", key: this.given.key, number: Number(this.slider.value), drag });
+      this.page.send({ kind: "set", key: this.given.key, number: Number(this.slider.value), drag });
     }, WAIT);
   }
 
@@ -275,7 +275,7 @@ class Lever {
   }
 }
 
-class Desk {
+class StudioPage {
   constructor(model) {
     this.model = model;
     this.count = 0;
@@ -681,5 +681,5 @@ class Desk {
 }
 
 export function render({ model }) {
-  return new Desk(model).root;
+  return new StudioPage(model).root;
 }

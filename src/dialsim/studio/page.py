@@ -1,6 +1,6 @@
 """The page of a studio: what a planner sees and does, in a browser or in a cell of a notebook.
 
-Panel carries it. A `Desk` is one component whose properties are plain values that Python sets, and
+Panel carries it. A `StudioPage` is one component whose properties are plain values that Python sets, and
 whose messages Python answers; `page.js` draws it with the elements that browsers have, because
 Panel's sliders have no names for those who listen to a page. The charts are Bokeh's. Nothing is
 loaded from elsewhere.
@@ -74,7 +74,7 @@ def asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
-class Desk(JSComponent):
+class StudioPage(JSComponent):
     """What is seen, as plain values, and the charts; what is done is told to `hear`."""
 
     head = param.Dict({})
@@ -98,11 +98,11 @@ class Desk(JSComponent):
         super().__init__(  # type: ignore[no-untyped-call]
             stylesheets=[asset("page.css")], sizing_mode="stretch_width", **given
         )
-        self._hear = hear
+        self.hear = hear
 
     @override
     def _handle_msg(self, data: Any) -> None:
-        self._hear(data)
+        self.hear(data)
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send the page something that is no part of what is seen."""
@@ -187,7 +187,7 @@ _MOST_NAMES = 50
 class Studio:
     """One planner's session: a state, what is estimated for it, and the page that shows both.
 
-    `desk` is what is shown. Whatever the page says is answered in `hear`, which raises nothing.
+    `page` is what is shown. Whatever the page says is answered in `hear`, which raises nothing.
     """
 
     def __init__(self, state: StudioState | None, *, served: bool, guest: bool = False) -> None:
@@ -219,7 +219,7 @@ class Studio:
             for chart in self._charts
         }
         titles = [{"name": chart.name, "title": chart.title} for chart in self._charts]
-        self.desk = Desk(self.hear, served=served, charts=titles, **panes)
+        self.page = StudioPage(self.hear, served=served, charts=titles, **panes)
         self._show_scenario()
 
     def close(self) -> None:
@@ -248,7 +248,7 @@ class Studio:
             chart.dress(self._dark)
 
     def _on_noted(self, _: Mapping[str, Any]) -> None:
-        self.desk.notice = {}
+        self.page.notice = {}
 
     def _on_set(self, message: Mapping[str, Any]) -> None:
         lever = next((one for one in self._levers() if one.path == message["key"]), None)
@@ -334,10 +334,10 @@ class Studio:
     def _show_scenario(self) -> None:
         """Show a scenario that was opened just now."""
         if self._state is None:
-            self.desk.head = {"begun": False}
+            self.page.head = {"begun": False}
             return
         scenario = self._state.scenario
-        self.desk.head = {
+        self.page.head = {
             "begun": True,
             "title": scenario.name,
             "lead": scenario.description or "",
@@ -362,8 +362,8 @@ class Studio:
             {"title": title, "levers": given, "open": place < 3}
             for place, (title, given) in enumerate(groups.items())
         ]
-        if shown != self.desk.groups:
-            self.desk.groups = shown
+        if shown != self.page.groups:
+            self.page.groups = shown
         self._show_changes()
 
     def _show_changes(self) -> None:
@@ -380,7 +380,7 @@ class Studio:
             said["file"] = "not there" if before is None else (_said(before)["text"] or "not set")
             said["error"] = self._errors.get(lever.path, "")
             values[lever.path] = said
-        self.desk.changes = {
+        self.page.changes = {
             "values": values,
             "lines": state.set_lines(),
             "command": state.command(),
@@ -407,7 +407,7 @@ class Studio:
     def _ask(self) -> None:
         """Ask what comes of the scenario as it is now, in place of what was asked before."""
         waiting = {"how": "Working it out; at the very first time that takes a minute …"}
-        self.desk.answer = {**(self.desk.answer or waiting), "busy": True}
+        self.page.answer = {**(self.page.answer or waiting), "busy": True}
         self._ask_at("shown", self._now().scenario)
 
     def _ask_at(self, place: str, scenario: Scenario) -> None:
@@ -448,11 +448,11 @@ class Studio:
         with hold(self._document):  # one message for all that changes
             if answer.failure is not None:
                 says = {"sentence": "There is no answer.", "how": _reason(answer.failure)}
-                self.desk.answer = {**says, "busy": False, "facts": [], "captions": {}}
+                self.page.answer = {**says, "busy": False, "facts": [], "captions": {}}
             elif estimate is not None:
                 pins = self._compared()
                 captions = {chart.name: chart.show(estimate, pins) for chart in self._charts}
-                self.desk.answer = _answer(estimate) | {"captions": captions}
+                self.page.answer = _answer(estimate) | {"captions": captions}
             self._show_pins()
 
     def _compared(self) -> list[tuple[str, Estimate]]:
@@ -501,7 +501,7 @@ class Studio:
             "In small letters: as it is now minus that variant, over pairs of runs with the same "
             "chance."
         )
-        self.desk.pins = {
+        self.page.pins = {
             "head": [*head, *([f"cost, {currency}"] if currency else [])],
             "rows": rows,
             "note": note if rows else "Pin a variant to compare what you change next with it.",
@@ -545,9 +545,9 @@ class Studio:
                 {"key": "help", "label": "What would help most"},
             ],
         }  # fmt: skip
-        before = self.desk.questions
+        before = self.page.questions
         asks = before.get("asks") or known["asks"]
-        self.desk.questions = {"asks": asks, "found": before.get("found"), **more}
+        self.page.questions = {"asks": asks, "found": before.get("found"), **more}
 
     def _on_ask(self, message: Mapping[str, Any]) -> None:
         if self._inquiry is not None and not self._inquiry.is_over:
@@ -598,7 +598,7 @@ class Studio:
     # -- everything by path -----------------------------------------------------------------------
 
     def _on_complete(self, message: Mapping[str, Any]) -> None:
-        self.desk.tell(
+        self.page.tell(
             {
                 "kind": "paths",
                 "paths": [path for path, _ in complete(self._now().scenario, str(message["text"]))],
@@ -625,7 +625,7 @@ class Studio:
             return excel_file(state)
 
         def sent(file: SavedFile) -> None:
-            self.desk.tell({"kind": "file", **file._asdict()})
+            self.page.tell({"kind": "file", **file._asdict()})
             self._notice(f"{file.name} is saved.")
 
         self._beside(make, sent)
@@ -648,8 +648,8 @@ class Studio:
             def listed(said: str) -> None:
                 self._lists[name] = content
                 self._listed = name
-                self.desk.notice = {}
-                self.desk.head = {"begun": False, "listed": said}
+                self.page.notice = {}
+                self.page.head = {"begun": False, "listed": said}
 
             self._beside(lambda: looked_at(name, content), listed)
         else:
@@ -660,25 +660,25 @@ class Studio:
     def _on_begin(self, message: Mapping[str, Any]) -> None:
         answers = {str(name): str(text) for name, text in message["answers"].items()}
         faults = faults_of(answers, listed=bool(self._listed))
-        self.desk.head = {**self.desk.head, "errors": faults}
+        self.page.head = {**self.page.head, "errors": faults}
         if not faults:
             content = self._lists.get(self._listed)
             self._beside(lambda: begun(answers, self._listed, content), self._open)
 
     def _open(self, state: StudioState) -> None:
         """Go on with another scenario."""
-        self.desk.notice = {}
+        self.page.notice = {}
         self._opened = self._state = self._allowed(state)
         self._errors.clear()
         self._bounds.clear()
         self._epoch += 1
-        self.desk.questions = {}
+        self.page.questions = {}
         self._show_scenario()
 
     # -- the page ---------------------------------------------------------------------------------
 
     def _notice(self, text: str, *, bad: bool = False) -> None:
-        self.desk.notice = {"text": text, "kind": "bad" if bad else ""}
+        self.page.notice = {"text": text, "kind": "bad" if bad else ""}
 
     def _soon(self, do: Callable[[], None], wait: int = 0) -> None:
         """Do something in the page's own thread, after so many ms."""
@@ -715,11 +715,11 @@ class Studio:
             self._notice(f"This is a fault of dialsim: {type(error).__name__}: {error}", bad=True)
 
 
-def in_notebook(scenario: str | PathLike[str] | Scenario | None) -> Desk:
+def in_notebook(scenario: str | PathLike[str] | Scenario | None) -> StudioPage:
     """See `dialsim.explore`."""
     pn.extension(inline=True)
     state = None if scenario is None else StudioState.of(scenario)
-    return Studio(state, served=False).desk
+    return Studio(state, served=False).page
 
 
 _FILE = "the file"

@@ -118,7 +118,7 @@ def server(
         studio = Studio(state, served=True, guest=token is not None)
         pn.state.on_session_destroyed(lambda _: studio.close())
         page = pn.Template(asset("page.html"))
-        page.add_panel("desk", studio.desk)
+        page.add_panel("studio", studio.page)
         return page
 
     logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # it warns of the *
