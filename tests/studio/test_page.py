@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +21,7 @@ from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.control.token import ControlToken
 from dialsim.studio.charts import LinesChart
-from dialsim.studio.estimate import Estimator, Pool
+from dialsim.studio.estimate import Estimator, Pool, shared_pool
 from dialsim.studio.page import Studio
 from dialsim.studio.server import Server, server
 from dialsim.studio.state import StudioState
@@ -29,17 +31,25 @@ TOKEN = "correct-horse-battery-staple"
 LINES = "organizations.Acme.maxConcurrentCalls"
 
 
-def within(do: Callable[[Studio], None], state: StudioState | None) -> None:
-    """Do something with a studio, as in a cell of a notebook."""
+def within(do: Callable[[Studio], Any], state: StudioState | None, *, guest: bool = False) -> None:
+    """Do something with a studio, as in a cell of a notebook; it may be something that waits."""
 
     async def cell() -> None:
-        studio = Studio(state, served=False)
+        studio = Studio(state, served=False, guest=guest)
         try:
-            do(studio)
+            done = do(studio)
+            if done is not None:
+                await done
         finally:
             studio.close()
 
     asyncio.run(cell())
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(120):
+        while not is_so():
+            await asyncio.sleep(0.01)
 
 
 def test_a_change_is_shown_as_a_set_line_and_is_undone() -> None:
@@ -112,6 +122,106 @@ def test_a_link_restores_changes_and_pins() -> None:
 
     within(first, StudioState.of(SCENARIO))
     within(second, StudioState.of(SCENARIO))
+
+
+def listed(folder: Path) -> Path:
+    """A scenario with a list of people, in a folder that is to vanish."""
+    for name in ("people-from-a-file.yaml", "people.csv"):
+        (folder / name).write_bytes(SCENARIO.with_name(name).read_bytes())
+    return folder / "people-from-a-file.yaml"
+
+
+@pytest.mark.parametrize("gone", ["people.csv", "people-from-a-file.yaml"])
+def test_a_file_that_vanishes_hurts_nobody_who_has_it_open(tmp_path: Path, gone: str) -> None:
+    state = StudioState.of(listed(tmp_path))
+    links: list[str] = []
+
+    async def do(studio: Studio) -> None:
+        kept: list[Any] = []
+        studio.page.tell = kept.append  # type: ignore[method-assign]
+        (tmp_path / gone).unlink()
+        studio.hear({"kind": "set", "key": LINES, "number": 2})
+        assert studio.page.changes["lines"] == [f"--set {LINES}=2"]
+        await until(lambda: studio.page.answer.get("facts") and not studio.page.answer["busy"])
+        studio.hear({"kind": "save", "what": "scenario"})
+        await until(lambda: studio.page.notice.get("text", "").endswith("is saved."))
+        assert kept[0]["name"] == "People-from-a-file.zip"
+        links.append(studio.page.changes["link"])
+
+    def again(studio: Studio) -> None:  # another session of the same server
+        studio.hear({"kind": "ready", "dark": False, "link": links[0]})
+        assert studio.page.notice == {}
+        assert studio.page.changes["lines"] == [f"--set {LINES}=2"]
+
+    def elsewhere(studio: Studio) -> None:  # a server that has nothing open
+        studio.hear({"kind": "ready", "dark": False, "link": links[0]})
+        assert gone in studio.page.notice["text"]
+        assert studio.page.notice["text"].endswith(
+            "is not there any more, so this link can't be opened"
+            if gone.endswith("yaml")
+            else "there is no such file"
+        )
+        assert not studio.page.head["begun"]
+
+    within(do, state)
+    within(again, state)
+    within(elsewhere, None)
+
+
+def test_a_guest_can_not_have_a_scenario_of_the_server_read_by_a_link() -> None:
+    link = StudioState.of(SCENARIO).set("lines", "3").link()
+
+    def do(studio: Studio) -> None:
+        studio.hear({"kind": "ready", "dark": False, "link": link})
+        assert studio.page.notice["text"].startswith("this link needs its scenario")
+        assert not studio.page.head["begun"]
+
+    within(do, None, guest=True)
+
+
+def test_a_killed_worker_is_told_of_and_the_page_lives_on() -> None:
+    async def do(studio: Studio) -> None:
+        await until(lambda: studio.page.answer.get("facts"))
+        for pid in shared_pool().processes:
+            os.kill(pid, signal.SIGKILL)
+        await until(lambda: not studio.page.answer["busy"])
+        assert "A worker process was killed, and started again." in studio.page.answer["how"]
+        studio.hear({"kind": "set", "key": LINES, "number": 12})
+        await until(lambda: not studio.page.answer["busy"])
+        assert studio.page.answer["how"] == "200 runs"
+
+    within(do, StudioState.of(SCENARIO).set("people", "1000"))
+
+
+def test_a_scenario_without_people_or_campaigns_is_answered() -> None:
+    async def do(studio: Studio) -> None:
+        await until(lambda: not studio.page.answer["busy"])
+        assert studio.page.answer["sentence"]
+        studio.hear({"kind": "any", "path": "organizations.Acme.campaigns", "text": "[]"})
+        await until(lambda: studio.page.answer["sentence"] == "Nothing was scheduled.")
+        assert studio.page.notice == {}
+        studio.hear({"kind": "ask", "question": "help", "given": {}})
+        await until(lambda: not studio.page.questions.get("running"))
+        studio.hear({"kind": "pause", "since": "Tue 12:00", "until": "Tue 14:00"})
+        studio.hear({"kind": "add-campaign"})
+        assert studio.page.notice["kind"] == "bad"
+        assert "fault" not in studio.page.notice["text"]
+
+    within(do, StudioState.of(SCENARIO).set("people", "0"))
+
+
+def test_what_has_happened_is_said_first() -> None:
+    async def do(studio: Studio) -> None:
+        await until(lambda: studio.page.answer.get("facts") and not studio.page.answer["busy"])
+        answer = studio.page.answer
+        assert answer["sentence"].startswith("From today, Wed 7 Jan 09:00: 95 % sure to be done by")
+        assert "117 of them already" in answer["rest"]
+        questions = [question for question, _, _ in answer["facts"]]
+        assert questions == ["When is it done?", "Whom will it reach?", "What holds it back?"]
+        deadline = studio.page.questions["asks"][0]["fields"][0]["value"]
+        assert deadline == "2026-01-09 18:00"
+
+    within(do, StudioState.of(SCENARIO.with_name("forecast-from-the-middle.yaml")))
 
 
 REFUSED = "no files of this machine are read here"

@@ -2,102 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
 
+from studio.browsing import Served, Tab
+
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
-NOISE = re.compile(r"\[bokeh|Bokeh items were rendered")
-"""What Bokeh tells the console of its ordinary life."""
-
-
-class Served:
-    """A `dialsim studio` that runs for as long as it is needed."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "dialsim", "studio", *arguments, "--port", "0"],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        found = re.search(r"http://\S+", self.process.stdout.readline())
-        assert found is not None
-        self.url = found[0]
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-
-class Tab:
-    """A tab with a studio; it keeps what the console said and what was asked for."""
-
-    def __init__(self, browser: Any, url: str, link: str = "", **options: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(120_000)
-        self.said: list[str] = []
-        self.asked: set[str] = set()
-        self.loads = 0
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.add(urlsplit(request.url).netloc))
-        self.page.on("load", lambda _: setattr(self, "loads", self.loads + 1))
-        self.page.goto(url + link)
-        self.host = urlsplit(url).netloc
-
-    def button(self, name: str) -> Any:
-        return self.page.get_by_role("button", name=name, exact=True)
-
-    def field(self, name: str) -> Any:
-        return self.page.get_by_role("textbox", name=name, exact=True)
-
-    def slider(self, name: str) -> Any:
-        return self.page.get_by_role("slider", name=f"{name}, slider")
-
-    def set(self, name: str, text: str, line: str) -> None:
-        """Write a value at a lever, and wait until it is a change: the answer is busy by then."""
-        self.field(name).fill(text)
-        self.field(name).press("Enter")
-        self.sees(self.lines, line)
-
-    @property
-    def lines(self) -> Any:
-        return self.page.locator("pre").first
-
-    @property
-    def sentence(self) -> Any:
-        return self.page.locator(".sentence")
-
-    def sees(self, locator: Any, text: str) -> None:
-        """Wait until an element contains a text."""
-        locator.filter(has_text=re.compile(text, re.DOTALL)).first.wait_for()
-
-    def settled(self) -> str:
-        """Wait for the last estimate, and return the sentence."""
-        self.sees(self.page.locator(".answer:not(.busy) .how"), "^200 runs")
-        return str(self.sentence.inner_text())
-
-    def close(self) -> None:
-        assert [text for text in self.said if not NOISE.search(text)] == []
-        assert self.asked <= {self.host, ""}
-        assert self.loads == 1
-        self.context.close()
 
 
 @pytest.fixture(scope="module")
 def studio() -> Iterator[Served]:
     served = Served(str(SCENARIO), "--set", "January.recipients.count=400")
+    yield served
+    served.close()
+
+
+@pytest.fixture(scope="module")
+def empty() -> Iterator[Served]:
+    served = Served()
     yield served
     served.close()
 
@@ -109,19 +40,17 @@ def tab(browser: Any, studio: Served) -> Iterator[Tab]:
     tab.close()
 
 
-def test_dragging_lines_with_the_pointer_changes_the_sentence_without_a_reload(tab: Tab) -> None:
+def same_spaces(texts: list[str]) -> list[str]:
+    return [text.replace("\xa0", " ") for text in texts]
+
+
+def test_a_planner_turns_paints_pins_asks_saves_and_comes_back_by_the_link(
+    tab: Tab, browser: Any, studio: Served, tmp_path: Path
+) -> None:
+    page = tab.page
+    # turn a knob: the sentence follows
     before = tab.settled()
-    slider = tab.slider("Lines")
-    slider.scroll_into_view_if_needed()
-    box = slider.bounding_box()
-    y = box["y"] + box["height"] / 2
-    tab.page.mouse.move(box["x"] + box["width"] * 0.26, y)
-    tab.page.mouse.down()
-    for share in (0.4, 0.6, 0.8):
-        tab.page.mouse.move(box["x"] + box["width"] * share, y, steps=4)
-    tab.page.mouse.up()
-    lines = slider.input_value()
-    assert int(lines) > 20
+    lines = tab.drag("Lines", 0.4, 0.6, 0.8)
     tab.sees(tab.lines, f"--set organizations.Acme.maxConcurrentCalls={lines}$")
     after = tab.settled()
     assert after != before
@@ -131,31 +60,82 @@ def test_dragging_lines_with_the_pointer_changes_the_sentence_without_a_reload(t
     tab.button("Redo").click()
     tab.sees(tab.lines, f"={lines}$")
     assert tab.settled() == after
+    # open the evening, and keep the variant
+    tab.paint("Monday 19:00", "Tuesday 20:30", "Open Monday to Tuesday 19:00 to 21:00")
+    tab.sees(tab.lines, "timeWindows=Mon-Tue 09:00-21:00; Wed-Fri 09:00-19:00;")
+    tab.settled()
+    tab.button("Pin this variant").click()
+    variants = page.get_by_role("region", name="Variants")
+    tab.sees(variants.get_by_role("row"), "^variant 1")
+    # what is done next stands beside it, with the differences over pairs of runs
+    fewer = tab.drag("Lines", 0.3, 0.1)
+    tab.sees(tab.lines, f"maxConcurrentCalls={fewer}")
+    tab.settled()
+    differences = variants.get_by_role("row").filter(has_text="variant 1").locator(".less")
+    tab.sees(differences, " later")
+    assert variants.get_by_role("row").count() == 4  # with the head, what is shown, and the file
+    # ask, look at the progress, stop
+    status = page.locator(".questions [role=status]")
+    tab.button("Cheapest that reaches").click()
+    tab.sees(status, r"The cheapest way to reach 60 % of the people.*of about [0-9,]+ runs")
+    bar = page.get_by_role("progressbar", name="Progress of the question")
+    assert 0 < float(bar.get_attribute("value")) <= 1
+    tab.button("Stop").click()
+    tab.sees(status, r"^Stopped\.$")
+    assert bar.count() == 0
+    # another question is answered, with its evidence, and taken over
+    deadline = tab.field("Deadline")
+    deadline.fill("Mon 14:00")
+    deadline.press("Enter")
+    tab.sees(page.locator(".result"), "lines")
+    assert page.get_by_role("region", name=re.compile("^Evidence")).count()
+    tab.sees(page.locator(".found pre"), "^dialsim plan .*--goal 'p95\\(finish\\) <= Mon 14:00'")
+    taken = page.get_by_role("button", name=re.compile("^Take this over"))
+    line = taken.inner_text().removeprefix("Take this over: ")
+    assert line != f"organizations.Acme.maxConcurrentCalls={fewer}"
+    taken.click()
+    tab.sees(tab.lines, re.escape(line))
+    shown = tab.answer()
+    # keep it
+    with page.expect_download() as downloaded:
+        tab.button("Save the scenario file").click()
+    saved = tmp_path / downloaded.value.suggested_filename
+    downloaded.value.save_as(saved)
+    # come back to it
+    other = Tab(browser, studio.url, f"#{page.url.partition('#')[2]}")
+    assert other.answer() == shown
+    assert other.lines.inner_text() == tab.lines.inner_text()
+    tab.sees(other.page.get_by_role("region", name="Variants").get_by_role("row"), "^variant 1")
+    other.close()
+    # the command line has the same figures, to the digit
+    words = ["run", str(saved), "--replications", "200", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "dialsim", *words, "--what-if", "0", "--format", "json"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    report = browser.new_page()
+    report.goto((tmp_path / "out" / "report.html").as_uri())
+    said = [report.locator(".answer h2").text_content() + "."]
+    said += [part.text_content() for part in report.locator(".facts > div").all()]
+    report.close()
+    said = [text for text in same_spaces(said) if not text.startswith("What would help?")]
+    assert said == [shown[0], *shown[2:]]
+    means = {
+        row["figure"]: row["mean"]
+        for row in json.loads(done.stdout)["estimates"]
+        if row["scope"] == "run"
+    }
+    reach = f"{means['people_reached']:,.0f} people ({100 * means['reach_share']:.1f} %)"
+    assert shown[1].startswith(f"It reaches {reach} and costs {means['cost']:,.0f} THB.")
 
 
-def test_a_window_is_painted_with_the_pointer_and_with_the_keyboard(tab: Tab) -> None:
-    grid = tab.page.get_by_role("grid", name=re.compile("^Windows"))
-    sunday = tab.page.get_by_role("gridcell", name=re.compile("^Sunday 10:00"))
-    last = tab.page.get_by_role("gridcell", name=re.compile("^Sunday 18:30"))
-    grid.scroll_into_view_if_needed()
-    first, end = sunday.bounding_box(), last.bounding_box()
-    middle = first["y"] + first["height"] / 2
-    tab.page.mouse.move(first["x"] + first["width"] / 2, middle)
-    tab.page.mouse.down()
-    tab.page.mouse.move(end["x"] + end["width"] / 2, middle, steps=8)
-    tab.sees(tab.page.locator(".week-said"), "Close Sunday 10:00 to 19:00")
-    tab.page.mouse.up()
-    lines = tab.lines
-    tab.sees(lines, "timeWindows=Mon-Fri 09:00-19:00; Sat 10:00-19:00'$")
-    assert sunday.get_attribute("aria-selected") == "false"
-    # and Monday from 08:00 on, without a pointer
-    tab.page.get_by_role("gridcell", name=re.compile("^Monday 08:30")).focus()
+def test_a_window_is_painted_with_the_keyboard(tab: Tab) -> None:
+    tab.cell("Monday 08:30").focus()
     tab.page.keyboard.press("Space")
-    tab.sees(lines, "timeWindows=Mon 08:30-19:00; Tue-Fri")
+    tab.sees(tab.lines, "timeWindows=Mon 08:30-19:00; Tue-Fri")
     tab.page.keyboard.press("Shift+ArrowLeft")
-    tab.sees(lines, "timeWindows=Mon 08:00-19:00; Tue-Fri")
-    focused = tab.page.get_by_role("gridcell", name=re.compile("^Monday 08:00.*open"))
-    assert focused.evaluate("cell => cell.getRootNode().activeElement === cell")
+    tab.sees(tab.lines, "timeWindows=Mon 08:00-19:00; Tue-Fri")
+    assert tab.focused.startswith("Monday 08:00 to 08:30, open")
 
 
 def test_a_bad_value_says_why_at_its_field_and_changes_nothing(tab: Tab) -> None:
@@ -168,7 +148,148 @@ def test_a_bad_value_says_why_at_its_field_and_changes_nothing(tab: Tab) -> None
     assert field.get_attribute("aria-invalid") == "true"
     assert alert.get_attribute("id") in field.get_attribute("aria-describedby")
     assert tab.sentence.inner_text() == before
-    field.fill("12")
-    field.press("Enter")
-    tab.sees(tab.lines, "maxConcurrentCalls=12$")
+    tab.set("Lines", "12", "maxConcurrentCalls=12$")
     assert field.get_attribute("aria-invalid") == "false"
+
+
+def tab_to(tab: Tab, name: str, most: int = 60) -> None:
+    """Press the tabulator until something has the focus."""
+    for _ in range(most):
+        tab.page.keyboard.press("Tab")
+        if tab.focused.startswith(name):
+            return
+    raise AssertionError(f"{name} can't be reached with the keyboard")
+
+
+def test_everything_is_done_with_the_keyboard_alone(tab: Tab) -> None:
+    keyboard = tab.page.keyboard
+    before = tab.settled()
+    tab_to(tab, "Lines, slider")
+    for _ in range(5):
+        keyboard.press("ArrowRight")
+    tab.sees(tab.lines, "maxConcurrentCalls=15$")
+    assert tab.settled() != before
+    tab_to(tab, "Monday 09:00")
+    keyboard.press("ArrowUp")
+    keyboard.press("Space")
+    tab.sees(tab.lines, "timeWindows=Mon 09:30-19:00; Tue-Fri")
+    keyboard.press("Control+z")
+    tab.sees(tab.lines, "maxConcurrentCalls=15$")
+    keyboard.press("Control+z")
+    keyboard.press("Control+z")
+    tab.sees(tab.lines, "Nothing is changed")
+    assert tab.settled() == before
+    keyboard.press("Control+Shift+z")
+    tab.sees(tab.lines, "maxConcurrentCalls=")
+    tab.settled()
+    tab_to(tab, "Pin this variant", 120)
+    keyboard.press("Enter")
+    tab.sees(tab.page.get_by_role("region", name="Variants").get_by_role("row"), "^variant 1")
+    tab_to(tab, "What would help most", 30)
+    keyboard.press("Enter")
+    tab.sees(tab.page.locator(".questions [role=status]"), "What would help most …")
+    tab_to(tab, "Stop", 30)
+    keyboard.press("Enter")
+    tab.sees(tab.page.locator(".questions [role=status]"), "^Stopped")
+
+
+def test_controls_have_names_texts_stand_out_and_narrow_screens_do_not_scroll(
+    browser: Any, studio: Served
+) -> None:
+    tab = Tab(browser, studio.url, viewport={"width": 390, "height": 844})
+    tab.settled()
+    tab.set("Lines", "14", "=14")
+    tab.settled()
+    tab.button("Pin this variant").click()
+    variants = tab.page.get_by_role("region", name="Variants")
+    tab.sees(variants.get_by_role("row"), "variant 1")
+    for part in tab.page.locator("details:not([open]) > summary").all()[::-1]:
+        part.click()
+    tab.set("Attempts", "none", "=14")
+    tab.page.get_by_role("alert").filter(has_text="must be an integer number").wait_for()
+    deadline = tab.field("Deadline")
+    deadline.fill("Tue 12:00")
+    deadline.press("Enter")
+    tab.sees(tab.page.locator(".result"), "lines")
+    assert tab.unnamed() == []
+    for scheme in ("light", "dark"):
+        tab.page.emulate_media(color_scheme=scheme)
+        assert tab.faint() == []
+    for width in (390, 320, 1280):
+        tab.page.set_viewport_size({"width": width, "height": 844})
+        assert tab.width <= width
+    tab.close()
+
+
+MARKUP = '<img src=x onerror="alert(1)"> & <b>Jan</b>'
+CLAIMS = f"""\
+version: 1
+name: {json.dumps(MARKUP)}
+description: {json.dumps(MARKUP)}
+organizations:
+  - name: {json.dumps(MARKUP + "1")}
+    maxConcurrentCalls: 3
+    agents: [{{name: {json.dumps(MARKUP)}}}]
+    campaigns:
+""" + "".join(
+    f"""\
+      - name: {json.dumps(MARKUP + number)}
+        agent: {json.dumps(MARKUP)}
+        recipients: {{count: 50}}
+        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}}
+"""
+    for number in "23"
+)
+
+
+def test_names_with_markup_are_text(browser: Any, empty: Served) -> None:
+    tab = Tab(browser, empty.url)
+    tab.open("<b>markup<b>.yaml", CLAIMS)
+    tab.settled()
+    assert tab.page.get_by_role("heading", level=1).inner_text() == MARKUP
+    tab.set("Lines", "4", "maxConcurrentCalls=4")
+    which = tab.page.get_by_role("combobox", name="Levers of the campaign")
+    assert which.input_value() == f"{MARKUP}2"
+    which.fill(f"{MARKUP}3")
+    which.press("Enter")
+    tab.page.locator("input[id*=campaigns-1-recipients]").first.wait_for()
+    tab.set("People", "60", "recipients.count=60")
+    tab.settled()
+    tab.button("Pin this variant").click()
+    tab.sees(tab.page.get_by_role("region", name="Variants").get_by_role("row"), "^variant 1")
+    which.fill("<i>nobody</i>")
+    which.press("Enter")
+    tab.sees(tab.page.locator(".notice"), "There is no campaign <i>nobody</i>")
+    assert tab.page.locator(".studio :is(img, b, i)").count() == 0
+    tab.close()
+
+
+LIST = "tel,customerName\n" + "".join(f"08{number:08},P{number}\n" for number in range(80))
+
+
+def test_a_list_is_dropped_and_what_is_saved_is_opened_again(
+    browser: Any, empty: Served, tmp_path: Path
+) -> None:
+    tab = Tab(browser, empty.url, viewport={"width": 390, "height": 844})
+    tab.button("Begin").wait_for()
+    assert tab.unnamed() == []
+    assert tab.faint() == []
+    assert tab.width <= 390
+    tab.open("people.csv", "tel,customerName\n")
+    tab.sees(tab.page.locator(".notice"), "people.csv has 0 rows, and none with a phone number")
+    tab.open("people.csv", LIST)
+    tab.sees(tab.page.locator(".begin"), "80 people with a phone number")
+    tab.button("Begin").click()
+    tab.settled()
+    tab.set("Lines", "2", "maxConcurrentCalls=2$")
+    shown = tab.answer()
+    with tab.page.expect_download() as downloaded:
+        tab.button("Save the scenario file").click()
+    saved = tmp_path / downloaded.value.suggested_filename
+    downloaded.value.save_as(saved)
+    tab.close()
+    again = Tab(browser, empty.url)
+    again.open("saved.zip", saved.read_bytes())
+    assert again.answer() == shown
+    tab.sees(again.lines, "Nothing is changed")
+    again.close()

@@ -37,7 +37,8 @@ def studio(
 
     The answer follows each change: when it is done and how sure that is, whom it reaches, what it
     costs, what holds it back. Nothing is written unless you save it. Without a SCENARIO the page
-    begins with a list of people and a few questions. Everybody who opens the page has their own
+    begins with a list of people and a few questions. SCENARIO may also be the folder that `dialsim
+    pull` wrote, or a zip file that a studio saved. Everybody who opens the page has their own
     session.
     """
     from dialsim.sandbox.dependencies import require_extra
@@ -47,12 +48,11 @@ def studio(
         raise click.UsageError("--set goes with a SCENARIO")
     require_extra("dialsim studio", PACKAGES, "studio")
     from dialsim.sandbox.control.token import ControlToken
-    from dialsim.scenario.loading import load
+    from dialsim.studio.files import open_path
     from dialsim.studio.server import address_of, server
-    from dialsim.studio.state import StudioState
 
     token = None if control_token is None else ControlToken(control_token)
-    state = None if scenario is None else StudioState.of(load(scenario, overrides))
+    state = None if scenario is None else open_path(scenario, overrides)
     served = server(state, host, port, token)
     url = address_of(served, host)
     click.echo(f"The studio is at {url} (Ctrl-C ends it)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, floor, inf, isfinite, isnan
@@ -33,8 +33,11 @@ from dialsim.scenario.campaign import RecipientsFile
 from dialsim.scenario.people import tabled
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dialsim.engine.engines import Choice
     from dialsim.experiments.run_figures import ScopeFigures
+    from dialsim.scenario.campaign import Past
     from dialsim.scenario.scenario import Scenario
 
 
@@ -341,20 +344,42 @@ def _reach_change(change: int) -> str:
 
 def _reached_before(scenario: Scenario, scope: ScopeFigures) -> int:
     """How many people of a run, or of one of its campaigns, were reached before it begins (R3)."""
-    reached = 0
+    only = (scope.organization, scope.campaign) if scope.scope == "campaign" else None
+    return sum(past.reached for past in _pasts(scenario, only))
+
+
+def _pasts(scenario: Scenario, only: tuple[str | None, str | None] | None = None) -> Iterator[Past]:
+    """The histories of all people, or of those of one campaign of an organization."""
     for organization in scenario.organizations:
         for campaign in organization.campaigns:
-            if scope.scope == "campaign" and (organization.name, campaign.name) != (
-                scope.organization,
-                scope.campaign,
-            ):
+            if only not in (None, (organization.name, campaign.name)):
                 continue
             listed = campaign.recipients
             if isinstance(listed, RecipientsFile):
-                reached += sum(past.reached for past in listed.table.history.values())
+                yield from listed.table.history.values()
             elif isinstance(listed, tuple):
-                reached += sum(past.reached for past in tabled(listed).history.values())
-    return reached
+                yield from tabled(listed).history.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where campaigns under way stand when a scenario begins, at `at` (ms).
+
+    `reached` are the instants (ms, int64, sorted) at which people were reached by then: those at
+    which their last calls ended, for a history tells no others.
+    """
+
+    at: int
+    reached: NDArray[np.int64]
+
+
+def standing_of(scenario: Scenario) -> Standing | None:
+    """Where the campaigns of a scenario stand; None unless somebody has a history."""
+    pasts = [*_pasts(scenario)]
+    if not pasts:
+        return None
+    reached = np.array([past.last_ended_at for past in pasts if past.reached], np.int64)
+    return Standing(scenario.clock.start, np.sort(reached))
 
 
 def forecast(
@@ -387,7 +412,7 @@ def forecast(
         )  # fmt: skip
         return Forecast(runs, earlier)
     given = scenario.seed if seed is None else seed
-    cases = [Case(draw.of(scenario), _seed(given, place)) for place, draw in enumerate(draws)]
+    cases = [Case(draw.of(scenario), draw_seed(given, place)) for place, draw in enumerate(draws)]
     each = ceil(n / len(cases))
     with runner(jobs, dask, store, progress, engine) as place:
         place.replicate(cases, each)
@@ -396,7 +421,7 @@ def forecast(
     return Forecast(Replications(scenario, given, numbered, [], []), earlier, len(cases))
 
 
-def _seed(seed: int, draw: int) -> int:
+def draw_seed(seed: int, draw: int) -> int:
     """A seed for each draw, so that no two of them meet the same chance."""
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 

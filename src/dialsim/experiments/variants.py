@@ -240,20 +240,27 @@ def read_design(path: Path) -> list[Variant]:
 
 
 def read_variants(path: Path) -> list[Variant]:
+    """Read named what-ifs from a file, as `variants_in` has them."""
+    from dialsim.scenario.document import decoded, read_bytes
+
+    return variants_in(decoded(read_bytes(path, str(path)), str(path)), str(path))
+
+
+def variants_in(text: str, shown: str) -> list[Variant]:
     """Read named what-ifs from YAML: under each name a list of `PATH=VALUE`, which may be empty.
 
-    Raises ExperimentError, or ScenarioError for what is no YAML.
+    `shown` stands for the file. Raises ExperimentError, or ScenarioError for what is no YAML.
     """
-    from dialsim.scenario.document import decoded, parse_yaml, plain, read_bytes
+    from dialsim.scenario.document import parse_yaml, plain
     from dialsim.scenario.problems import Problems
 
-    problems = Problems(str(path))
-    tree = parse_yaml(decoded(read_bytes(path, str(path)), str(path)), str(path), problems)
+    problems = Problems(shown)
+    tree = parse_yaml(text, shown, problems)
     problems.raise_if_any()
     content = plain(tree)
     if not isinstance(content, dict) or not content:
         raise ExperimentError(
-            f"{path}: write a name and a list of PATH=VALUE for each variant, such as two lines "
+            f"{shown}: write a name and a list of PATH=VALUE for each variant, such as two lines "
             "more: [organizations.Acme.maxConcurrentCalls=12]"
         )
     variants = []
@@ -261,7 +268,7 @@ def read_variants(path: Path) -> list[Variant]:
         changes = [listed] if isinstance(listed, str) else listed or []
         if not isinstance(changes, list) or not all(_is_change(text) for text in changes):
             raise ExperimentError(
-                f"{path}: {name} must be a list of texts PATH=VALUE, such as "
+                f"{shown}: {name} must be a list of texts PATH=VALUE, such as "
                 "[organizations.Acme.maxConcurrentCalls=12]"
             )
         variants.append(Variant.read(str(name), changes))

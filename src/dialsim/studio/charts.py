@@ -14,7 +14,7 @@ from bokeh.models import (
     Range1d,
     SingleIntervalTicker,
 )
-from bokeh.models.annotations import Whisker
+from bokeh.models.annotations import Span, Whisker
 from bokeh.models.tools import HoverTool
 from bokeh.plotting import figure
 
@@ -35,10 +35,11 @@ from dialsim.results.plots.drawing import (
     VERMILION,
 )
 from dialsim.results.thai_time import duration_text, short_text
+from dialsim.studio.estimate import Fan
 
 if TYPE_CHECKING:
     from bokeh.models.renderers import GlyphRenderer
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from dialsim.studio.estimate import Estimate
 
@@ -133,7 +134,7 @@ class Chart:
         raise NotImplementedError
 
 
-def _moved(instants: NDArray[Any]) -> NDArray[np.float64]:
+def _moved(instants: ArrayLike) -> NDArray[np.float64]:
     moved = np.asarray(instants, np.float64) + THAI_OFFSET  # Bokeh shows instants in UTC
     moved[~np.isfinite(moved)] = np.nan
     return moved
@@ -147,6 +148,8 @@ class FanChart(Chart):
         self._bands = [ColumnDataSource({"x": [], "y": []}) for _ in range(2)]
         self._middle = ColumnDataSource({name: [] for name in ("x", "y", "when", "range")})
         self._pins = ColumnDataSource({"x": [], "y": []})
+        self._past = ColumnDataSource({"x": [], "y": []})
+        self._today = Span(location=0, dimension="height", line_dash="dotted", visible=False)
         plot = self.figure
         for source, alpha, name in zip(
             self._bands, (0.35, 0.55), ("5–95 % of runs", "25–75 %"), strict=True
@@ -157,6 +160,11 @@ class FanChart(Chart):
         pins = plot.line("x", "y", source=self._pins, line_dash="dashed", line_width=1.5,
                          legend_label="pins")  # fmt: skip
         self._glyph(pins, line_color=ORANGE)
+        past = plot.step("x", "y", source=self._past, line_width=2.5, mode="after",
+                         legend_label="until today")  # fmt: skip
+        self._glyph(past, line_color=TEXT)
+        plot.add_layout(self._today)
+        self._ink(self._today, line_color=GREY)
         middle = plot.line(
             "x", "y", source=self._middle, line_width=2.5, legend_label="half of the runs"
         )
@@ -168,8 +176,9 @@ class FanChart(Chart):
 
     def show(self, estimate: Estimate, pins: Sequence[tuple[str, Estimate]]) -> str:
         """As `Chart.show`."""
-        fan = estimate.fan
+        fan = _from_today(estimate)
         share = fan.share * 100
+        self._show_past(estimate)
         for source, (low, high) in zip(self._bands, ((5, 95), (25, 75)), strict=True):
             first, last = fan.at[low], fan.at[high]
             known = np.isfinite(first) & np.isfinite(last)
@@ -189,23 +198,66 @@ class FanChart(Chart):
             ],
         }
         x, y = [np.empty(0)], [np.empty(0)]
-        for _, pinned in pins:
-            known_too = np.isfinite(pinned.fan.at[50])
-            x += [_moved(pinned.fan.at[50][known_too]), np.array([np.nan])]
-            y += [pinned.fan.share[known_too] * 100, np.array([np.nan])]
+        for other in (_from_today(pinned) for _, pinned in pins):
+            known_too = np.isfinite(other.at[50])
+            x += [_moved(other.at[50][known_too]), np.array([np.nan])]
+            y += [other.share[known_too] * 100, np.array([np.nan])]
         self._pins.data = {"x": np.concatenate(x), "y": np.concatenate(y)}
         self.figure.legend[0].items[2].visible = bool(pins)
         if not known.any():
             return "Progress: nobody is reached."
         certain = known & np.isfinite(fan.at[95])
         most = np.flatnonzero(certain if certain.any() else known)[-1]
-        ends = [source.data["x"] for source in (*self._bands, self._middle, self._pins)]
+        ends = [source.data["x"] for source in (*self._bands, self._middle, self._pins, self._past)]
         self._fit(np.concatenate(ends), share[known], from_zero=True)
+        already = f"{share[0]:.0f} % are reached already. " if estimate.standing else ""
         return (
-            f"Half of the runs reach {share[most]:.0f} % of the people by "
+            f"{already}Half of the runs reach {share[most]:.0f} % of the people by "
             f"{_when(middle[most])}, nine of ten between {_when(fan.at[5][most])} and "
             f"{_when(fan.at[95][most])}."
         )
+
+    def _show_past(self, estimate: Estimate) -> None:
+        """Show what has happened until today, where people have histories."""
+        standing = estimate.standing
+        self._today.visible = self.figure.legend[0].items[3].visible = standing is not None
+        self._past.data = {"x": [], "y": []}
+        if standing is None:
+            return
+        reached = standing.reached
+        shown = np.unique(
+            np.linspace(0, len(reached) - 1, min(len(reached), _MOST_STEPS), dtype=int)
+        )
+        begin = min(estimate.scenario.calling_begins, standing.at)
+        x = np.concatenate([[begin], reached[shown], [standing.at]])
+        y = np.concatenate([[0], shown + 1, [len(reached)]]) / _people(estimate) * 100
+        self._past.data = {"x": _moved(x), "y": y}
+        self._today.location = float(_moved([standing.at])[0])
+
+
+_MOST_STEPS = 300
+"""A curve of what has happened has so many steps, which is one in each pixel or two."""
+
+
+def _people(estimate: Estimate) -> float:
+    return estimate.replications.figures[0].scopes[0].values["people"]
+
+
+def _from_today(estimate: Estimate) -> Fan:
+    """The fan of an estimate, from the share on that is reached already when it begins."""
+    fan, standing = estimate.fan, estimate.standing
+    if standing is None or not len(standing.reached):
+        return fan
+    already = len(standing.reached) / _people(estimate)
+    first = int(np.searchsorted(fan.share, already))
+    if first < len(fan.share) and fan.share[first] == already:
+        first += 1
+    share = np.concatenate([[already], fan.share[first:]])
+    at = {
+        percent: np.concatenate([[standing.at], instants[first:]])
+        for percent, instants in fan.at.items()
+    }
+    return Fan(share, at)
 
 
 def _when(at: float) -> str:

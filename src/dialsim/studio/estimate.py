@@ -16,7 +16,7 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, islice
 from math import inf, isfinite
@@ -36,6 +36,7 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case, end_with
 from dialsim.experiments.errors import ReplicationFailed, WorkersLost
 from dialsim.experiments.estimates import estimate
+from dialsim.experiments.forecast import Standing, draw_seed, standing_of
 from dialsim.experiments.intervals import CONFIDENCE, Difference, Support, paired_difference, rank
 from dialsim.experiments.replications import Replications
 from dialsim.experiments.run_figures import (
@@ -169,7 +170,8 @@ FAN = (5, 25, 50, 75, 95)
 class Estimate:
     """What is known of a scenario after some runs: `replications` are all their figures.
 
-    `limit` is how many runs there will be, `notes` what happened to the workers meanwhile.
+    `limit` is how many runs there will be, `notes` what happened to the workers meanwhile, and
+    `draws` over how many behaviours the runs are shared out, if they are.
     """
 
     def __init__(
@@ -178,10 +180,12 @@ class Estimate:
         limit: int,
         uses: Sequence[LineUse],
         notes: Sequence[str] = (),
+        draws: int = 0,
     ) -> None:
         self.replications = replications
         self.limit = limit
         self.notes = tuple(notes)
+        self.draws = draws
         self._uses = uses
 
     @property
@@ -243,6 +247,11 @@ class Estimate:
         from dialsim.report.replications_page import replications_facts
 
         return replications_facts(self.figures, self.replications)
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        """Where the campaigns stand as it begins; None unless somebody has a history."""
+        return standing_of(self.scenario)
 
     @cached_property
     def fan(self) -> Fan:
@@ -316,9 +325,10 @@ class _Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One run that a worker is to make."""
+    """One run that a worker is to make: `run` is its number in the answer."""
 
     number: int
+    run: int
     key: int
     seed: int
     replication: int
@@ -496,11 +506,18 @@ class Answer:
     """
 
     def __init__(
-        self, pool: Pool, case: Case, limit: int, told: Told | None, behind: int = 0
+        self,
+        pool: Pool,
+        case: Case,
+        limit: int,
+        told: Told | None,
+        behind: int = 0,
+        draws: Sequence[Case] = (),
     ) -> None:
-        """`behind` says by how many runs others go first."""
+        """`behind` says by how many runs others go first; `draws` share out the runs, if any."""
         self.case = case
         self.limit = limit
+        self.draws = len(draws)
         self.latest: Estimate | None = None
         self.failure: DialsimError | None = None
         self.is_cancelled = False
@@ -510,7 +527,9 @@ class Answer:
         self._news: SimpleQueue[Estimate | None] = SimpleQueue()
         self._behind = behind
         # what the pool knows of it, under the pool's lock
-        self.key = next(_numbers)
+        self._cases = [*draws] or [case]
+        self._keys = [next(_numbers) for _ in self._cases]
+        self._pickled: dict[int, tuple[bytes, dict[int, PeopleTable]]] = {}
         self.started: set[int] = set()
         self.finished: dict[int, tuple[RunFigures, LineUse]] = {}
         self.deaths = 0
@@ -518,13 +537,20 @@ class Answer:
         self._told_runs = 0
         self._told_at = -inf
 
-    @cached_property
-    def pickled(self) -> tuple[bytes, dict[int, PeopleTable]]:
-        """The scenario without its text and its lists of people, and these by name."""
-        file = io.BytesIO()
-        pickler = _Pickler(file)
-        pickler.dump(self.case.scenario.loaded(None, ()))
-        return file.getvalue(), pickler.tables
+    def of_run(self, run: int) -> tuple[Case, int, int]:
+        """Of what a run is: a case, the key of its scenario, and the replication of the case."""
+        replication, place = divmod(run, len(self._cases))
+        return self._cases[place], self._keys[place], replication
+
+    def pickled(self, run: int) -> tuple[bytes, dict[int, PeopleTable]]:
+        """The scenario of a run without its text and lists of people, and these by name."""
+        case, key, _ = self.of_run(run)
+        if key not in self._pickled:
+            file = io.BytesIO()
+            pickler = _Pickler(file)
+            pickler.dump(case.scenario.loaded(None, ()))
+            self._pickled[key] = file.getvalue(), pickler.tables
+        return self._pickled[key]
 
     @property
     def is_over(self) -> bool:
@@ -587,8 +613,9 @@ class Answer:
             made = [self.finished[k] for k in range(runs)]
             case = self.case
             replications = Replications(case.scenario, case.seed, [run for run, _ in made])
-            latest = Estimate(replications, self.limit, [use for _, use in made], self.notes)
-            _ = latest.sentence  # here, and not where it is shown
+            uses = [use for _, use in made]
+            latest = Estimate(replications, self.limit, uses, self.notes, self.draws)
+            _ = latest.sentence, latest.standing  # here, and not where they are shown
             self.latest, self._told_runs, self._told_at = latest, runs, monotonic()
             self._news.put(latest)
         else:
@@ -628,7 +655,7 @@ class Pool:
 
     def begin(self, answer: Answer) -> None:
         """Have runs made for an answer. Raises DialsimError if the pool is closed."""
-        _ = answer.pickled  # here, so that what can't be pickled is an error of who asks
+        answer.pickled(0)  # here, so that what can't be pickled is an error of who asks
         with self._changed:
             if self._is_closed:
                 raise DialsimError("the studio is closed")
@@ -691,20 +718,22 @@ class Pool:
         replication = next(own, missing[0]) if hand and missing[0] else missing[0]
         answer.started.add(replication)
         answer.last_turn = next(self._turns)
-        return _Job(next(_numbers), answer.key, answer.case.seed, replication, self._engine)
+        case, key, of_case = answer.of_run(replication)
+        return _Job(next(_numbers), replication, key, case.seed, of_case, self._engine)
 
     def take(self, answer: Answer, job: _Job, outcome: _Outcome) -> None:
         """Keep what came of a run."""
         with self._changed:
             if outcome.failure is not None:
-                case = answer.case
+                case, _, _ = answer.of_run(job.run)
                 rerun = case.rerun(job.replication)
                 answer.failure = ReplicationFailed(
                     case.seed, job.replication, outcome.failure, rerun
                 )
                 self._leave(answer)
             elif outcome.figures is not None and outcome.lines is not None:
-                answer.finished[job.replication] = outcome.figures, outcome.lines
+                figures = replace(outcome.figures, replication=job.run)
+                answer.finished[job.run] = figures, outcome.lines
                 if len(answer.finished) >= answer.limit:
                     self._leave(answer)
             self._news.put(answer)
@@ -713,7 +742,7 @@ class Pool:
     def mourn(self, answer: Answer, job: _Job) -> None:
         """Have a run made again whose worker died; not for ever."""
         with self._changed:
-            answer.started.discard(job.replication)
+            answer.started.discard(job.run)
             answer.deaths += 1
             if answer.deaths >= _MOST_DEATHS and answer.failure is None:
                 answer.failure = WorkersLost(
@@ -817,7 +846,7 @@ class _Hand:
         with self._lock:
             connection.send(job)
         while isinstance(wanted := connection.recv(), _Wanted):
-            blob, tables = answer.pickled
+            blob, tables = answer.pickled(job.run)
             with self._lock:
                 if wanted.tables is None:
                     connection.send((blob, [*tables]))
@@ -880,7 +909,7 @@ class Estimator:
         self._pool = shared_pool() if pool is None else pool
         self._limit = limit
         self._asked: dict[str, Answer] = {}
-        self._kept: OrderedDict[tuple[str, int], dict[int, tuple[RunFigures, LineUse]]]
+        self._kept: OrderedDict[tuple[str, int, int], dict[int, tuple[RunFigures, LineUse]]]
         self._kept = OrderedDict()
 
     def ask(
@@ -891,18 +920,22 @@ class Estimator:
         place: str = "shown",
         limit: int | None = None,
         seed: int | None = None,
+        draws: Sequence[Scenario] = (),
     ) -> Answer:
         """Ask what comes of a scenario, in place of what was asked before in this place.
 
         `told` is called with the answer, in another thread, whenever it has a new estimate, and
         when it fails. Places other than `shown`, for a baseline or pins, let that one go first.
-        `seed` is as in `dialsim.replicate`.
+        `seed` is as in `dialsim.replicate`. The runs are shared out over `draws`, if there are any:
+        the same scenario with behaviours that may be the true ones, as in `dialsim.forecast`.
         """
         self.cancel(place)
         case = Case(scenario, seed)
         wanted = self._limit if limit is None else limit
-        answer = Answer(self._pool, case, wanted, told, 0 if place == "shown" else _BEHIND)
-        key = case.digest, case.seed
+        shared = [Case(draw, draw_seed(case.seed, number)) for number, draw in enumerate(draws)]
+        behind = 0 if place == "shown" else _BEHIND
+        answer = Answer(self._pool, case, wanted, told, behind, shared)
+        key = case.digest, case.seed, len(shared)
         known = self._kept.pop(key, {})
         answer.finished.update((k, run) for k, run in known.items() if k < wanted)
         answer.started.update(answer.finished)

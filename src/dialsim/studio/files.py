@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import io
+import os
 import re
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-from dialsim.experiments.replications import Replications
+from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.errors import DialsimError
 from dialsim.report.page import NAME as PAGE
 from dialsim.report.what_if import FurtherRuns
-from dialsim.report.writing import replications_report
+from dialsim.report.writing import forecast_report, replications_report
 from dialsim.results.excel import NAME as WORKBOOK
 from dialsim.results.excel import write_excel
+from dialsim.results.folder import SOURCE
 from dialsim.results.result import run
 from dialsim.scenario.campaign import RecipientsFile
-from dialsim.scenario.document import decoded
-from dialsim.scenario.loading import loads
+from dialsim.scenario.document import decoded, read_bytes
+from dialsim.scenario.loading import load, loads
 from dialsim.scenario.preview import preview
+from dialsim.studio.estimate import Estimate
 from dialsim.studio.state import (
     NewScenario,
     Position,
+    StudioError,
     StudioState,
     new_deadline,
     new_instant,
@@ -58,9 +64,13 @@ def scenario_file(state: StudioState) -> SavedFile:
     return SavedFile(f"{name}.zip", "application/zip", packed.getvalue())
 
 
-def report_file(runs: Replications) -> SavedFile:
-    """The page of runs that were made."""
-    page = replications_report(runs, FurtherRuns(pairs=0))
+def report_file(estimate: Estimate) -> SavedFile:
+    """The page of runs that were made: of a forecast, where people have histories."""
+    runs, none = estimate.replications, FurtherRuns(pairs=0)
+    if estimate.standing is not None and len(runs) >= FEWEST_RUNS:
+        page = forecast_report(Forecast(runs, draws=estimate.draws), none)
+    else:
+        page = replications_report(runs, none)
     return SavedFile(f"{_file_name(runs.scenario.name)}-{PAGE}", "text/html", page.encode())
 
 
@@ -81,14 +91,64 @@ def _file_name(name: str) -> str:
 
 # -- in --------------------------------------------------------------------------------------------
 
+MOST_BYTES = 200_000_000
+"""A file that is dropped on the page may be so large, and so may what is in an archive."""
+ARCHIVE = ".zip"
 
-def opened(name: str, content: bytes, lists: Mapping[str, bytes]) -> StudioState:
-    """A studio on a scenario file that was sent; its lists must have been sent before.
 
-    No file of this machine is read: browsers don't say in which folder the scenario lay.
+def open_path(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> StudioState:
+    """A studio on a scenario file, on a folder of `dialsim pull`, or on an archive that was saved.
+
+    Raises ScenarioError for a file with problems, StudioError for an archive that is none.
     """
+    file = Path(path)
+    if file.suffix.lower() == ARCHIVE:
+        return opened(file.name, read_bytes(file, str(path)), {}, overrides)
+    return StudioState.of(load(file / SOURCE if file.is_dir() else file, overrides))
+
+
+def opened(
+    name: str, content: bytes, lists: Mapping[str, bytes], overrides: Sequence[str] = ()
+) -> StudioState:
+    """A studio on a scenario file that was sent, or on an archive that a studio saved.
+
+    The lists of a file must have been sent before; an archive has them. No file of this machine is
+    read: browsers don't say in which folder the scenario lay. Raises as `open_path` does.
+    """
+    beside, draws = {**lists}, None
+    if name.lower().endswith(ARCHIVE):
+        beside = unpacked(name, content)
+        if DRAWS in beside:
+            draws = decoded(beside.pop(DRAWS), DRAWS)
+        found = [inside for inside in beside if is_scenario(inside)]
+        if len(found) != 1:
+            has = f"{len(found)} of them" if found else "none"
+            raise StudioError(f"{name} should have one scenario file (.yaml), and has {has}")
+        name, content = found[0], beside.pop(found[0])
     text = decoded(content, name)
-    return StudioState.of(loads(text, name=name, files=lists, only_files=True))
+    scenario = loads(text, name=name, files=beside, overrides=overrides, only_files=True)
+    return StudioState.of(scenario, draws)
+
+
+def is_scenario(name: str) -> bool:
+    """Whether a file is a scenario by its name."""
+    return name.lower().endswith((".yaml", ".yml"))
+
+
+def unpacked(name: str, content: bytes) -> dict[str, bytes]:
+    """The files in an archive, by their names without folders. Raises StudioError for no archive.
+
+    What systems add to archives of their own is left out.
+    """
+    try:
+        with ZipFile(io.BytesIO(content)) as archive:
+            parts = [part for part in archive.infolist() if not part.is_dir()]
+            if sum(part.file_size for part in parts) > MOST_BYTES:
+                raise StudioError(f"{name} holds more than {MOST_BYTES / 1e6:,.0f} MB")
+            files = {Path(part.filename).name: archive.read(part) for part in parts}
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError):
+        raise StudioError(f"{name} is no zip file that can be read") from None
+    return {file: held for file, held in files.items() if not file.startswith(".")}
 
 
 def looked_at(name: str, content: bytes) -> str:

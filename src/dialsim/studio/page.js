@@ -314,7 +314,7 @@ class StudioPage {
     this.undo = this.button("Undo", { kind: "undo" }, { disabled: true });
     this.redo = this.button("Redo", { kind: "redo" }, { disabled: true });
     this.other = el("input", { type: "file", class: "visually-hidden", id: "studio-file",
-      accept: ".csv,.xlsx,.yaml,.yml", "aria-label": "Open a list or a scenario file",
+      accept: ".csv,.xlsx,.yaml,.yml,.zip", "aria-label": "Open a list or a scenario file",
       onchange: () => { this.upload(this.other.files[0]); this.other.value = ""; } });
     const open = el("label", { class: "button", for: "studio-file" }, "Open a file…");
     this.buildAnswer();

@@ -1,9 +1,9 @@
 """The page of a studio: what a planner sees and does, in a browser or in a cell of a notebook.
 
-Panel carries it. A `StudioPage` is one component whose properties are plain values that Python sets, and
-whose messages Python answers; `page.js` draws it with the elements that browsers have, because
-Panel's sliders have no names for those who listen to a page. The charts are Bokeh's. Nothing is
-loaded from elsewhere.
+Panel carries it. A `StudioPage` is one component whose properties are plain values that Python
+sets, and whose messages Python answers; `page.js` draws it with the elements that browsers have,
+because Panel's sliders have no names for those who listen to a page. The charts are Bokeh's.
+Nothing is loaded from elsewhere.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.resources import files
@@ -26,19 +27,25 @@ from panel.viewable import Child
 from typing_extensions import override
 
 from dialsim.experiments import experiment_text
+from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import number_effect, points_effect, time_effect
+from dialsim.report.forecast_page import forecast_facts
 from dialsim.results.thai_time import minute_text, short_text, thai
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.units import format_duration
 from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart
 from dialsim.studio.estimate import Answer, Estimate, Estimator
 from dialsim.studio.files import (
+    ARCHIVE,
+    MOST_BYTES,
     SavedFile,
     begun,
     excel_file,
     faults_of,
+    is_scenario,
     looked_at,
+    open_path,
     opened,
     report_file,
     scenario_file,
@@ -59,9 +66,6 @@ if TYPE_CHECKING:
     from bokeh.document import Document
 
     from dialsim.scenario.scenario import Scenario
-
-MOST_BYTES = 200_000_000
-"""A list or a scenario file that is dropped on the page may be so large."""
 
 T = TypeVar("T")
 
@@ -263,7 +267,7 @@ class Studio:
             self._become(state)
             self._errors.pop(lever.path, None)
         except DialsimError as error:
-            self._errors[lever.path] = _reason(error)
+            self._errors[lever.path] = _PATH.sub("", _reason(error))  # it stands at its field
         self._show_changes()
 
     def _on_reset(self, message: Mapping[str, Any]) -> None:
@@ -325,8 +329,11 @@ class Studio:
         self._show_pins()
 
     def _restore(self, link: str) -> None:
-        opened = self._opened if self._guest or self._opened is not None else None
-        self._jump(StudioState.from_link(link, opened))
+        if self._guest and self._opened is None:  # the link would name a file of this machine
+            raise DialsimError(
+                "this link needs its scenario: open the file here, and then the link again"
+            )
+        self._jump(StudioState.from_link(link, self._opened))
 
     def _levers(self) -> list[Lever]:
         return levers(self._now().scenario, self._campaign)
@@ -413,7 +420,10 @@ class Studio:
     def _ask_at(self, place: str, scenario: Scenario) -> None:
         if self._asked.get(place) is not scenario:
             self._asked[place] = scenario
-            self._answers[place] = self._estimator.ask(scenario, self._told, place=place)
+            drawn = self._now().drawn(scenario)
+            self._answers[place] = self._estimator.ask(
+                scenario, self._told, place=place, draws=drawn
+            )
 
     def _ask_pins(self) -> None:
         """Have what is compared estimated, and nothing else."""
@@ -452,7 +462,7 @@ class Studio:
             elif estimate is not None:
                 pins = self._compared()
                 captions = {chart.name: chart.show(estimate, pins) for chart in self._charts}
-                self.page.answer = _answer(estimate) | {"captions": captions}
+                self.page.answer = _answer(estimate, self._state) | {"captions": captions}
             self._show_pins()
 
     def _compared(self) -> list[tuple[str, Estimate]]:
@@ -533,7 +543,7 @@ class Studio:
             for campaign in organization.campaigns
             if campaign.schedule is not None
         ]
-        begin = min(starts, default=0)
+        begin = max(min(starts, default=0), self._now().scenario.clock.start)
         friday = begin + (4 - thai(begin).weekday()) % 7 * 24 * 60 * _MINUTE
         known = {
             "asks": [
@@ -575,9 +585,8 @@ class Studio:
         done, total = inquiry.progress
         if not inquiry.is_over:
             far = f"{done:,} of about {total:,} runs" if total else ""
-            said = ". ".join(
-                part for part in (f"{inquiry.question.text} …", inquiry.known, far) if part
-            )
+            told = ". ".join(part for part in (inquiry.known, far) if part)
+            said = f"{inquiry.question.text} … {told}".rstrip()
             self._show_questions(running=True, done=done, total=total, said=said)
         elif inquiry.reply is None:
             failed = (
@@ -611,7 +620,7 @@ class Studio:
         """Make a file, beside the page, and have the browser keep it."""
         state, what = self._now(), str(message["what"])
         answer = self._answers.get("shown")
-        runs = None if answer is None or answer.latest is None else answer.latest.replications
+        estimate = None if answer is None else answer.latest
         self._notice({"scenario": "Writing the scenario …", "report": "Making the page …"}.get(
             what, "Writing the workbook …"))  # fmt: skip
 
@@ -619,9 +628,9 @@ class Studio:
             if what == "scenario":
                 return scenario_file(state)
             if what == "report":
-                if runs is None:
+                if estimate is None:
                     raise DialsimError("there are no runs yet that a page could show")
-                return report_file(runs)
+                return report_file(estimate)
             return excel_file(state)
 
         def sent(file: SavedFile) -> None:
@@ -640,7 +649,7 @@ class Studio:
     def _on_upload(self, message: Mapping[str, Any]) -> None:
         name, content = Path(str(message["name"])).name, bytes(message["data"])
         self._notice(f"Reading {name} …")
-        if name.lower().endswith((".yaml", ".yml")):
+        if is_scenario(name) or name.lower().endswith(ARCHIVE):
             kept = dict(self._lists)
             self._beside(lambda: opened(name, content, kept), self._open)
         elif self._state is None:
@@ -718,12 +727,16 @@ class Studio:
 def in_notebook(scenario: str | PathLike[str] | Scenario | None) -> StudioPage:
     """See `dialsim.explore`."""
     pn.extension(inline=True)
-    state = None if scenario is None else StudioState.of(scenario)
+    if isinstance(scenario, str | PathLike):
+        state: StudioState | None = open_path(scenario)
+    else:
+        state = None if scenario is None else StudioState.of(scenario)
     return Studio(state, served=False).page
 
 
 _FILE = "the file"
 _FIRST_RUNS, _BETWEEN_MS = 5, 700
+_PATH = re.compile(r"^[\w-]+(\.[\w-]+)+ (?=must )")
 
 
 def _reason(error: DialsimError) -> str:
@@ -740,21 +753,36 @@ def _rest(estimate: Estimate) -> str:
     if not figures["finish_seconds"]["runs"]:
         return ""
     parts = [f"It reaches {reached:,.0f} people ({100 * share:.1f} %)"]
+    if estimate.standing is not None:
+        parts[0] += f", {len(estimate.standing.reached):,} of them already,"
     if costs is not None:
-        parts.append(f"costs {figures['cost']['mean']:,.0f} {costs.currency}")
+        since = "" if estimate.standing is None else " from today on"
+        parts.append(f"costs {figures['cost']['mean']:,.0f} {costs.currency}{since}")
     held = next(fact.answer for fact in estimate.facts if fact.question == "What holds it back?")
     return f"{' and '.join(parts)}. What holds it back: {held[0].lower()}{held[1:]}."
 
 
-def _answer(estimate: Estimate) -> dict[str, Any]:
+def _answer(estimate: Estimate, state: StudioState) -> dict[str, Any]:
     """What an estimate says, in words."""
     runs = f"{estimate.runs:,} runs"
     if not estimate.is_final:
         runs = f"{estimate.runs:,} of {estimate.limit:,} runs so far"
+    if estimate.draws:
+        runs += f", shared out over {estimate.draws} behaviours that the log allows"
+    elif state.draws is not None:
+        runs += ", all with the behaviour as it was changed here"
+    facts = estimate.facts
+    sentence = estimate.sentence
+    standing = estimate.standing
+    if standing is not None:
+        sentence = f"From today, {short_text(standing.at)}: {sentence[0].lower()}{sentence[1:]}"
+        forecast = Forecast(estimate.replications)
+        if estimate.runs >= FEWEST_RUNS and forecast.figures is not None:
+            facts = forecast_facts(forecast, facts)
     return {
-        "sentence": f"{estimate.sentence}.",
+        "sentence": f"{sentence}.",
         "rest": _rest(estimate),
-        "facts": [[fact.question, fact.answer, fact.detail] for fact in estimate.facts],
+        "facts": [[fact.question, fact.answer, fact.detail] for fact in facts],
         "how": ". ".join([runs, *estimate.notes]),
         "busy": not estimate.is_final,
     }

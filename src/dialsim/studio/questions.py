@@ -116,7 +116,7 @@ def cheapest_reaching(
     """
     scenario, (o, c) = state.scenario, campaign
     if not 0 < share < 1:
-        raise ExperimentError(f"a share is more than 0 % and less than 100 %, not {share:.0%}")
+        raise ExperimentError(f"a share is more than 0 % and less than 100 %, not {100 * share:g} %")
     goal = f"mean(reach_share) >= {share:g}"
     owner = path_to_organization(scenario, o)
     request = scenario.organizations[o].campaigns[c].schedule
@@ -139,7 +139,7 @@ def cheapest_reaching(
         more = ["--minimize", "mean(cost)"]
     listed = [word for path, values in vary.items() for word in ("--vary", f"{path}={values}")]
     command = _command(state, "plan", listed[1], *listed[2:], "--goal", goal, *more)
-    text = f"The cheapest way to reach {share:.0%} of the people"
+    text = f"The cheapest way to reach {100 * share:.0f} % of the people"
     return Question("optimum", text, scenario, arguments, command)
 
 

@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.experiments.variants import variants_in
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.thai_time import minute_text, thai
@@ -30,9 +33,11 @@ from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.calendar import day_start
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull
+from dialsim.scenario.document import decoded, read_bytes
 from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.preview import preview
+from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
 from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
@@ -55,10 +60,39 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
+class BehaviourDraws:
+    """Behaviours that the log of a campaign allows as well, by name, as `dialsim pull` draws them.
+
+    `text` is what `draws.yaml` says.
+    """
+
+    text: str
+    behaviours: tuple[Mapping[str, Behaviour], ...]
+
+    @classmethod
+    def of(cls, text: str, base: Scenario) -> BehaviourDraws:
+        """Those of a file for a scenario. Raises StudioError for what is no behaviour."""
+        variants = variants_in(text, DRAWS)
+        for path in (change.path for variant in variants for change in variant.changes):
+            if not path.startswith("behaviours."):
+                raise StudioError(f"{DRAWS}: a studio takes draws of behaviours, not of {path}")
+        # without the people, who need not be read again for each
+        nobody = {"version": 1, "organizations": [{"name": "Nobody", "maxConcurrentCalls": 1}]}
+        written = document_of(base).get("behaviours") or {}
+        kept = {} if base.origin is None else base.origin.kept
+        alone = loads(json.dumps({**nobody, "behaviours": written}), name=DRAWS, files=kept)
+        try:
+            return cls(text, tuple(draw.of(alone).behaviours for draw in variants))
+        except ScenarioError as error:
+            raise StudioError(f"{DRAWS}: {str(error).removeprefix('--set ')}") from None
+
+
+@dataclass(frozen=True, slots=True)
 class StudioState:
     """A base scenario and its differences, `PATH=VALUE` each; `scenario` is both together.
 
-    `past` and `future` are what `undo` and `redo` go back and on to, the nearest last.
+    `past` and `future` are what `undo` and `redo` go back and on to, the nearest last. `draws` are
+    behaviours over which runs are shared out.
     """
 
     base: Scenario
@@ -71,20 +105,30 @@ class StudioState:
     future: tuple[tuple[tuple[str, ...], Scenario], ...] = field(
         default=(), compare=False, repr=False
     )
+    draws: BehaviourDraws | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, scenario: str | os.PathLike[str] | Scenario) -> StudioState:
+    def of(
+        cls, scenario: str | os.PathLike[str] | Scenario, draws: str | None = None
+    ) -> StudioState:
         """Begin with a scenario file, or with a scenario from `dialsim.load` or `dialsim.loads`.
 
-        The lists of people are kept from then on, so that a file that vanishes hurts nobody. Raises
-        ScenarioError for a file with problems, DialsimError for a scenario made by hand.
+        The lists of people are kept from then on, so that a file that vanishes hurts nobody.
+        `draws` is the text of a file with behaviours that may be the true ones; by default that of
+        `draws.yaml` beside the scenario's file, if `dialsim pull` wrote one. Raises ScenarioError
+        for a file with problems, DialsimError for a scenario made by hand.
         """
         base = scenario if isinstance(scenario, Scenario) else load(scenario)
         origin = base.origin
         if origin is None:
             raise StudioError("only scenarios from dialsim.load or dialsim.loads can be varied")
         kept = replace(origin, kept=files_of(base))
-        return cls(base.loaded(kept, base.remarks), (), base.loaded(kept, base.remarks))
+        beside = None if origin.file is None else origin.file.parent / DRAWS
+        if draws is None and beside is not None and beside.is_file():
+            draws = decoded(read_bytes(beside, str(beside)), str(beside))
+        base = base.loaded(kept, base.remarks)
+        drawn = None if draws is None else BehaviourDraws.of(draws, base)
+        return cls(base, (), base, draws=drawn)
 
     @classmethod
     def begin(cls, asked: NewScenario, content: bytes | None = None) -> StudioState:
@@ -114,6 +158,18 @@ class StudioState:
         base = self.base.loaded(replace(origin, only_kept=True), self.base.remarks)
         scenario = base.with_(*self.differences) if self.differences else base
         return replace(self, base=base, scenario=scenario, past=(), future=())
+
+    def drawn(self, scenario: Scenario) -> tuple[Scenario, ...]:
+        """A scenario of this state with each behaviour that the log allows as well.
+
+        There is none where the behaviour was changed: then it counts, in all runs.
+        """
+        if self.draws is None or scenario.behaviours != self.base.behaviours:
+            return ()
+        return tuple(
+            scenario.model_copy(update={"behaviours": behaviours})
+            for behaviours in self.draws.behaviours
+        )
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -285,7 +341,8 @@ class StudioState:
         """The command that makes the same runs."""
         origin = self.base.origin
         assert origin is not None
-        words = ["dialsim", "run", str(origin.file or origin.name)]
+        verb = "forecast" if self.drawn(self.scenario) else "run"
+        words = ["dialsim", verb, str(origin.file or origin.name)]
         for line in (*origin.overrides, *self.differences):
             words += ["--set", line]
         if replications is not None:
@@ -293,10 +350,11 @@ class StudioState:
         return shlex.join(words)
 
     def text(self, folder: Path | None = None) -> tuple[str, dict[str, bytes]]:
-        """The scenario as the text of one file, and the lists that must lie beside it, by name.
+        """The scenario as the text of one file, and the files that must lie beside it, by name.
 
-        The differences are folded in; comments stay where what they are about does. With `folder`,
-        where the file is to be, lists that are on this disk are named where they are.
+        These are its lists, and `draws.yaml`. The differences are folded in; comments stay where
+        what they are about does. With `folder`, where the file is to be, lists that are on this
+        disk are named where they are.
         """
         origin = self.base.origin
         assert origin is not None
@@ -308,6 +366,8 @@ class StudioState:
             else:
                 names[name] = Path(name).name
                 beside[Path(name).name] = content
+        if self.draws is not None and self.drawn(self.scenario):
+            beside[DRAWS] = self.draws.text.encode()
         bare = self.base.loaded(replace(origin, overrides=()), ())
         old, new = document_of(bare), _with_names(document_of(self.scenario), names)
         if old == new:
@@ -323,7 +383,7 @@ class StudioState:
         return text, beside
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write the scenario as a file that loads by itself, with its lists beside it if need be.
+        """Write the scenario as a file that loads by itself, with what must lie beside it.
 
         `force` replaces a file that is there. Raises StudioError.
         """
@@ -332,7 +392,7 @@ class StudioState:
         for name, content in beside.items():
             there = file.parent / name
             if there.exists() and there.read_bytes() != content:
-                raise StudioError(f"{there} is there already, and is another list of people")
+                raise StudioError(f"{there} is there already, and is another file")
         if file.exists() and not force:
             raise StudioError(f"{file} is there already; save under another name, or replace it")
         try:
@@ -352,12 +412,19 @@ class StudioState:
         content = {
             "file": origin.name if origin.only_kept else file,
             "overrides": origin.overrides,
-            "digest": self.base.digest,
+            "digest": self._digest,
             "set": self.differences,
             "pins": [[pin.name, pin.differences] for pin in self.pins],
         }
         packed = zlib.compress(json.dumps(content, ensure_ascii=False).encode(), 9)
         return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+    @property
+    def _digest(self) -> str:
+        """What the scenario and the draws say, in short."""
+        if self.draws is None:
+            return self.base.digest
+        return sha256(f"{self.base.digest}\n{self.draws.text}".encode()).hexdigest()
 
     @classmethod
     def from_link(cls, link: str, opened: StudioState | None = None) -> StudioState:
@@ -369,7 +436,7 @@ class StudioState:
         """
         content = _unpacked(link)
         base = _base_of(content, opened)
-        if base.base.digest != content["digest"]:
+        if base._digest != content["digest"]:
             name = content["file"] or "the scenario"
             raise StudioError(
                 f"{name} or a list that it names has changed since this link was made, so its "

@@ -1,0 +1,58 @@
+"""Files that go into a studio and come out of it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from dialsim.scenario.problems import ScenarioError
+from dialsim.studio.files import open_path, opened, scenario_file
+from dialsim.studio.state import StudioError, StudioState
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+LISTED = SCENARIOS / "people-from-a-file.yaml"
+
+
+def archive(**files: str) -> bytes:
+    packed = io.BytesIO()
+    with ZipFile(packed, "w") as made:
+        for name, text in files.items():
+            made.writestr(name.replace("__", "."), text)
+    return packed.getvalue()
+
+
+def test_what_was_saved_is_opened_again(tmp_path: Path) -> None:
+    state = StudioState.of(LISTED).set("lines", "7")
+    saved = scenario_file(state)
+    assert saved.name == "People-from-a-file.zip"
+    file = tmp_path / saved.name
+    file.write_bytes(saved.data)
+    for again in (open_path(file), opened(file.name, saved.data, {})):
+        assert again.scenario.digest == state.scenario.digest
+        assert again.differences == ()
+    assert open_path(file, ["lines=3"]).scenario.organizations[0].max_concurrent_calls == 3
+
+
+def test_an_archive_of_a_folder_is_opened_too(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with ZipFile(packed, "w") as made:
+        made.write(LISTED, "my folder/week.yaml")
+        made.write(LISTED.with_name("people.csv"), "my folder/people.csv")
+        made.writestr("__MACOSX/my folder/._week.yaml", "what a system adds")
+    assert opened("week.zip", packed.getvalue(), {}).scenario.name == "People from a file"
+
+
+def test_an_archive_that_is_none_says_so() -> None:
+    for name, content, says in (
+        ("a.zip", b"PK but no more", "a.zip is no zip file that can be read"),
+        ("a.zip", archive(people__csv="tel"), r"one scenario file \(.yaml\), and has none"),
+        ("a.zip", archive(a__yaml="1", b__yaml="2"), "and has 2 of them"),
+    ):
+        with pytest.raises(StudioError, match=says):
+            opened(name, content, {})
+    text = LISTED.read_text(encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"people\.csv"):
+        opened("a.zip", archive(a__yaml=text), {})

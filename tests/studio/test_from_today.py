@@ -1,0 +1,121 @@
+"""Scenarios whose people have histories: the studio begins today, and shows what has happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dialsim
+from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.experiments.variants import read_variants
+from dialsim.studio.charts import FanChart
+from dialsim.studio.estimate import Estimate, Estimator, Pool
+from dialsim.studio.files import open_path, opened, scenario_file
+from dialsim.studio.state import StudioError, StudioState
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+MIDDLE = SCENARIOS / "forecast-from-the-middle.yaml"
+SHARES = (0.2, 0.5, 0.8)
+CHANGED = "behaviours.default.talkTime={dist: exponential, mean: 90s}"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    pool = Pool(1)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """As `dialsim pull --log` writes it, with three behaviours that the log allows."""
+    (tmp_path / "scenario.yaml").write_bytes(MIDDLE.read_bytes())
+    people = "people-on-wednesday.csv"
+    (tmp_path / people).write_bytes(MIDDLE.with_name(people).read_bytes())
+    draws = {}
+    for share in SHARES:
+        outcomes = {"answered": share, "noAnswer": round(1 - share, 3), "busy": 0, "failed": 0}
+        draws[f"draw {share}"] = [f"behaviours.default.outcomes={json.dumps(outcomes)}"]
+    (tmp_path / DRAWS).write_text(json.dumps(draws), encoding="utf-8")
+    return tmp_path
+
+
+def estimate(pool: Pool, state: StudioState, runs: int) -> Estimate:
+    drawn = state.drawn(state.scenario)
+    return Estimator(pool, limit=runs).ask(state.scenario, draws=drawn).final()
+
+
+def test_the_fan_shows_what_has_happened_and_begins_today(pool: Pool) -> None:
+    state = StudioState.of(MIDDLE)
+    found = estimate(pool, state, 20)
+    standing = found.standing
+    assert standing is not None
+    forecast = dialsim.forecast(state.scenario, 20, jobs=1).figures
+    assert forecast is not None
+    assert len(standing.reached) == forecast.reached == 117
+    assert standing.at == state.scenario.clock.start == forecast.at
+    chart = FanChart()
+    assert chart.show(found, []).startswith("39 % are reached already. Half of the runs reach ")
+    lines = {
+        item.label.value: item.renderers[0].data_source.data
+        for item in chart.figure.legend[0].items
+    }
+    past, middle = lines["until today"], lines["half of the runs"]
+    assert (np.diff(past["x"]) >= 0).all()
+    assert (np.diff(past["y"]) >= 0).all()
+    # where the one ends the other begins
+    assert past["x"][-1] == middle["x"][0]
+    assert past["y"][0] == 0
+    assert past["y"][-1] == pytest.approx(middle["y"][0]) == pytest.approx(39)
+    assert (np.diff(middle["y"]) > 0).all()
+    # and without histories nothing is said of today
+    plain = state.set("This week.recipients", "{count: 300}")
+    assert estimate(pool, plain, 2).standing is None
+
+
+def test_a_pulled_folder_opens_with_the_behaviours_that_its_log_allows(
+    pool: Pool, folder: Path
+) -> None:
+    state = open_path(folder)
+    found = estimate(pool, state, 30)
+    assert found.draws == 3
+    expected = dialsim.forecast(
+        state.scenario, 30, draws=read_variants(folder / DRAWS), jobs=1
+    ).runs
+    for name in ("finish_seconds", "people_reached"):
+        assert sorted(found.replications.runs[name]) == sorted(expected.runs[name])
+    assert state.command().startswith(f"dialsim forecast {folder / 'scenario.yaml'}")
+    # a behaviour that is changed here counts in all runs
+    changed = state.set(*CHANGED.split("=", 1))
+    assert changed.drawn(changed.scenario) == ()
+    assert estimate(pool, changed, 2).draws == 0
+    assert changed.set("lines", "2").command().startswith("dialsim run ")
+
+
+def test_the_draws_are_saved_and_linked(folder: Path, tmp_path: Path) -> None:
+    state = open_path(folder).set("lines", "2")
+    saved = scenario_file(state)
+    again = opened(saved.name, saved.data, {})
+    assert len(again.drawn(again.scenario)) == 3
+    behaviours = [scenario.behaviours for scenario in state.drawn(state.scenario)]
+    assert [scenario.behaviours for scenario in again.drawn(again.scenario)] == behaviours
+    state.save(folder / "more.yaml")
+    assert len(open_path(folder / "more.yaml").drawn(state.scenario)) == 3
+    link = state.link()
+    assert StudioState.from_link(link).differences == state.differences
+    (folder / DRAWS).write_text("draw 1: [behaviours.default.people.deadNumbers=0.02]")
+    with pytest.raises(StudioError, match="has changed since this link was made"):
+        StudioState.from_link(link)
+
+
+def test_draws_that_are_none_are_refused(folder: Path) -> None:
+    (folder / DRAWS).write_text("draw 1: [organizations.0.maxConcurrentCalls=2]")
+    with pytest.raises(StudioError, match="a studio takes draws of behaviours, not of org"):
+        open_path(folder)
+    (folder / DRAWS).write_text("draw 1: [behaviours.default.outcomes.answered=0.9]")
+    with pytest.raises(StudioError, match=r"^draws.yaml: .*must sum to 1"):
+        open_path(folder)
