@@ -190,7 +190,7 @@ def test_a_killed_worker_is_told_of_and_the_page_lives_on() -> None:
         await until(lambda: not studio.page.answer["busy"])
         assert studio.page.answer["how"] == "200 runs"
 
-    within(do, StudioState.of(SCENARIO).set("people", "1000"))
+    within(do, StudioState.of(SCENARIO))
 
 
 def test_a_scenario_without_people_or_campaigns_is_answered() -> None:

@@ -87,7 +87,7 @@ def test_a_planner_turns_paints_pins_asks_saves_and_comes_back_by_the_link(
     deadline = tab.field("Deadline")
     deadline.fill("Mon 14:00")
     deadline.press("Enter")
-    tab.sees(page.locator(".result"), "lines")
+    tab.sees(page.locator(".result"), "line")
     assert page.get_by_role("region", name=re.compile("^Evidence")).count()
     tab.sees(page.locator(".found pre"), "^dialsim plan .*--goal 'p95\\(finish\\) <= Mon 14:00'")
     taken = page.get_by_role("button", name=re.compile("^Take this over"))
@@ -210,7 +210,7 @@ def test_controls_have_names_texts_stand_out_and_narrow_screens_do_not_scroll(
     deadline = tab.field("Deadline")
     deadline.fill("Tue 12:00")
     deadline.press("Enter")
-    tab.sees(tab.page.locator(".result"), "lines")
+    tab.sees(tab.page.locator(".result"), "line")
     assert tab.unnamed() == []
     for scheme in ("light", "dark"):
         tab.page.emulate_media(color_scheme=scheme)

@@ -316,6 +316,8 @@ class Studio:
     def _become(self, state: StudioState) -> None:
         """Go on with another state; if its scenario is another one, so is the answer."""
         before, self._state = self._state, state
+        if self._campaign not in (position for position, _, _ in campaigns(state.scenario)):
+            self._campaign = (0, 0)
         if before is None or state.scenario is not before.scenario:
             self._ask()
             self._ask_pins()
@@ -378,7 +380,8 @@ class Studio:
             return
         state = self._state
         file = {lever.path: lever for lever in levers(state.base, self._campaign)}
-        names = [name for _, name, _ in campaigns(state.scenario)]
+        known = {position: name for position, name, _ in campaigns(state.scenario)}
+        names = [*known.values()]
         values = {}
         for lever in self._levers():
             said = _said(lever)
@@ -399,14 +402,14 @@ class Studio:
             "pauseError": self._errors.get("pause", ""),
             "pauses": [
                 f"{short_text(since)} to {'the end' if until is None else short_text(until)}"
-                for since, until in pauses(state.scenario, self._campaign)
+                for since, until in (
+                    pauses(state.scenario, self._campaign) if self._campaign in known else ()
+                )
             ],
             "differences": [*state.differences],
             "campaigns": names[:_MOST_NAMES],
             "campaignCount": len(names),
-            "campaign": next(
-                (name for at, name, _ in campaigns(state.scenario) if at == self._campaign), ""
-            ),
+            "campaign": known.get(self._campaign, ""),
         }
 
     # -- the answer -------------------------------------------------------------------------------

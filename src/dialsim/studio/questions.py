@@ -49,7 +49,12 @@ from dialsim.results.result import run
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.scenario import Scenario
 from dialsim.studio.estimate import Estimate, loky_context
-from dialsim.studio.state import StudioState, path_to_campaign, path_to_organization
+from dialsim.studio.state import (
+    StudioState,
+    campaign_at,
+    path_to_campaign,
+    path_to_organization,
+)
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -114,12 +119,14 @@ def cheapest_reaching(
     Without costs it is the smallest number of attempts, and then of lines. Raises ExperimentError
     for a share that is none, and for a campaign that is not scheduled.
     """
-    scenario, (o, c) = state.scenario, campaign
+    scenario, o = state.scenario, campaign[0]
     if not 0 < share < 1:
-        raise ExperimentError(f"a share is more than 0 % and less than 100 %, not {100 * share:g} %")
+        raise ExperimentError(
+            f"a share is more than 0 % and less than 100 %, not {100 * share:g} %"
+        )
     goal = f"mean(reach_share) >= {share:g}"
     owner = path_to_organization(scenario, o)
-    request = scenario.organizations[o].campaigns[c].schedule
+    request = campaign_at(scenario, campaign).schedule
     if request is None:
         raise ExperimentError("this campaign is never scheduled: nobody is reached")
     below = f"{path_to_campaign(scenario, campaign)}.schedule"

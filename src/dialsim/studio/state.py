@@ -283,13 +283,12 @@ class StudioState:
 
         `without` takes the new difference back. Raises ScenarioError.
         """
-        o, c = campaign
-        name = self.scenario.organizations[o].campaigns[c].name
+        name = campaign_at(self.scenario, campaign).name
         actions = [
             {"at": at, "action": action, "campaign": name}
             for at, action in ((since, "pause"), (until, "resume"))
         ]
-        path = path_to_organization(self.scenario, o)
+        path = path_to_organization(self.scenario, campaign[0])
         return self.set(f"{path}.timeline+", json.dumps(actions, ensure_ascii=False))
 
     def add_campaign(self, name: str, people: int, like: Position = (0, 0)) -> StudioState:
@@ -297,8 +296,7 @@ class StudioState:
 
         Raises ScenarioError.
         """
-        o, c = like
-        model = self.scenario.organizations[o].campaigns[c]
+        model = campaign_at(self.scenario, like)
         block: dict[str, Any] = {"name": name, "agent": model.agent}
         block["recipients"] = {"count": people}
         if isinstance(model.recipients, GeneratedRecipients) and model.recipients.agent_params:
@@ -307,7 +305,7 @@ class StudioState:
             block["schedule"] = model.schedule.model_dump(
                 mode="json", by_alias=True, exclude_none=True
             )
-        path = path_to_organization(self.scenario, o)
+        path = path_to_organization(self.scenario, like[0])
         return self.set(f"{path}.campaigns+", json.dumps([block], ensure_ascii=False))
 
     # -- pins -------------------------------------------------------------------------------------
@@ -579,8 +577,17 @@ def path_to_organization(scenario: Scenario, organization: int) -> str:
 def path_to_campaign(scenario: Scenario, campaign: Position) -> str:
     """The full path of a campaign, as `--set` takes it."""
     o, c = campaign
-    name = scenario.organizations[o].campaigns[c].name
+    name = campaign_at(scenario, campaign).name
     return f"{path_to_organization(scenario, o)}.{_part('campaigns', name, c)}"
+
+
+def campaign_at(scenario: Scenario, position: Position) -> Campaign:
+    """The campaign at a position. Raises StudioError if there is none."""
+    o, c = position
+    found = scenario.organizations[o].campaigns if o < len(scenario.organizations) else ()
+    if c >= len(found):
+        raise StudioError("there is no campaign any more; undo takes the last change back")
+    return found[c]
 
 
 def _with_item_names(path: str, scenario: Scenario) -> str:
@@ -675,9 +682,8 @@ def _behaviour_of(campaign: Campaign, organization: Organization) -> str:
 
 def pauses(scenario: Scenario, campaign: Position) -> list[tuple[int, int | None]]:
     """When somebody pauses a campaign and resumes it (ms); None where that is not said."""
-    o, c = campaign
-    name, found = scenario.organizations[o].campaigns[c].name, list[tuple[int, int | None]]()
-    actions = [a for a in scenario.organizations[o].timeline if a.campaign == name]
+    name, found = campaign_at(scenario, campaign).name, list[tuple[int, int | None]]()
+    actions = [a for a in scenario.organizations[campaign[0]].timeline if a.campaign == name]
     for action in sorted(actions, key=lambda action: action.at):
         is_open = bool(found) and found[-1][1] is None
         if action.action == "pause" and not is_open:
