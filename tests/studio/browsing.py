@@ -38,7 +38,7 @@ class Tab:
     def __init__(self, browser: Any, url: str, link: str = "", **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(120_000)
+        self.page.set_default_timeout(60_000)
         self.said: list[str] = []
         self.asked: set[str] = set()
         self.loads = 0
@@ -142,7 +142,7 @@ class Tab:
 
     def faint(self) -> list[str]:
         """Texts that don't stand out from what is behind them, after WCAG 2.2, 1.4.3."""
-        return list(self.page.evaluate(_FAINT))
+        return list(self.page.evaluate(FAINT))
 
     @property
     def width(self) -> int:
@@ -168,7 +168,7 @@ _FOCUSED = """() => {
   return at.getAttribute('aria-label') || at.labels?.[0]?.innerText || at.innerText || at.tagName;
 }"""
 
-_FAINT = """() => {
+FAINT = """() => {
   const found = [];
   const numbers = text => text.match(/[0-9.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(v => v / 255)

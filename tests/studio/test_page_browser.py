@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
 
-from studio.browsing import Served, Tab
+from studio.browsing import FAINT, Served, Tab
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
 
@@ -214,7 +214,7 @@ def test_controls_have_names_texts_stand_out_and_narrow_screens_do_not_scroll(
     assert tab.unnamed() == []
     for scheme in ("light", "dark"):
         tab.page.emulate_media(color_scheme=scheme)
-        assert tab.faint() == []
+        tab.page.wait_for_function(f"() => !({FAINT})().length")  # charts take a moment
     for width in (390, 320, 1280):
         tab.page.set_viewport_size({"width": width, "height": 844})
         assert tab.width <= width

@@ -77,6 +77,7 @@ class Chart:
             self._ink(lines, grid_line_color=GRID)
         plot.xgrid.grid_line_color = None
         if time:
+            plot.xaxis.ticker.desired_num_ticks = 5
             plot.xaxis.formatter = DatetimeTickFormatter(
                 hours="%a %H:%M", days="%a %e %b", months="%b %Y", minutes="%H:%M"
             )

@@ -218,7 +218,7 @@ class Lever {
     this.drag = 0; // all that one drag sends is undone together
     this.send = text => page.send({ kind: "set", key: given.key, text });
     const id = `lever-${given.key.replace(/[^A-Za-z0-9]/g, "-")}-${page.count++}`;
-    this.error = el("p", { class: "error", id: `${id}-error`, role: "alert" });
+    this.error = el("p", { class: "fault", id: `${id}-error`, role: "alert" });
     this.file = el("span", { class: "quiet small", id: `${id}-file` });
     this.reset = el("button", {
       type: "button", class: "small plain", hidden: true,
@@ -351,7 +351,7 @@ class StudioPage {
       return el("div", { class: "lever" }, el("label", { for: id }, label),
         el("input", { id, name, type: "text", value, autocomplete: "off" }),
         hint ? el("p", { class: "quiet small" }, hint) : null,
-        el("p", { class: "error", role: "alert", "data-for": name }));
+        el("p", { class: "fault", role: "alert", "data-for": name }));
     };
     const form = el("form", { onsubmit: event => {
       event.preventDefault();
@@ -495,7 +495,7 @@ class StudioPage {
     const since = el("input", { id: "pause-since", type: "text", placeholder: "Tue 12:00" });
     const until = el("input", { id: "pause-until", type: "text", placeholder: "Tue 14:00" });
     this.pauses = el("ul", { class: "small" });
-    this.pauseError = el("p", { class: "error", role: "alert" });
+    this.pauseError = el("p", { class: "fault", role: "alert" });
     const form = el("form", { onsubmit: event => {
       event.preventDefault();
       this.send({ kind: "pause", since: since.value, until: until.value });
@@ -512,7 +512,7 @@ class StudioPage {
     const value = el("input", { id: "any-value", type: "text", autocomplete: "off",
       "aria-describedby": "any-error" });
     this.paths = el("datalist", { id: "any-paths" });
-    this.anyError = el("p", { class: "error", id: "any-error", role: "alert" });
+    this.anyError = el("p", { class: "fault", id: "any-error", role: "alert" });
     const form = el("form", { onsubmit: event => {
       event.preventDefault();
       this.send({ kind: "any", path: path.value, text: value.value });
@@ -627,7 +627,7 @@ class StudioPage {
     this.running.hidden = !running;
     if (total) this.progress.value = done / total;
     else this.progress.removeAttribute("value");
-    this.saidSoFar.className = error ? "error" : "";
+    this.saidSoFar.className = error ? "fault" : "";
     if (this.saidSoFar.textContent !== (error || said || ""))
       this.saidSoFar.textContent = error || said || "";
     this.found.replaceChildren(...this.finding(found));

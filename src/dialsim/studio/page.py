@@ -755,11 +755,11 @@ def _rest(estimate: Estimate) -> str:
     reached, share = figures["people_reached"]["mean"], figures["reach_share"]["mean"]
     if not figures["finish_seconds"]["runs"]:
         return ""
-    parts = [f"It reaches {reached:,.0f} people ({100 * share:.1f} %)"]
+    already, since = "", ""
     if estimate.standing is not None:
-        parts[0] += f", {len(estimate.standing.reached):,} of them already,"
+        already, since = f", {len(estimate.standing.reached):,} of them already", " from today on"
+    parts = [f"It reaches {reached:,.0f} people ({100 * share:.1f} %{already})"]
     if costs is not None:
-        since = "" if estimate.standing is None else " from today on"
         parts.append(f"costs {figures['cost']['mean']:,.0f} {costs.currency}{since}")
     held = next(fact.answer for fact in estimate.facts if fact.question == "What holds it back?")
     return f"{' and '.join(parts)}. What holds it back: {held[0].lower()}{held[1:]}."
