@@ -38,7 +38,7 @@ class Tab:
     def __init__(self, browser: Any, url: str, link: str = "", **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(120_000)
         self.said: list[str] = []
         self.asked: set[str] = set()
         self.loads = 0

@@ -217,7 +217,7 @@ def test_controls_have_names_texts_stand_out_and_narrow_screens_do_not_scroll(
         tab.page.wait_for_function(f"() => !({FAINT})().length")  # charts take a moment
     for width in (390, 320, 1280):
         tab.page.set_viewport_size({"width": width, "height": 844})
-        assert tab.width <= width
+        tab.page.wait_for_function(f"() => document.documentElement.scrollWidth <= {width}")
     tab.close()
 
 

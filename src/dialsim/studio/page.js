@@ -640,11 +640,12 @@ class StudioPage {
       "aria-label": `Evidence: ${head[0]}` }, el("table", {},
       el("thead", {}, el("tr", {}, head.map(name => el("th", { scope: "col" }, name)))),
       el("tbody", {}, rows.map(row => el("tr", {}, row.map((cell, at) => at
-        ? el("td", { "data-head": head[at] }, cell) : el("th", { scope: "row" }, cell)))))));
+        ? el("td", { "data-head": head[at] }, cell)
+        : el("th", { scope: "row", "data-head": head[0] }, cell)))))));
     return [el("p", { class: "result" }, sentence),
       apply ? this.button(apply.label, { kind: "apply" }, { class: "primary" }) : null,
       ...said.map(text => el("p", {}, text)),
-      tables.length ? el("details", { open: true }, el("summary", {}, "Evidence"),
+      tables.length ? el("details", { open: matchMedia("(min-width: 481px)").matches }, el("summary", {}, "Evidence"),
         tables.map(table)) : null,
       command ? el("p", { class: "quiet small" }, "In a terminal:") : null,
       command ? el("pre", { tabindex: "0", "aria-label": "The command that asks the same" },
