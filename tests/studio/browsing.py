@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+ROOT = Path(__file__).parents[2]
 NOISE = re.compile(r"\[bokeh|Bokeh items were rendered")
 """What Bokeh tells the console of its ordinary life."""
 
@@ -18,7 +20,7 @@ class Served:
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dialsim", "studio", *arguments, "--port", "0"],
-            stdout=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE, text=True, cwd=ROOT,
         )  # fmt: skip
         assert self.process.stdout is not None
         found = re.search(r"http://\S+", self.process.stdout.readline())

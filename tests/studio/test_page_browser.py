@@ -56,10 +56,8 @@ def test_a_planner_turns_paints_pins_asks_saves_and_comes_back_by_the_link(
     assert after != before
     tab.button("Undo").click()
     tab.sees(tab.lines, "Nothing is changed")
-    assert tab.settled() == before
     tab.button("Redo").click()
     tab.sees(tab.lines, f"={lines}$")
-    assert tab.settled() == after
     # open the evening, and keep the variant
     tab.paint("Monday 19:00", "Tuesday 20:30", "Open Monday to Tuesday 19:00 to 21:00")
     tab.sees(tab.lines, "timeWindows=Mon-Tue 09:00-21:00; Wed-Fri 09:00-19:00;")
@@ -149,7 +147,21 @@ def test_a_bad_value_says_why_at_its_field_and_changes_nothing(tab: Tab) -> None
     assert alert.get_attribute("id") in field.get_attribute("aria-describedby")
     assert tab.sentence.inner_text() == before
     tab.set("Lines", "12", "maxConcurrentCalls=12$")
+    # what is being written is not lost to news of something else
+    field.fill("1")
+    tab.page.evaluate(_PIN)
+    tab.sees(tab.page.get_by_role("region", name="Variants").get_by_role("row"), "^variant 1")
+    assert field.input_value() == "1"
+    tab.set("Lines", "12", "maxConcurrentCalls=12$")
     assert field.get_attribute("aria-invalid") == "false"
+
+
+_PIN = """() => {
+  const find = root => [...root.querySelectorAll('*')].flatMap(node => [
+    ...(node.shadowRoot ? find(node.shadowRoot) : []),
+    ...(node.textContent === 'Pin this variant' && node.matches('button') ? [node] : [])]);
+  find(document)[0].click();
+}"""
 
 
 def tab_to(tab: Tab, name: str, most: int = 60) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,10 @@ from PIL import Image
 
 pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
 
-from studio.browsing import Served, Tab
+from studio.browsing import ROOT, Served, Tab
 
-ROOT = Path(__file__).parents[2]
+TALL = {"width": 1280, "height": 3000}
+"""Nothing is to be scrolled: the sentence stays on top, and would cover a part of the page."""
 TOUR = ROOT / "docs" / "studio.md"
 MOST_BYTES = 120_000
 """A picture of the tour is not to be larger."""
@@ -26,7 +26,7 @@ MOST_BYTES = 120_000
 
 def pictures(browser: Any) -> Iterator[tuple[str, bytes]]:
     """Take the tour, and yield the name and the content of each picture on the way."""
-    served = Served(str(ROOT / "scenarios" / "first-campaign.yaml"))
+    served = Served("scenarios/first-campaign.yaml")
     tab = Tab(browser, served.url, viewport={"width": 1280, "height": 860})
     page = tab.page
     tab.settled()
@@ -35,11 +35,12 @@ def pictures(browser: Any) -> Iterator[tuple[str, bytes]]:
     tab.paint("Saturday 10:00", "Sunday 18:30", "Close Saturday to Sunday 10:00 to 19:00")
     tab.sees(tab.lines, "timeWindows=")
     tab.settled()
+    page.set_viewport_size(TALL)
     yield "studio-levers.png", page.locator(".levers").screenshot()
     tab.button("Pin this variant").click()
-    tab.set("Attempts", "5", "maxAttempts=5")
+    tab.set("Lines", "20", "=20")
     tab.settled()
-    tab.sees(page.get_by_role("region", name="Variants").locator(".less"), "more")
+    tab.sees(page.get_by_role("region", name="Variants").locator(".less"), "earlier")
     yield "studio-variants.png", page.locator(".pins").screenshot()
     tab.field("Deadline").fill("Tue 12:00")
     tab.button("Fewest lines to be done by").click()
@@ -47,10 +48,9 @@ def pictures(browser: Any) -> Iterator[tuple[str, bytes]]:
     yield "studio-question.png", page.locator(".questions").screenshot()
     tab.close()
     served.close()
-    served = Served(str(ROOT / "scenarios" / "forecast-from-the-middle.yaml"))
-    tab = Tab(browser, served.url, viewport={"width": 390, "height": 760}, color_scheme="dark")
+    served = Served("scenarios/forecast-from-the-middle.yaml")
+    tab = Tab(browser, served.url, viewport=TALL | {"width": 390}, color_scheme="dark")
     tab.settled()
-    tab.page.locator(".charts").scroll_into_view_if_needed()
     yield "studio-from-today.png", tab.page.locator("figure").first.screenshot()
     tab.close()
     served.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from bokeh.models import (
     ColumnDataSource,
+    DatetimeTicker,
     DatetimeTickFormatter,
     NumeralTickFormatter,
     Range1d,
@@ -77,7 +78,7 @@ class Chart:
             self._ink(lines, grid_line_color=GRID)
         plot.xgrid.grid_line_color = None
         if time:
-            plot.xaxis.ticker.desired_num_ticks = 5
+            plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=5)
             plot.xaxis.formatter = DatetimeTickFormatter(
                 hours="%a %H:%M", days="%a %e %b", months="%b %Y", minutes="%H:%M"
             )

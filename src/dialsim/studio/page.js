@@ -216,7 +216,10 @@ class Lever {
     this.page = page;
     this.given = given;
     this.drag = 0; // all that one drag sends is undone together
-    this.send = text => page.send({ kind: "set", key: given.key, text });
+    this.send = text => {
+      this.shown = this.field.value;
+      page.send({ kind: "set", key: given.key, text });
+    };
     const id = `lever-${given.key.replace(/[^A-Za-z0-9]/g, "-")}-${page.count++}`;
     this.error = el("p", { class: "fault", id: `${id}-error`, role: "alert" });
     this.file = el("span", { class: "quiet small", id: `${id}-file` });
@@ -264,7 +267,10 @@ class Lever {
     this.reset.hidden = !said.changed && !said.error;
     this.file.textContent = said.changed ? `in the file: ${said.file}` : "";
     if (busy || said.error) return;
-    if (this.field.value !== said.text) this.field.value = said.text;
+    // what is being written is not replaced by news of something else
+    const writing = !force && this.field.matches(":focus") && this.field.value !== this.shown;
+    if (!writing && this.field.value !== said.text) this.field.value = said.text;
+    if (!writing) this.shown = said.text;
     if (this.slider) {
       const value = Number(said.value);
       if (value > Number(this.slider.max)) this.slider.max = value;
