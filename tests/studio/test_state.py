@@ -262,7 +262,7 @@ def test_a_new_one_begins_with_a_list_and_a_few_answers(tmp_path: Path) -> None:
     assert (tmp_path / "ลูกค้า.csv").read_bytes() == content
     assert dialsim.load(saved).digest == state.scenario.digest
     (tmp_path / "ลูกค้า.csv").write_text("tel\n", encoding="utf-8")
-    with pytest.raises(StudioError, match="is another list of people"):
+    with pytest.raises(StudioError, match="is there already, and is another file"):
         state.save(tmp_path / "new2.yaml")
     with pytest.raises(StudioError, match="this link is to a scenario that was never saved"):
         StudioState.from_link(state.link())
