@@ -786,7 +786,7 @@ def _answer(estimate: Estimate, state: StudioState) -> dict[str, Any]:
         "sentence": f"{sentence}.",
         "rest": _rest(estimate),
         "facts": [[fact.question, fact.answer, fact.detail] for fact in facts],
-        "how": ". ".join([runs, *estimate.notes]),
+        "how": ". ".join([runs, " ".join(dict.fromkeys(estimate.notes))]).removesuffix(". "),
         "busy": not estimate.is_final,
     }
 
