@@ -79,17 +79,18 @@ class CampaignTimeline:
 
 def read_lives(trace: Trace) -> dict[Position, CampaignTimeline]:
     """The life of every campaign, in the order of the scenario."""
-    return {
-        (block.position, campaign.position): _life(
-            trace.campaign(block.position, campaign.position)
-        )
+    changes: dict[Position, list[CampaignChange]] = {
+        (block.position, campaign.position): []
         for block in trace.world.organizations
         for campaign in block.campaigns
     }
+    for row in trace.campaigns:  # once: with thousands of campaigns, one search each takes a minute
+        changes[row.organization, row.campaign].append(row)
+    return {position: _life(trace.campaign(*position), own) for position, own in changes.items()}
 
 
-def _life(part: CampaignTrace) -> CampaignTimeline:
-    changes, effective = part.changes, part.scheduled
+def _life(part: CampaignTrace, changes: list[CampaignChange]) -> CampaignTimeline:
+    effective = part.scheduled
     final_at = next((change.at for change in changes if change.to_status.final), None)
     end = part.trace.end if final_at is None else final_at
     start = None if effective is None else effective.start_at

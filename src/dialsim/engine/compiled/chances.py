@@ -46,34 +46,41 @@ class Chances:
 
     An entry holds what one attempt has in store for a block of `BLOCK` people under one behaviour:
     for each `Kind` the row of `values` (float64; durations in ms, too) with a number per person, -1
-    where it wasn't asked for. `entry_of` finds it by reaction, `slots[attempt]` and block;
-    `attempt_odds` is by reaction and slot, `week_odds` by reaction and hour of the Thai week.
+    where it wasn't asked for. Rows are as wide as the largest block of people so far, as there may
+    be thousands of small campaigns. `entry_of` finds an entry by reaction, `slots[attempt]` and
+    block; `attempt_odds` is by reaction and slot, `week_odds` by reaction and hour of the week.
     """
 
     def __init__(self) -> None:
-        self.values = np.empty((0, BLOCK))
+        self.values = np.empty((0, 1))
         self.entries = np.empty((0, _KINDS), dtype=np.int64)
         self.entry_of = np.full((0, 0, 0), _MISSING, dtype=np.int64)
         self.slots = np.full(1, _MISSING, dtype=np.int64)
         self.attempt_odds = np.empty((0, 0))
         self.week_odds = np.empty((0, 7 * 24))
         self._reactions: list[Reactions] = []
+        self._numbers: dict[Reactions, int] = {}
         self._rows = self._used_entries = self._used_slots = 0
+        self._width = 1
         self._row_of: dict[tuple[object, ...], int] = {}
 
     def reaction(self, reactions: Reactions) -> int:
         """The number under which a campaign's reactions to a behaviour are known here."""
-        if reactions not in self._reactions:
+        if reactions not in self._numbers:
+            number = self._numbers[reactions] = len(self._reactions)
             self._reactions.append(reactions)
-            count, blocks = len(self._reactions), (reactions.draws.count >> BLOCK_BITS) + 1
-            _, slots, most_blocks = self.entry_of.shape
-            self.entry_of = _larger(self.entry_of, (count, slots, max(blocks, most_blocks)))
-            self.attempt_odds = _larger(self.attempt_odds, (count, slots))
-            self.week_odds = _larger(self.week_odds, (count, 7 * 24))
-            self.week_odds[-1] = reactions.odds.by_week_hour
+            self._width = max(self._width, min(BLOCK, reactions.draws.count))
+            blocks = (reactions.draws.count >> BLOCK_BITS) + 1
+            room, slots, most_blocks = self.entry_of.shape
+            if number == room or blocks > most_blocks:
+                room = max(room, 2 * number, 1)
+                self.entry_of = _larger(self.entry_of, (room, slots, max(blocks, most_blocks)))
+                self.attempt_odds = _larger(self.attempt_odds, (room, slots))
+                self.week_odds = _larger(self.week_odds, (room, 7 * 24))
+            self.week_odds[number] = reactions.odds.by_week_hour
             for attempt in np.flatnonzero(self.slots >= 0).tolist():
-                self.attempt_odds[-1, self.slots[attempt]] = reactions.columns(attempt).odds
-        return self._reactions.index(reactions)
+                self.attempt_odds[number, self.slots[attempt]] = reactions.columns(attempt).odds
+        return self._numbers[reactions]
 
     def make(self, reaction: int, attempt: int, block: int, choices: set[Kind]) -> None:
         """Make what is missing of an entry; `choices` are those that a dial has to make."""
@@ -106,16 +113,18 @@ class Chances:
 
     def _row(self, values: Values[float], block: int, draws: Draws, *key: object) -> int:
         """The row with the values of a block; one that has a key is made once for all attempts."""
-        size = BLOCK
+        size = self._width
         if isinstance(values, Same):
-            key = ("same", values[0])
+            key = ("same", values[0], size)
         else:
             size = min(BLOCK, draws.count - (block << BLOCK_BITS))
             key = (*key, block) if key else ()
         if key and key in self._row_of:
             return self._row_of[key]
-        if self._rows == len(self.values):
-            self.values = _larger(self.values, (max(16, 2 * self._rows), BLOCK))
+        rows, width = self.values.shape
+        if self._rows == rows or self._width > width:
+            rows = max(16, 2 * rows) if self._rows == rows else rows
+            self.values = _larger(self.values, (rows, self._width))
         row = self._rows
         self._rows += 1
         self.values[row, :size] = values.block(block, size)

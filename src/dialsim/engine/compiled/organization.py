@@ -522,11 +522,8 @@ class Organization:
         """Make the draws that the next dial wants."""
         dialler = self.state.dialler
         reaction = int(dialler.wanted_reaction)
-        (campaign,) = (
-            self.state.campaigns[c]
-            for c in range(len(self._blocks))
-            if self.state.campaigns[c].reaction == reaction
-        )
+        [c] = np.flatnonzero(self.state.campaigns["reaction"][: len(self._blocks)] == reaction)
+        campaign = self.state.campaigns[c]
         choices = {
             kind
             for kind, count in ((Kind.NUMBER, campaign.numbers), (Kind.VOICE, campaign.voices))
@@ -542,7 +539,7 @@ class Organization:
         reactions = self._world.reactions(self._blocks[c], self._behaviours[c], request)
         number = self._chances.reaction(reactions)
         if number >= len(self.state.reactions):
-            self.state.reactions = longer(self.state.reactions, number + 1)
+            self.state.reactions = longer(self.state.reactions, 2 * number + 1)
         reacts = self.state.reactions[number]
         reacts.behaviour = reactions.behaviour
         reacts.on_holiday = reactions.odds.on_holiday
