@@ -41,6 +41,8 @@ POST: TypeAdapter[Post] = TypeAdapter(Post)
 MOST_SNAPSHOTS = 100
 
 PATIENCE = 0.01  # seconds for which others wait at the most, stretches being short
+_STEP = 60_000
+"""So much virtual time (ms) is worked off before the clock sees whether others wait."""
 _NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
 
 
@@ -210,8 +212,12 @@ class SandboxCore:
             if ahead > self.outbox.limit:
                 self._stepped()
                 return True
-            stretch = min(self.outbox.stretch(ahead), self.outbox.limit, last)
+            end = min(self.outbox.stretch(ahead), self.outbox.limit, last)
+            stretch = min(ahead + _STEP, end)
             self.simulation.work_off(stretch)
+            while stretch < end and monotonic() <= turn_ends:
+                stretch = min(stretch + _STEP, end)
+                self.simulation.work_off(stretch)
             due = self.outbox.last_due(stretch)
             if due is not None and due > self.at:
                 self.simulation.move_to(due)

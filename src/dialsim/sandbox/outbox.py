@@ -97,8 +97,9 @@ class CampaignOutbox:
 
     def key(self, call: int, result: int) -> PostKey:
         """The key of a result."""
-        block, entry = self.view.campaign.block, self.view.calls[call]
-        return PostKey(block.organization, block.position, entry.recipient, entry.call, result)
+        block, calls = self.view.campaign.block, self.view.calls
+        person, number = int(calls.recipient[call]), int(calls.call[call])
+        return PostKey(block.organization, block.position, person, number, result)
 
     def bodies(self, messages: Messages) -> list[bytes]:
         """The bodies of results whose first POSTs are due, each at the end of its instant (W4).
@@ -120,8 +121,11 @@ class CampaignOutbox:
         return status
 
 
-STRIDE = 60_000
-"""The most virtual time (ms) that the engine is ahead of results that are still to leave."""
+STRIDE = 300_000
+"""The most virtual time (ms) that the engine is ahead of results that are still to leave.
+
+Bodies are made for a stretch at a time: of one minute a result takes half as much again.
+"""
 _NO_CALL = -1
 
 
