@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
 
+import dialsim
 from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.control.token import ControlToken
@@ -196,6 +197,34 @@ def test_a_killed_worker_is_told_of_and_the_page_lives_on() -> None:
         assert studio.page.answer["how"] == "200 runs"
 
     within(do, StudioState.of(SCENARIO))
+
+
+def many_campaigns(count: int) -> dialsim.Scenario:
+    campaign = {"agent": "Reminder", "recipients": {"count": 1}}
+    schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
+    campaigns = [campaign | {"name": f"Day {n}", "schedule": schedule} for n in range(count)]
+    organization = {
+        "name": "Acme",
+        "maxConcurrentCalls": 10,
+        "agents": [{"name": "Reminder"}],
+        "campaigns": campaigns,
+    }
+    return dialsim.loads(
+        json.dumps({"version": 1, "name": "Many", "organizations": [organization]})
+    )
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow(minutes=3))])
+def test_thousands_of_campaigns_are_answered(count: int) -> None:
+    async def do(studio: Studio) -> None:
+        async with asyncio.timeout(600):
+            while not studio.page.answer.get("sentence"):
+                await asyncio.sleep(0.1)
+        studio.hear({"kind": "set", "key": LINES, "number": 20})
+        assert studio.page.changes["lines"] == [f"--set {LINES}=20"]
+        assert studio.page.notice == {}
+
+    within(do, StudioState.of(many_campaigns(count)))
 
 
 def test_a_scenario_without_people_or_campaigns_is_answered() -> None:
