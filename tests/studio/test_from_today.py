@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,18 @@ import numpy as np
 import pytest
 
 import dialsim
+from dialsim.engine.calls import NEVER
+from dialsim.evidence.pull import pull
 from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.variants import read_variants
+from dialsim.sandbox.restart import begin, resume
 from dialsim.studio.charts import FanChart
 from dialsim.studio.estimate import Estimate, Estimator, Pool
 from dialsim.studio.files import open_path, opened, scenario_file
 from dialsim.studio.state import StudioError, StudioState
+from evidence.running import KEY, campaign_scenario, text
+from sandbox.serving import served
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 MIDDLE = SCENARIOS / "forecast-from-the-middle.yaml"
@@ -94,6 +101,25 @@ def test_a_pulled_folder_opens_with_the_behaviours_that_its_log_allows(
     assert changed.drawn(changed.scenario) == ()
     assert estimate(pool, changed, 2).draws == 0
     assert changed.set("lines", "2").command().startswith("dialsim run ")
+
+
+def test_a_campaign_in_a_journal_is_pulled_and_begins_today(pool: Pool, tmp_path: Path) -> None:
+    journal = tmp_path / "week.journal"
+    core = begin(journal, dialsim.loads(text(campaign_scenario(120, 2))))
+    asyncio.run(core.clock.advance_by(50 * 60_000))
+    assert core.journal is not None
+    core.journal.close()
+    core = resume(journal)
+    assert core.journal is not None
+    with served(core) as sandbox, ServiceClient(sandbox.url, KEY, rate=1e6) as client:
+        [campaign] = core.accounts[0].views
+        pull(client, [campaign.campaign.block.id], tmp_path / "today", lines=2)
+    core.journal.close()
+    found = estimate(pool, open_path(tmp_path / "today"), 3)
+    assert found.standing is not None
+    assert core.at - 60_000 < found.standing.at <= core.at  # the service tells of its last change
+    calls = campaign.calls
+    assert len(found.standing.reached) == int((calls.counted & (calls.started_at != NEVER)).sum())
 
 
 def test_the_draws_are_saved_and_linked(folder: Path, tmp_path: Path) -> None:
