@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
+
 import dialsim
 from dialsim.engine.calls import NEVER
 from dialsim.evidence.pull import pull
