@@ -253,9 +253,9 @@ def test_a_receiver_that_calls_back_finds_a_clock_that_is_a_little_ahead() -> No
     assert [row["status"] for row in rows] == ["delivered"] * 4
 
 
-def test_requests_take_turns_with_the_clock() -> None:
-    sketch = Sketch(slots=20).campaign("January", recipients={"count": 2_000})
-    core = SandboxCore(sketch.scenario())
+def test_requests_take_turns_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dialsim.sandbox.core.PATIENCE", 0.0)  # each stretch is a turn
+    core = SandboxCore(Sketch(slots=20).campaign("January", recipients={"count": 600}).scenario())
     client, order = Client(core), list[str]()
     work_on = core.work_on
 
