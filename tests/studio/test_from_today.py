@@ -58,6 +58,20 @@ def estimate(pool: Pool, state: StudioState, runs: int) -> Estimate:
     return Estimator(pool, limit=runs).ask(state.scenario, draws=drawn).final()
 
 
+def test_other_draws_are_asked_anew(pool: Pool, folder: Path) -> None:
+    state = open_path(folder)
+    drawn = state.drawn(state.scenario)
+    estimator = Estimator(pool, limit=3)
+    others = (drawn[2], drawn[2], drawn[2])
+
+    def reached(asked: Estimator, draws: tuple[dialsim.Scenario, ...]) -> list[int]:
+        found = asked.ask(state.scenario, draws=draws).final()
+        return sorted(found.replications.runs["people_reached"])
+
+    found = reached(estimator, drawn)
+    assert reached(estimator, others) == reached(Estimator(pool, limit=3), others) != found
+
+
 def test_the_fan_shows_what_has_happened_and_begins_today(pool: Pool) -> None:
     state = StudioState.of(MIDDLE)
     found = estimate(pool, state, 20)

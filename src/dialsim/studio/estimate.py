@@ -909,7 +909,7 @@ class Estimator:
         self._pool = shared_pool() if pool is None else pool
         self._limit = limit
         self._asked: dict[str, Answer] = {}
-        self._kept: OrderedDict[tuple[str, int, int], dict[int, tuple[RunFigures, LineUse]]]
+        self._kept: OrderedDict[tuple[object, ...], dict[int, tuple[RunFigures, LineUse]]]
         self._kept = OrderedDict()
 
     def ask(
@@ -935,7 +935,7 @@ class Estimator:
         shared = [Case(draw, draw_seed(case.seed, number)) for number, draw in enumerate(draws)]
         behind = 0 if place == "shown" else _BEHIND
         answer = Answer(self._pool, case, wanted, told, behind, shared)
-        key = case.digest, case.seed, len(shared)
+        key = case.digest, case.seed, *(one.digest for one in shared)
         known = self._kept.pop(key, {})
         answer.finished.update((k, run) for k, run in known.items() if k < wanted)
         answer.started.update(answer.finished)

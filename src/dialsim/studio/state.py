@@ -164,12 +164,14 @@ class StudioState:
 
         There is none where the behaviour was changed: then it counts, in all runs.
         """
-        if self.draws is None or scenario.behaviours != self.base.behaviours:
-            return ()
+        draws = self._draws_of(scenario)
         return tuple(
             scenario.model_copy(update={"behaviours": behaviours})
-            for behaviours in self.draws.behaviours
+            for behaviours in (draws.behaviours if draws else ())
         )
+
+    def _draws_of(self, scenario: Scenario) -> BehaviourDraws | None:
+        return self.draws if scenario.behaviours == self.base.behaviours else None
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -339,7 +341,7 @@ class StudioState:
         """The command that makes the same runs."""
         origin = self.base.origin
         assert origin is not None
-        verb = "forecast" if self.drawn(self.scenario) else "run"
+        verb = "forecast" if self._draws_of(self.scenario) else "run"
         words = ["dialsim", verb, str(origin.file or origin.name)]
         for line in (*origin.overrides, *self.differences):
             words += ["--set", line]
@@ -364,8 +366,8 @@ class StudioState:
             else:
                 names[name] = Path(name).name
                 beside[Path(name).name] = content
-        if self.draws is not None and self.drawn(self.scenario):
-            beside[DRAWS] = self.draws.text.encode()
+        if draws := self._draws_of(self.scenario):
+            beside[DRAWS] = draws.text.encode()
         bare = self.base.loaded(replace(origin, overrides=()), ())
         old, new = document_of(bare), _with_names(document_of(self.scenario), names)
         if old == new:
