@@ -34,7 +34,7 @@ from dialsim.evidence.calibrate import (
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Log
 from dialsim.evidence.pulled_campaign import LoggedCampaign
-from dialsim.evidence.pulled_folder import CARRIED_OVER, DRAWS
+from dialsim.evidence.pulled_folder import CARRIED_OVER, DRAWS, people_ahead
 from dialsim.evidence.scenario_rules import Expected
 from dialsim.experiments.forecast import ForecastFigures, forecast
 from dialsim.experiments.variants import read_variants
@@ -51,8 +51,6 @@ from dialsim.scenario.scenario import Scenario
 
 MOST_UNKNOWN = 0.01
 """A campaign of which the log lacks the end of more people can't be held against a forecast."""
-_RETRIES_FIRST = 0.02
-"""More than this share of those called, called again before others once, are no accident (Q3)."""
 _REACHED = [status.value for status in REACHED]
 _COUNTED = [*_REACHED, *(one.value for one in
             (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED))]  # fmt: skip
@@ -392,11 +390,9 @@ def _order(campaigns: Sequence[_Campaign]) -> dict[str, str]:
     a forecast they are due together, so its order must be said. Before any call nothing is.
     """
     made = [pd.to_numeric(one.people[HISTORY_COLUMNS[0]]).fillna(0) for one in campaigns]
-    called = sum(int((of > 0).sum()) for of in made)
-    if not called:
+    if not any((of > 0).any() for of in made):
         return {}
-    ahead = sum(int((of > 1).sum()) for of in made if (of == 0).any())
-    return {"order": "retriesFirst" if ahead > _RETRIES_FIRST * called else "freshFirst"}
+    return {"order": "retriesFirst" if people_ahead(made) else "freshFirst"}
 
 
 def _write_people(file: Path, campaign: _Campaign, numbers: Iterator[int]) -> None:

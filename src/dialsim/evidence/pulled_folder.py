@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import JsonValue
 
 from dialsim.evidence.behaviour_text import draws_text
@@ -184,12 +185,22 @@ _RETRIES_FIRST = 0.02
 """More than this share of those called, called again before others once, are no accident."""
 
 
+def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
+    """How many people were called again while others were never called; 0 where it is an accident.
+
+    `attempts` are the counts of each campaign's people. Where there are any, retries come before
+    first calls (Q3).
+    """
+    made = [np.fromiter(part, dtype=np.int64) for part in attempts]
+    called = sum(np.count_nonzero(part) for part in made)
+    ahead = sum(np.count_nonzero(part > 1) for part in made if (part == 0).any())
+    return ahead if ahead > _RETRIES_FIRST * called else 0
+
+
 def _order(pulled: Pulled) -> str:
-    """Whether retries come before first calls, as the calls made so far show (Q3)."""
-    attempts = [[p.call_attempt for p in part.recipients] for part in pulled.campaigns]
-    called = sum(made > 0 for part in attempts for made in part)
-    ahead = sum(made > 1 for part in attempts if 0 in part for made in part)
-    if ahead > _RETRIES_FIRST * called:
+    """The order of calls for a forecast, as the calls made so far show (Q3)."""
+    ahead = people_ahead([p.call_attempt for p in part.recipients] for part in pulled.campaigns)
+    if ahead:
         return f"""\
   # {ahead:,} people were called again while others were never called: retries come first (Q3).
   order: retriesFirst"""
