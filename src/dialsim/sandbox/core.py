@@ -213,11 +213,12 @@ class SandboxCore:
                 self._stepped()
                 return True
             end = min(self.outbox.stretch(ahead), self.outbox.limit, last)
-            stretch = min(ahead + _STEP, end)
-            self.simulation.work_off(stretch)
-            while stretch < end and monotonic() <= turn_ends:
+            stretch = ahead
+            while True:
                 stretch = min(stretch + _STEP, end)
                 self.simulation.work_off(stretch)
+                if stretch == end or monotonic() > turn_ends:
+                    break
             due = self.outbox.last_due(stretch)
             if due is not None and due > self.at:
                 self.simulation.move_to(due)
