@@ -192,8 +192,8 @@ def people_ahead(attempts: Iterable[Iterable[int]]) -> int:
     first calls (Q3).
     """
     made = [np.fromiter(part, dtype=np.int64) for part in attempts]
-    called = sum(np.count_nonzero(part) for part in made)
-    ahead = sum(np.count_nonzero(part > 1) for part in made if (part == 0).any())
+    called = sum(int((part > 0).sum()) for part in made)
+    ahead = sum(int((part > 1).sum()) for part in made if (part == 0).any())
     return ahead if ahead > _RETRIES_FIRST * called else 0
 
 
