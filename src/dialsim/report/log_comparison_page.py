@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dialsim.engine.windows import HOUR
 from dialsim.evidence.answering import ANSWERED
 from dialsim.evidence.distances import OUTCOMES, Profile
-from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
+from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
 from dialsim.results.plots.drawing import (
     BLACK,
     CYCLE,
@@ -46,6 +46,14 @@ class Curve(NamedTuple):
     y: Values
 
 
+class _Logs(NamedTuple):
+    """The two logs of a comparison, and further runs of the model."""
+
+    real: Profile
+    simulated: Profile
+    others: tuple[Profile, ...]
+
+
 def log_comparison_page(found: LogComparison) -> ReportPage:
     """The page of a comparison."""
     beyond = len(found.beyond_noise)
@@ -76,23 +84,21 @@ def _side_fact(question: str, side: Side) -> Fact:
 
 
 def _sections(found: LogComparison) -> Iterator[Section]:
-    here, there = found.real.profile, found.simulated.profile
-    others = found.others[:_SHOWN_RUNS]
+    logs = _Logs(found.real.profile, found.simulated.profile, found.others[:_SHOWN_RUNS])
     pictures = [
-        _outcomes_picture(here, there),
-        *(
-            picture(key, partial(draw, here, there, others), caption)
-            for key, draw, caption in (
-                ("answered", _draw_answered, "Calls that are answered, by hour of the day."),
-                ("hours", _draw_hours, "Starts and ends of calls in each hour."),
-                ("week", _draw_week, "Starts and ends of calls by hour of the day."),
-                ("talk", _draw_talks, "Calls that talk for so long at most."),
-                ("gaps", _draw_gaps, "Gaps between attempts of a person that last so long "
-                 "at most."),
-                ("progress", _draw_progress, "Calls that have been made by then: the end of a "
-                 "line is the finish."),
-            )
-        ),
+        picture(key, partial(draw, logs), caption)
+        for key, draw, caption in (
+            ("outcomes", _draw_outcomes, "How attempts end: solid lines are REAL, dashed ones "
+             "SIMULATED."),
+            ("answered", _draw_answered, "Calls that are answered, by hour of the day."),
+            ("hours", _draw_hours, "Starts and ends of calls in each hour."),
+            ("week", _draw_week, "Starts and ends of calls by hour of the day."),
+            ("talk", _draw_talks, "Calls that talk for so long at most."),
+            ("gaps", _draw_gaps, "Gaps between attempts of a person that last so long "
+             "at most."),
+            ("progress", _draw_progress, "Calls that have been made by then: the end of a "
+             "line is the finish."),
+        )
     ]  # fmt: skip
     said = (
         "REAL is black, SIMULATED orange and dashed; grey are further runs of the model, which "
@@ -120,14 +126,9 @@ def _row(one: Compared) -> tuple[str, ...]:
     return name, distance, floor, f"{low} to {high}", "yes" if one.beyond_noise else "no"
 
 
-def _outcomes_picture(real: Profile, simulated: Profile) -> Picture:
-    caption = "How attempts end: solid lines are REAL, dashed ones SIMULATED."
-    return picture("outcomes", partial(_draw_outcomes, real, simulated), caption)
-
-
-def _draw_outcomes(real: Profile, simulated: Profile, ax: Axes | None = None) -> Axes:
+def _draw_outcomes(logs: _Logs, ax: Axes | None = None) -> Axes:
     ax = canvas(ax)
-    for side, style in ((real, "-"), (simulated, "--")):
+    for side, style in ((logs.real, "-"), (logs.simulated, "--")):
         counts = side.attempts.sum(axis=1)
         there = np.flatnonzero(counts)
         shares = side.attempts[there] / counts[there, None]
@@ -144,41 +145,35 @@ def _draw_outcomes(real: Profile, simulated: Profile, ax: Axes | None = None) ->
 def _draw_sides(
     ax: Axes | None,
     curve: Callable[[Profile], Curve],
-    real: Profile,
-    simulated: Profile,
-    others: tuple[Profile, ...],
+    logs: _Logs,
     drawstyle: str = "default",
 ) -> Axes:
     """Draw a curve of each log, over those of further runs."""
     ax = canvas(ax)
-    for number, run in enumerate(others):
+    for number, run in enumerate(logs.others):
         label = None if number else "other runs"
         ax.plot(*curve(run), color=GREY, linewidth=0.5, alpha=0.6, drawstyle=drawstyle, label=label)
-    ax.plot(*curve(real), color=BLACK, linewidth=1.4, drawstyle=drawstyle, label="REAL")
+    ax.plot(*curve(logs.real), color=BLACK, linewidth=1.4, drawstyle=drawstyle, label="REAL")
     ax.plot(
-        *curve(simulated), color=ORANGE, linewidth=1.4, linestyle="--", drawstyle=drawstyle,
+        *curve(logs.simulated), color=ORANGE, linewidth=1.4, linestyle="--", drawstyle=drawstyle,
         label="SIMULATED",
     )  # fmt: skip
     return ax
 
 
-def _draw_answered(
-    real: Profile, simulated: Profile, others: tuple[Profile, ...], ax: Axes | None = None
-) -> Axes:
+def _draw_answered(logs: _Logs, ax: Axes | None = None) -> Axes:
     def curve(side: Profile) -> Curve:
         calls, answered = side.answering
         return Curve(np.arange(24.0), np.where(calls > 0, answered / np.maximum(calls, 1), np.nan))
 
-    ax = _draw_sides(ax, curve, real, simulated, others, "steps-post")
+    ax = _draw_sides(ax, curve, logs, "steps-post")
     share_axis(ax)
     return dress(ax, f"{OUTCOMES[ANSWERED].capitalize()} by hour", "hour of the day", "calls")
 
 
-def _draw_hours(
-    real: Profile, simulated: Profile, others: tuple[Profile, ...], ax: Axes | None = None
-) -> Axes:
-    first = min(real.first, simulated.first) // HOUR
-    last = max(real.last, simulated.last) // HOUR + 1
+def _draw_hours(logs: _Logs, ax: Axes | None = None) -> Axes:
+    first = min(logs.real.first, logs.simulated.first) // HOUR
+    last = max(logs.real.last, logs.simulated.last) // HOUR + 1
 
     def curve(side: Profile) -> Curve:
         at, counts = side.hours
@@ -188,62 +183,53 @@ def _draw_hours(
         each[place[inside]] = counts[inside]
         return Curve(days(np.arange(first, last + 1) * HOUR), each)
 
-    ax = _draw_sides(ax, curve, real, simulated, others, "steps-post")
+    ax = _draw_sides(ax, curve, logs, "steps-post")
     count_axis(ax)
     return dress(ax, "Calls hour by hour", time_axis(ax, first * HOUR, last * HOUR), "an hour")
 
 
-def _draw_week(
-    real: Profile, simulated: Profile, others: tuple[Profile, ...], ax: Axes | None = None
-) -> Axes:
+def _draw_week(logs: _Logs, ax: Axes | None = None) -> Axes:
     def curve(side: Profile) -> Curve:
         counts = side.week.sum(axis=0)
         return Curve(np.arange(24.0), counts / counts.sum())
 
-    ax = _draw_sides(ax, curve, real, simulated, others, "steps-post")
-    share_axis(ax, 1.1 * max(curve(side).y.max() for side in (real, simulated, *others)))
+    ax = _draw_sides(ax, curve, logs, "steps-post")
+    share_axis(
+        ax, 1.1 * max(curve(side).y.max() for side in (logs.real, logs.simulated, *logs.others))
+    )
     return dress(ax, "Hour of the day", "hour of the day", "starts and ends")
 
 
-def _draw_talks(
-    real: Profile, simulated: Profile, others: tuple[Profile, ...], ax: Axes | None = None
-) -> Axes:
-    def curve(side: Profile) -> Curve:
-        return _cumulative(side.talks / 1_000.0)
-
-    ax = _draw_sides(ax, curve, real, simulated, others)
-    share_axis(ax)
+def _draw_talks(logs: _Logs, ax: Axes | None = None) -> Axes:
+    ax = _draw_distribution(ax, lambda side: side.talks / 1_000.0, logs)
     return dress(ax, "Talk time", "seconds", "answered calls")
 
 
-def _draw_gaps(
-    real: Profile, simulated: Profile, others: tuple[Profile, ...], ax: Axes | None = None
-) -> Axes:
-    def curve(side: Profile) -> Curve:
-        return _cumulative(side.gaps / HOUR)
-
-    ax = _draw_sides(ax, curve, real, simulated, others)
-    share_axis(ax)
+def _draw_gaps(logs: _Logs, ax: Axes | None = None) -> Axes:
+    ax = _draw_distribution(ax, lambda side: side.gaps / HOUR, logs)
     return dress(ax, "Gaps between attempts", "hours", "gaps")
 
 
-def _draw_progress(
-    real: Profile, simulated: Profile, others: tuple[Profile, ...], ax: Axes | None = None
-) -> Axes:
+def _draw_distribution(ax: Axes | None, values: Callable[[Profile], Values], logs: _Logs) -> Axes:
+    """Draw the distributions of sorted values, by their percentiles."""
+    parts = np.linspace(0.0, 1.0, 201)
+
+    def curve(side: Profile) -> Curve:
+        of = values(side)
+        return Curve(np.quantile(of, parts), parts) if len(of) else Curve(of, of)
+
+    ax = _draw_sides(ax, curve, logs)
+    share_axis(ax)
+    return ax
+
+
+def _draw_progress(logs: _Logs, ax: Axes | None = None) -> Axes:
     def curve(side: Profile) -> Curve:
         at = np.array([side.first, *side.moments, side.last], dtype=np.float64)
         return Curve(days(at), np.linspace(0.0, 1.0, len(at)))
 
-    ax = _draw_sides(ax, curve, real, simulated, others)
+    ax = _draw_sides(ax, curve, logs)
     share_axis(ax)
-    start = min(real.first, simulated.first)
-    end = max(real.last, simulated.last)
+    start = min(logs.real.first, logs.simulated.first)
+    end = max(logs.real.last, logs.simulated.last)
     return dress(ax, "Progress", time_axis(ax, start, end), "calls made")
-
-
-def _cumulative(values: Values) -> Curve:
-    """The distribution of sorted values, by its percentiles."""
-    if not len(values):
-        return Curve(np.empty(0), np.empty(0))
-    parts = np.linspace(0.0, 1.0, 201)
-    return Curve(np.quantile(values, parts), parts)
