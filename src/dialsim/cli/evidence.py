@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from math import isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dialsim.evidence.replay import Parting, Replayed
     from dialsim.evidence.verify import Verified
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 log_argument = click.argument("source", metavar="LOG")
 
 
@@ -51,6 +52,18 @@ _QUERY = click.option(
     metavar="SQL",
     help="A query whose rows have the bodies, such as 'select body from webhooks'.",
 )
+
+
+def _scenario_option(help_text: str, required: bool = False) -> Callable[[_Command], _Command]:
+    path = click.Path(path_type=Path)
+    return click.option(
+        "--scenario", type=path, required=required, metavar="SCENARIO", help=help_text
+    )
+
+
+def _page_option(help_text: str) -> Callable[[_Command], _Command]:
+    path = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--page", type=path, metavar="HTML", help=help_text)
 
 
 class Place(NamedTuple):
@@ -89,11 +102,8 @@ def log(source: str, place: Place, form: str) -> None:
 )
 @log_argument
 @place_options
-@click.option(
-    "--scenario",
-    type=click.Path(path_type=Path),
-    metavar="SCENARIO",
-    help="The scenario that the log should follow: its lists of people, its settings and its "
+@_scenario_option(
+    "The scenario that the log should follow: its lists of people, its settings and its "
     "numbers of lines are checked as well.",
 )
 @format_option
@@ -147,19 +157,11 @@ def verify(source: str, place: Place, scenario: Path | None, form: str) -> None:
     help="Forecast the last calls, such as 0.3 of all, from those before, and say how well; and "
     "when campaigns are done that go on then, with 100 runs.",
 )
-@click.option(
-    "--scenario",
-    type=click.Path(path_type=Path),
-    metavar="SCENARIO",
-    help="With --hold-out: the settings of these campaigns, their lines and schedules; default: "
+@_scenario_option(
+    "With --hold-out: the settings of these campaigns, their lines and schedules; default: "
     "those that the webhooks show.",
 )
-@click.option(
-    "--page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="HTML",
-    help="Write a page with pictures of the estimates against the log.",
-)
+@_page_option("Write a page with pictures of the estimates against the log.")
 @click.option(
     "--draws",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -243,11 +245,8 @@ def calibrate(
 )
 @click.argument("real", metavar="REAL")
 @click.argument("simulated", metavar="SIMULATED")
-@click.option(
-    "--scenario",
-    type=click.Path(path_type=Path),
-    metavar="SCENARIO",
-    help="The scenario whose further runs say what is noise; default: the one in the folder "
+@_scenario_option(
+    "The scenario whose further runs say what is noise; default: the one in the folder "
     "SIMULATED or REAL, else what is learned from both logs.",
 )
 @click.option(
@@ -259,12 +258,7 @@ def calibrate(
     help="How many further runs to make, 40 or more. Two logs of one model are taken for different "
     "at most 4 times in N + 4.",
 )
-@click.option(
-    "--page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="HTML",
-    help="Write a page with a picture of what each distance is taken of.",
-)
+@_page_option("Write a page with a picture of what each distance is taken of.")
 @click.option("--force", is_flag=True, help="Replace HTML if it exists.")
 @_COLUMN
 @format_option
@@ -318,12 +312,9 @@ def compare_log(
     """,
 )
 @log_argument
-@click.option(
-    "--scenario",
-    type=click.Path(path_type=Path),
+@_scenario_option(
+    "The campaigns that made the calls: their lists of people, schedules and lines.",
     required=True,
-    metavar="SCENARIO",
-    help="The campaigns that made the calls: their lists of people, schedules and lines.",
 )
 @click.option(
     "--estimate",
