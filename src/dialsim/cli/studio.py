@@ -47,14 +47,16 @@ def studio(
     if scenario is None and overrides:
         raise click.UsageError("--set goes with a SCENARIO")
     require_extra("dialsim studio", PACKAGES, "studio")
+    from dialsim.sandbox.addresses import address_url
     from dialsim.sandbox.control.token import ControlToken
     from dialsim.studio.files import open_path
-    from dialsim.studio.server import address_of, server
+    from dialsim.studio.server import server
 
     token = None if control_token is None else ControlToken(control_token)
     state = None if scenario is None else open_path(scenario, overrides)
     served = server(state, host, port, token)
-    url = address_of(served, host)
+    assert served.port is not None
+    url = f"{address_url('127.0.0.1' if host == 'localhost' else host, served.port)}/"
     click.echo(f"The studio is at {url} (Ctrl-C ends it)")
     if opens:
         click.launch(url)

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
 
 
+def address_url(host: str, port: int, scheme: str = "http") -> str:
+    """The URL at which a server is reached."""
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
 def with_public_url(scenario: Scenario, url: str) -> Scenario:
     """The scenario with links to files that lead to the server, unless it says another place."""
     service = scenario.service

@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
+from dialsim.sandbox.addresses import address_url
 from dialsim.sandbox.application import DROP, application
 from dialsim.sandbox.control.guard import is_control
 from dialsim.sandbox.control.token import ControlToken, checked_host
@@ -391,8 +392,7 @@ def listening(host: str, port: int, token: ControlToken | None = None) -> socket
 def address(listener: socket.socket, tls: Certificate | None = None) -> str:
     """The URL at which a socket is reached."""
     host, port = listener.getsockname()[:2]
-    scheme = "http" if tls is None else "https"
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+    return address_url(host, port, "http" if tls is None else "https")
 
 
 T = TypeVar("T")

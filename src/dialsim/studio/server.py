@@ -133,9 +133,3 @@ def server(
         raise DialsimError(f"port {port} of {host} can't be had: {error.strerror}") from None
     made.start()
     return made
-
-
-def address_of(made: Server, host: str) -> str:
-    """The URL at which a server is reached."""
-    host = "127.0.0.1" if host == "localhost" else host
-    return f"http://[{host}]:{made.port}/" if ":" in host else f"http://{host}:{made.port}/"
