@@ -83,7 +83,7 @@ def contents(log: Log) -> Contents:
         duplicates=log.duplicates,
         re_analyses=int(log.calls["re_analyses"].sum()),
         masked=int(log.calls["masked"].sum()),
-        old_form=int(((marks & int(Mark.OLD_FORM)) != 0).sum()),
+        old_form=int(((marks & Mark.OLD_FORM) != 0).sum()),
         not_received=_not_received(log),
         damaged=log.damaged,
         damages=log.damages,

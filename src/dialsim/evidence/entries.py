@@ -54,19 +54,19 @@ class Lines:
     broken: Damaged | None = None
     """Why there is nothing after them, if the file should not end there."""
 
-    def __iter__(self) -> Iterator[Entry]:
-        number = 0
-        for number, line in enumerate(self.text.split(b"\n"), 1):
+    def entries(self) -> tuple[Iterator[Entry], int]:
+        """The lines that are not empty, and how many lines end."""
+        lines = self.text.split(b"\n")
+        return self._numbered(lines), len(lines) - 1
+
+    def _numbered(self, lines: list[bytes]) -> Iterator[Entry]:
+        for number, line in enumerate(lines, 1):
             if len(line) > LONGEST_LINE:
                 yield number, _TOO_LONG
             elif line and not line.isspace():
                 yield number, line
         if self.broken is not None:
-            yield number, self.broken
-
-    def __len__(self) -> int:
-        """How many lines end in it."""
-        return self.text.count(b"\n")
+            yield len(lines), self.broken
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Mark, Settings, TimeRange
+from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Settings, TimeRange
 from dialsim.evidence.log import Log
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.status import CallStatus
@@ -88,7 +88,7 @@ class View:
         values: NDArray[Any] = self.log.bodies[name].to_numpy()
         return values
 
-    def marked(self, mark: Mark) -> Mask:
+    def marked(self, mark: int) -> Mask:
         """Which bodies say this."""
         said: Mask = (self.body("marks") & int(mark)) != 0
         return said

@@ -191,7 +191,8 @@ def _part(chunk: Chunk) -> _Part:
     known = Dictionary()
     if isinstance(chunk, LinesOfFile):
         chunk = chunk.read()
-    for line, entry in chunk:
+    entries, lines = chunk.entries() if isinstance(chunk, Lines) else (chunk, 0)
+    for line, entry in entries:
         try:
             if isinstance(entry, Damaged):
                 raise entry
@@ -213,7 +214,7 @@ def _part(chunk: Chunk) -> _Part:
         kept = np.ones(len(rows), dtype=bool)
         kept[[*wrong]] = False
         batch = batch.filter(pa.array(kept))
-    return _Part(batch.columns, known, damages, len(chunk) if isinstance(chunk, Lines) else 0)
+    return _Part(batch.columns, known, damages, lines)
 
 
 def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
@@ -367,7 +368,7 @@ def _campaigns(
 def _repeats(bodies: pd.DataFrame) -> NDArray[np.bool_]:
     """Which bodies say nothing that an earlier one of their call has not said."""
     key = ["call", "status", "digest", "started_at", "ended_at", "session"]
-    said = bodies[key].assign(again=bodies["marks"].to_numpy() & int(Mark.RE_ANALYSIS))
+    said = bodies[key].assign(again=bodies["marks"].to_numpy() & Mark.RE_ANALYSIS)
     repeats: NDArray[np.bool_] = said.duplicated().to_numpy()
     return repeats
 
@@ -379,7 +380,7 @@ def _calls(bodies: pd.DataFrame, ids: Any, texts: dict[str, Any]) -> pd.DataFram
     """
     marks = bodies["marks"].to_numpy()
     result = bodies["result"].to_numpy()
-    again = (marks & int(Mark.RE_ANALYSIS)) != 0
+    again = (marks & Mark.RE_ANALYSIS) != 0
     sent_at = bodies["sent_at"].to_numpy()
     call = bodies["call"].to_numpy()
     worth = np.select([result == RESULTS.index("analyzed"), result == RESULTS.index("masked"),
