@@ -2,12 +2,14 @@
 
 Settings are tried on the recorded calls. A folder of a run has the instants of all dials, so a call
 agrees or it doesn't. In bodies of the webhook a dial is as likely as the time that it leaves for
-setup and ringing, of which the log itself says how long they usually are.
+setup and ringing, of which the log itself says how long they usually are. There settings are looked
+for in the log's beginning first, and then in ever more of it: under wrong ones the model soon parts
+from the log, and what follows says nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -17,7 +19,7 @@ from typing import Any, get_args
 import numpy as np
 
 from dialsim.engine.dialler import dial_gap
-from dialsim.engine.engines import choose
+from dialsim.engine.engines import Engine, choose
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.record import NO_ENDING, CallTimes, Record
 from dialsim.evidence.replay import leads, pairs
@@ -26,7 +28,7 @@ from dialsim.scenario.units import format_duration
 
 SEARCHED = 20_000
 """Settings are looked for with so many calls, the first of the log."""
-_RUNS = 400
+_RUNS, _RUNS_OF_BODIES = 400, 4_000
 """About as many runs as a search takes: what the choice of the engine goes by."""
 _CLOSE = 5.0
 """Settings whose log likelihoods differ by less, or by half of the root of the number of calls,
@@ -34,6 +36,8 @@ can't be told apart by bodies: the usual times are themselves estimates."""
 _UNLIKELY = -20.0
 _FITTING = 0.9
 """Settings under which fewer calls agree say nothing of the engine."""
+_FITTING_WELL = 0.98
+"""If fewer agree, better settings are looked for in the beginnings of the log."""
 _LONGEST_TIMEOUT = 86_400_000
 _LONGEST_GAP = 10_000_000
 _ORDERS = ("due", "freshFirst", "retriesFirst")
@@ -44,11 +48,18 @@ _INTERVALS = (*range(1_000, 60_000, 1_000), *range(60_000, 600_000, 5_000),
               *range(600_000, LONGEST_RELEASE_INTERVAL + 1, 60_000))  # fmt: skip
 _SHARP = 20
 """A value is known if no other fits that is farther off than this part of it: 5 %."""
+_COARSE_INTERVALS = tuple(1_000 * s for s in (
+    1, 2, 3, 5, 7, *range(10, 65, 5), 75, 90, 105, 120, 150, 180, 240, 300, 420, 600, 1_200, 3_600
+))  # fmt: skip
 _MOST_INTERVALS = 60
 _FEW_INTERVALS = (1_000, 10_000, 60_000, 600_000, LONGEST_RELEASE_INTERVAL)
 _GAPS = (20, 50, 100, 200, 250, 334, 400, 500, 667, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
          10_000, 20_000)  # fmt: skip
-_STARTS = 3
+_BEGINNINGS = (40, 160, 640, 2_560, 10_240)
+"""Of bodies so many calls are looked at first."""
+_STARTS, _VARIED, _KEPT = 3, 8, 4
+"""So many of the settings that are tried first are looked at further; in a beginning so many are
+varied, and in the next one so many of what comes of them."""
 _LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
 
 
@@ -132,6 +143,9 @@ _NAMES = {
     "gap": "callsPerSecond",
 }
 
+_NUMBERS = ("queue_timeout", "queue_limit", "release_interval", "gap")
+_QUEUE_FIRST = ("queue_limit", "release_interval", "gap", "queue_timeout")
+_SPANS = ("queue_timeout", "release_interval")
 _LEFT_OUT = {"queueLimit": "that of the lines", "callsPerSecond": "no limit"}
 _SHOWN = 6
 """So many values that fit as well are printed; JSON has all."""
@@ -145,9 +159,7 @@ def estimate(record: Record, progress: Progress | None = None) -> EngineEstimate
     search = _Search(record, progress)
     best = search.best()
     engine = search.settings(best)
-    model = record.played(engine, choose("auto", len(record.calls)))
-    found = pairs(record, model, {} if record.has_dials else leads(record, model))
-    calls, agree = int((found.record >= 0).sum()), int(found.agree.sum())
+    calls, agree = _agreement(record, engine, choose("auto", len(record.calls)))
     estimates = tuple(
         SettingEstimate(
             name=wire,
@@ -209,11 +221,13 @@ def engine_yaml(found: EngineEstimate, source: str) -> str:
 class _Search:
     """Runs under settings, each of which is made once; less misfit is better."""
 
-    def __init__(self, record: Record, progress: Progress | None) -> None:
+    def __init__(self, record: Record, progress: Progress | None, earlier_runs: int = 0) -> None:
         self._whole = record
-        self._record = _beginning(record)
+        self._record = _beginning(record, SEARCHED)
         self._progress = progress
-        self._which = choose("auto", _RUNS * len(self._record.calls))
+        self._earlier_runs = earlier_runs
+        self._expected_runs = _RUNS if record.has_dials else _RUNS_OF_BODIES
+        self._which = choose("auto", self._expected_runs * len(self._record.calls))
         self._known: dict[_Choice, float] = {}
         self._own = _Choice.of(record.scenario.engine)
         self._close = 0.0 if record.has_dials else max(_CLOSE, sqrt(len(record.calls)) / 2)
@@ -234,7 +248,7 @@ class _Search:
 
     @property
     def runs(self) -> int:
-        return len(self._known)
+        return self._earlier_runs + len(self._known)
 
     def settings(self, choice: _Choice) -> EngineSettings:
         """The settings of a scenario."""
@@ -258,7 +272,7 @@ class _Search:
             count = self._differing if self._record.has_dials else self._unlikelihood
             self._known[choice] = count(model)
             if self._progress is not None:
-                self._progress(self.runs, max(_RUNS, self.runs))
+                self._progress(self.runs, max(self._expected_runs, self.runs))
         return self._known[choice]
 
     def _differing(self, model: CallTimes) -> float:
@@ -290,8 +304,7 @@ class _Search:
 
     def best(self) -> _Choice:
         """The settings that fit best; where several do, those nearest to the scenario's."""
-        guess = self._guess()
-        starts = [self._own, _Choice.of(EngineSettings()), guess]
+        starts = [self._own, _Choice.of(EngineSettings()), self._guess()]
         if not self._record.has_dials:  # how long the queue is and how long one waits go together
             spans = dict.fromkeys([*self._read("queue_timeout"), self._own.queue_timeout])
             pairs_of_both = [
@@ -299,21 +312,69 @@ class _Search:
                 for span, limit in product(spans, (None, "unlimited", *_LIMITS[1::4]))
             ]
             starts += sorted(pairs_of_both, key=self._rank)[:_STARTS]
-        best = min(
-            (one.but(order=order, sharing=sharing)
-             for one in starts for order, sharing in product(_ORDERS, _SHARINGS)),
-            key=self._rank,
-        )  # fmt: skip
+        best = self._settled(starts)
+        if not self._record.has_dials:
+            calls, agree = _agreement(self._record, self.settings(best), self._which)
+            if agree < _FITTING_WELL * calls:
+                best = self._better(best, [self._settled(self._of_beginnings())])
+        return self._plain(best)
+
+    def _settled(self, starts: Sequence[_Choice]) -> _Choice:
+        """The best of some settings, varied for as long as it helps."""
+        best = min((self._best_way(one) for one in starts), key=self._rank)
         while True:
             before = best
-            for name in ("queue_timeout", "queue_limit", "release_interval", "gap"):
-                best = self._better(best, [best.but(**{name: v}) for v in self._values(name)])
-                best = self._refined(name, best)
-            ways = [best.but(order=o, sharing=s) for o, s in product(_ORDERS, _SHARINGS)]
-            best = self._better(best, ways)
+            best = self._best_way(self._varied(best, _NUMBERS, _INTERVALS, 1))
             if self.misfit(best) >= self.misfit(before) - 1e-9:
+                return best
+
+    def _of_beginnings(self) -> list[_Choice]:
+        """Settings that fit the first calls of a log best, then of these those that fit more."""
+        spans = dict.fromkeys([*self._read("queue_timeout"), *_TIMEOUTS])
+        ways_to_wait = [{"queue_timeout": span} for span in spans]
+        ways_to_wait += [{"release_interval": interval} for interval in _COARSE_INTERVALS]
+        found = [
+            self._own.but(queue_limit=limit, **way)
+            for way, limit in product(ways_to_wait, (None, "unlimited", *_LIMITS))
+        ]
+        for count in _BEGINNINGS:
+            if count >= len(self._record.calls):
                 break
-        return self._plain(best)
+            part = _Search(_beginning(self._record, count), self._progress, self.runs)
+            found = part._best_of(found)
+            self._earlier_runs = part.runs - len(self._known)
+        return found
+
+    def _best_of(self, starts: Sequence[_Choice]) -> list[_Choice]:
+        """The best few that come of some settings."""
+        found = [self._best_way(one) for one in self._unlike(starts, _VARIED)]
+        for _ in range(2):
+            found += [
+                self._best_way(self._varied(one, _QUEUE_FIRST, _COARSE_INTERVALS, 1_000))
+                for one in self._unlike(found, _VARIED)
+            ]
+        return self._unlike(found, _KEPT)
+
+    def _unlike(self, choices: Iterable[_Choice], count: int) -> list[_Choice]:
+        """The best few; of those that make the same calls one."""
+        ranked = sorted(choices, key=self._rank, reverse=True)
+        unlike = {self.misfit(one): one for one in ranked}
+        return [unlike[misfit] for misfit in sorted(unlike)[:count]]
+
+    def _varied(
+        self, best: _Choice, names: Sequence[str], intervals: Sequence[int], tick: int
+    ) -> _Choice:
+        """One setting after the other, with the best of the others; spans to a tick (ms)."""
+        for name in names:
+            values = self._values(name, intervals)
+            best = self._better(best, [best.but(**{name: value}) for value in values])
+            best = self._refined(name, best, tick if name in _SPANS else 1)
+        return best
+
+    def _best_way(self, choice: _Choice) -> _Choice:
+        """The same with the order and the sharing that fit best."""
+        ways = product(_ORDERS, _SHARINGS)
+        return self._better(choice, [choice.but(order=o, sharing=s) for o, s in ways])
 
     def _rank(self, choice: _Choice) -> tuple[float, int]:
         """Less misfit first, then more of the scenario's own settings."""
@@ -323,14 +384,14 @@ class _Search:
     def _better(self, best: _Choice, others: Sequence[_Choice]) -> _Choice:
         return min([best, *others], key=self._rank)
 
-    def _refined(self, name: str, best: _Choice) -> _Choice:
+    def _refined(self, name: str, best: _Choice, tick: int) -> _Choice:
         """Ever smaller steps up and down, as long as it helps."""
         for step in (0.2, 0.05, 0.01, 0.002, 0.0):
             while True:
                 value = getattr(best, name)
                 if not isinstance(value, int) or value < 1:
                     return best
-                by = max(1, round(value * step))
+                by = tick * max(1, round(value * step / tick))
                 near = [one for one in (value - by, value + by) if self._allowed(name, one)]
                 better = self._better(best, [best.but(**{name: one}) for one in near])
                 if self.misfit(better) >= self.misfit(best) - 1e-9:
@@ -347,7 +408,7 @@ class _Search:
                 is_own = getattr(plain, name) == getattr(self._own, name)
                 if (source is self._own or not is_own) and self._fits(plainer, best):
                     plain = plainer
-        for name in ("queue_timeout", "release_interval"):
+        for name in _SPANS:
             whole = round(getattr(plain, name) / 1_000) * 1_000
             rounder = plain.but(**{name: whole})
             if whole and self._fits(rounder, best):
@@ -367,7 +428,7 @@ class _Search:
     def _guess(self) -> _Choice:
         """What can be read from the log without a run."""
         guess = self._own
-        for name in ("queue_timeout", "queue_limit", "release_interval", "gap"):
+        for name in _NUMBERS:
             read = self._read(name)
             if read:
                 guess = guess.but(**{name: read[0]})
@@ -394,8 +455,8 @@ class _Search:
             gaps.append(int(np.diff(np.sort(calls.dialled[here])).min(initial=_LONGEST_TIMEOUT)))
         return [min(gaps)] if min(gaps) < _LONGEST_TIMEOUT else []
 
-    def _values(self, name: str) -> list[Any]:
-        """What is tried for a setting."""
+    def _values(self, name: str, intervals: Sequence[int]) -> list[Any]:
+        """What is tried for a setting; `intervals` where the log shows no instants of releases."""
         read: list[Any] = [*self._read(name)]
         known = self._record.has_dials
         if name == "queue_timeout":
@@ -405,7 +466,7 @@ class _Search:
         if name == "release_interval":
             if self._counts_lines:
                 return [0]
-            return [0, *read, *(() if known else _INTERVALS)]
+            return [0, *read, *(() if known else intervals)]
         return [0, *read, *(() if known else _GAPS)]
 
     def _allowed(self, name: str, value: int) -> bool:
@@ -492,17 +553,24 @@ class _Search:
         if name == "gap":
             rate = _per_second(value)
             return None if rate is None else f"{rate:g}"
-        if name in {"queue_timeout", "release_interval"}:
+        if name in _SPANS:
             return format_duration(value)
         return None if value is None else str(value)
 
 
-def _beginning(record: Record) -> Record:
-    """The first calls of a long record."""
-    if len(record.calls) <= SEARCHED:
+def _agreement(record: Record, engine: EngineSettings, which: Engine) -> tuple[int, int]:
+    """How many calls are compared, and how many of them agree."""
+    model = record.played(engine, which)
+    found = pairs(record, model, {} if record.has_dials else leads(record, model))
+    return int((found.record >= 0).sum()), int(found.agree.sum())
+
+
+def _beginning(record: Record, count: int) -> Record:
+    """The first calls of a longer record."""
+    if len(record.calls) <= count:
         return record
     at = np.sort(record.calls.ended[record.calls.ended != NO_INSTANT])
-    return record.up_to(int(at[min(SEARCHED, len(at) - 1)]))
+    return record.up_to(int(at[min(count, len(at) - 1)]))
 
 
 def _divisors(grid: int) -> list[int]:
