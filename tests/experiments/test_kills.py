@@ -106,6 +106,17 @@ def test_ctrl_c_ends_at_once_and_leaves_nobody_behind(tmp_path: Path, whom: str)
     assert 0 < len(kept(folder)) < 10_000
 
 
+def test_ctrl_c_while_workers_begin_is_told_in_one_line(tmp_path: Path) -> None:
+    with start(*ENDLESS, "--jobs", "2", "--out", tmp_path / "out") as program:
+        wait_until(lambda: bool(workers(program.pid)), program)
+        os.killpg(program.pid, signal.SIGINT)
+        _, errors = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 130
+    assert errors.startswith("Interrupted: ")
+    assert errors.count("\n") == 1
+    wait_until(lambda: not session(program.pid))
+
+
 @pytest.mark.slow
 def test_ctrl_c_while_what_would_help_is_measured_loses_nothing_either(tmp_path: Path) -> None:
     folder = tmp_path / "out"

@@ -45,6 +45,7 @@ from dialsim.evidence.entries import (
     file_source,
     is_database,
 )
+from dialsim.experiments.runner import interrupts_held
 from dialsim.interface.status import CallStatus
 
 FIRST = 4
@@ -234,7 +235,9 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
             failures.append(error)
 
     workers = Parallel(n_jobs=-1, return_as="generator", pre_dispatch="n_jobs")
-    yield from workers(delayed(_part)(chunk) for chunk in rest())
+    with interrupts_held():
+        parts = workers(delayed(_part)(chunk) for chunk in rest())
+    yield from parts
     if failures:
         raise failures[0]
 

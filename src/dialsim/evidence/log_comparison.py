@@ -50,6 +50,7 @@ from dialsim.evidence.distances import (
     profile,
 )
 from dialsim.evidence.log import Log
+from dialsim.experiments.runner import interrupts_held
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.folder import read_source
@@ -265,9 +266,10 @@ def _worked_off(
     from joblib import Parallel, delayed
 
     workers = Parallel(n_jobs=-1, return_as="generator")
-    found: Iterable[Profile | None] = workers(
-        delayed(_run)(model, number, engine, told) for number in numbers
-    )
+    with interrupts_held():
+        found: Iterable[Profile | None] = workers(
+            delayed(_run)(model, number, engine, told) for number in numbers
+        )
     return found
 
 

@@ -12,6 +12,7 @@ for the same scenario (its digest), seed and version of dialsim.
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -92,7 +93,8 @@ class Workers:
             delayed(run_tasks)(together, __version__, master)
             for together in _sharing(plain, effective_n_jobs(jobs))
         )
-        return cast("Generator[list[TaskOutcome]]", parallel(calls))
+        with interrupts_held():
+            return cast("Generator[list[TaskOutcome]]", parallel(calls))
 
     def _backend(self) -> AbstractContextManager[Any]:
         from joblib import parallel_config
@@ -148,6 +150,26 @@ def kept_memory() -> Iterator[None]:
     finally:
         for name in (name for name, value in given.items() if value is None):
             del os.environ[name]
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Have processes that begin meanwhile get no SIGINT, and this one later.
+
+    Ctrl-C goes to all processes of a terminal, and Python prints where a process was that has just
+    begun. Workers are ended by the program that began them. Windows has no such mask.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # its process would begin meanwhile, and up to Python 3.12 that ends the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _client(address: str) -> Client:

@@ -47,7 +47,7 @@ from dialsim.experiments.run_figures import (
     figures_of,
     replication_rows,
 )
-from dialsim.experiments.runner import kept_memory
+from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import THAI_OFFSET
 from dialsim.results.figures import MAIN, REACH, attempt_of
@@ -858,7 +858,7 @@ class _Hand:
     def _start(self) -> None:
         context, nice = loky_context(), _NICE if self._number else 0
         ours, theirs = context.Pipe()
-        with kept_memory():
+        with kept_memory(), interrupts_held():
             process = context.Process(target=_work, args=(theirs, os.getpid(), nice), daemon=True)
             process.start()
         theirs.close()

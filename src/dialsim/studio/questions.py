@@ -30,7 +30,7 @@ from dialsim.experiments.plan_text import (
     plan_tables,
 )
 from dialsim.experiments.replications import replicate
-from dialsim.experiments.runner import kept_memory
+from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact
@@ -283,7 +283,7 @@ class Inquiry:
         self._lock = Lock()
         context = loky_context()
         self._connection, theirs = context.Pipe(duplex=False)
-        with kept_memory():
+        with kept_memory(), interrupts_held():
             arguments = (theirs, os.getpid(), question)
             self._process = context.Process(target=_work, args=arguments, daemon=True)
             self._process.start()
