@@ -13,7 +13,7 @@ import dialsim
 from dialsim.engine.behaviour import durations
 from dialsim.evidence.answering import Estimate
 from dialsim.evidence.behaviour_text import yaml_text
-from dialsim.evidence.calibrate import Calibrated, Calibration, calibrate
+from dialsim.evidence.calibrate import Calibrated, Calibration, calibrate, dialled_calls
 from dialsim.evidence.durations import fitted
 from dialsim.evidence.log import Log, read_log
 from dialsim.interface.errors import DialsimError
@@ -261,6 +261,18 @@ def test_an_hour_of_three_calls_gets_no_wild_factor(tmp_path: Path) -> None:
     level = calibrate(read_log(tmp_path)).behaviours["default"].answering.hours[21]
     assert level.effect.count == 3
     assert 0.8 < level.factor.value < 1.6
+
+
+def test_no_dial_is_reckoned_back_to_before_the_windows_opened(tmp_path: Path) -> None:
+    # bodies don't say when a call was dialled; the first of a morning end seconds after nine
+    known = scenario(400, lines=4)
+    with (tmp_path / "webhooks.jsonl").open("wb") as file:
+        simulated(known, seed=4).write_webhooks(file)
+    dialled = dialled_calls(read_log(tmp_path / "webhooks.jsonl"))["dialled_at"]
+    hours = {int(at) // 3_600_000 % 24 for at in dialled + 7 * 3_600_000}
+    days = {int(at) // 86_400_000 for at in dialled}
+    assert min(hours) == 9
+    assert len(days) > 1  # not only the campaign's start holds them back
 
 
 @pytest.mark.slow

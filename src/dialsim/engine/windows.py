@@ -7,7 +7,7 @@ given to them as `starts` and `ends` in ms since Monday 00:00, sorted and apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,11 @@ WEEK = 7 * DAY
 _MONDAY_BEFORE_EPOCH = 3 * DAY  # 1970-01-01 was a Thursday
 
 
-def week_position(instant: int) -> int:
-    """Milliseconds since Monday 00:00, Thai time."""
+Instants = TypeVar("Instants", int, NDArray[np.int64])
+
+
+def week_position(instant: Instants) -> Instants:
+    """Milliseconds since Monday 00:00, Thai time; of one instant, or of each of a column."""
     return (instant + THAI_OFFSET + _MONDAY_BEFORE_EPOCH) % WEEK
 
 

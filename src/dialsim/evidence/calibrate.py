@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.windows import DAY, HOUR
+from dialsim.engine.windows import DAY, HOUR, MINUTE, WEEK, Windows, week_position
 from dialsim.evidence.answering import (
     ANSWERED,
     BUSY,
@@ -191,13 +191,37 @@ def dialled_calls(log: Log) -> pd.DataFrame:
         [_median(one) for one in (ring.answered, ring.no_answer, ring.busy, ring.failed)]
     )
     codes = calls["outcome"].to_numpy()
-    known = np.where((codes == ANSWERED) & (started != NO_INSTANT), started, ended)
-    starts = [0 if one.start_at is None else one.start_at for one in log.settings]
-    start = np.array([*starts, 0])[calls["setting"].to_numpy()]  # −1, unknown, is the last
-    guessed = np.maximum(known - setup - rings[codes], np.minimum(start, known))
-    guessed = np.where(known != NO_INSTANT, guessed, NO_INSTANT)
+    rung = np.where((codes == ANSWERED) & (started != NO_INSTANT), started, ended)
+    earliest = _earliest_dials(log, calls["setting"].to_numpy(), rung)
+    guessed = np.maximum(rung - setup - rings[codes], np.minimum(earliest, rung))
+    guessed = np.where(rung != NO_INSTANT, guessed, NO_INSTANT)
     calls["dialled_at"] = np.where(dialled != NO_INSTANT, dialled, guessed)
     return calls[calls["dialled_at"] != NO_INSTANT]
+
+
+def _earliest_dials(
+    log: Log, settings: NDArray[np.int64], at: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Before which instants calls that rang `at` some can't have been dialled (ms; T3, F3).
+
+    That is when their windows last opened, or their campaign's start.
+    """
+    earliest = np.zeros(len(at), dtype=np.int64)
+    for number, one in enumerate(log.settings):
+        rows = np.flatnonzero((settings == number) & (at != NO_INSTANT))
+        start = 0 if one.start_at is None else one.start_at
+        earliest[rows] = start
+        if not one.windows:
+            continue
+        week = [
+            ((span.day - 1) * DAY + span.start * MINUTE, (span.day - 1) * DAY + span.end * MINUTE)
+            for span in one.windows
+        ]
+        opening = np.array(Windows(week).ranges[0])
+        position = week_position(at[rows])
+        last = np.searchsorted(opening, position, side="right") - 1  # −1: that of last week
+        earliest[rows] = np.maximum(start, at[rows] - (position - opening[last]) % WEEK)
+    return earliest
 
 
 def _dials(log: Log, calls: pd.DataFrame) -> DialHistory | None:
