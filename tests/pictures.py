@@ -8,11 +8,14 @@ from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
 
+from matplotlib.artist import Artist
+from matplotlib.axis import Axis
 from matplotlib.collections import Collection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 _save = Figure.savefig
 
@@ -39,7 +42,7 @@ def _save_digest(figure: Figure, file: Any, **options: Any) -> None:
 def _digest(figure: Figure) -> str:
     """The same for the same words and the same data, whatever they look like."""
     drawn: list[object] = []
-    for artist in figure.findobj():
+    for artist in _artists(figure):
         match artist:
             case Text():
                 drawn.append(artist.get_text())
@@ -51,3 +54,15 @@ def _digest(figure: Figure) -> str:
                 drawn.append([path.vertices.tolist() for path in artist.get_paths()])
                 drawn.append(artist.get_offsets().tolist())
     return sha256(repr(drawn).encode()).hexdigest()
+
+
+def _artists(figure: Figure) -> Iterator[Artist]:
+    """All that a figure shows, but ticks of a scale: these are only made when they are drawn."""
+    for ax in figure.axes:
+        for part in ax.get_children():
+            if not isinstance(part, Axis):
+                yield from part.findobj()
+                continue
+            yield part.label
+            if isinstance(part.get_major_locator(), FixedLocator):
+                yield from part.get_ticklabels()

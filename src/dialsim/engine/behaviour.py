@@ -39,8 +39,6 @@ def durations(distribution: Distribution, uniforms: Floats) -> NDArray[np.int64]
 
 def quantile(distribution: Distribution) -> Quantile:  # noqa: PLR0911 (one return per family)
     """The inverse distribution function, before clipping; works on arrays of uniforms in [0, 1)."""
-    from scipy import special
-
     match distribution.dist:
         case "constant":
             value = distribution.value
@@ -52,10 +50,12 @@ def quantile(distribution: Distribution) -> Quantile:  # noqa: PLR0911 (one retu
             mean = distribution.mean
             return lambda u: -mean * np.log1p(-u)
         case "lognormal":
+            from scipy.special import ndtri  # which takes a quarter of a second: only if needed
+
             # sigma² = ln(1 + (sd/mean)²), mu = ln(mean) − sigma²/2
             variance = log(1.0 + (distribution.sd / distribution.mean) ** 2)
             location, scale = log(distribution.mean) - variance / 2.0, sqrt(variance)
-            return lambda u: np.exp(location + scale * special.ndtri(u))
+            return lambda u: np.exp(location + scale * ndtri(u))
         case "gamma":
             # shape = (mean/sd)², scale = sd²/mean
             if distribution.sd == 0:
