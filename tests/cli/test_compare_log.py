@@ -14,6 +14,8 @@ from cli import program
 from dialsim.cli import commands
 from dialsim.evidence.distances import METRICS
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 SCENARIO = """
 version: 1
 name: Small

@@ -31,7 +31,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_the_summary_of_a_scenario_without_chance_is_this_text() -> None:
-    done = dialsim_process("run", SCRIPTED)
+    done = dialsim("run", SCRIPTED)
     assert done.stderr == ""
     assert done.returncode == 0
     assert done.stdout == (ROOT / "tests/cli/scripted.txt").read_text(encoding="utf-8")
@@ -196,7 +196,7 @@ def test_output_that_the_system_refuses_is_told_without_a_traceback(
 
 
 OTHERS = [
-    ("run", SCRIPTED, "--format", "json"), ("schema",), ("validate", SCRIPTED), ("run", "--help"),
+    ("run", SCRIPTED), ("run", SCRIPTED, "--format", "json"), ("schema",), ("validate", SCRIPTED), ("run", "--help"),
     ("plan", SCRIPTED, "--vary", "organizations.Acme.maxConcurrentCalls=1..3",
      "--goal", "mean(people_reached) >= 4", "--replications", "2", "--jobs", "1"),
 ]  # fmt: skip
@@ -205,7 +205,6 @@ OTHERS = [
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", SCRIPTED),
         ("--help",),
         *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS),
     ],
@@ -222,10 +221,13 @@ def test_a_reader_who_stops_reading_ends_it_quietly(arguments: tuple[str, ...]) 
 
 def test_what_is_written_to_a_folder_is_there_whoever_reads_the_summary(tmp_path: Path) -> None:
     run = command("run", SCRIPTED, "--what-if", "0", "--out", tmp_path / "out")
-    with subprocess.Popen(run, cwd=ROOT, stdout=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(run, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         process.stdout.close()
-    assert process.returncode == 141
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert (process.returncode, said) == (141, b"")
     assert (tmp_path / "out" / "summary.json").is_file()
 
 

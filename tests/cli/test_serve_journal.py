@@ -15,6 +15,8 @@ from tests.sandbox.failing_disks import LimitedFiles, failing_disk
 
 from cli.program import ROOT, command, dialsim
 
+pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "scripted.yaml"
 
 
@@ -97,8 +99,7 @@ def test_a_killed_sandbox_goes_on_with_its_journal_alone(gone_on: Server) -> Non
     assert gone_on.advance("1h") > gone_on.began
 
 
-def test_the_same_scenario_may_be_named_again_and_no_other(journal: Path) -> None:
-    Server(SCENARIO, "--journal", journal).end()
+def test_no_other_scenario_may_be_named_again(journal: Path) -> None:
     other = dialsim("serve", SCENARIO, "--set", "seed=77", "--journal", journal, "--port", "0")
     assert other.returncode == 2
     assert f"{journal} is the journal of another scenario" in other.stderr
@@ -174,22 +175,22 @@ def test_a_journal_is_copied_while_the_sandbox_runs_and_after_a_kill(
     later = gone_on.advance("1h")
     assert later > stood
     assert told_end(gone_on.journal) == later  # also while the sandbox runs
-    again = Server("--journal", copy)
+    again = Server(SCENARIO, "--journal", copy)  # the same scenario may be named again
     assert again.said.startswith(f"Going on with {copy} at {stood}\n")
     again.end()
 
 
-def test_a_sandbox_is_not_started_on_a_journal_that_it_may_not_write(tmp_path: Path) -> None:
+def test_a_sandbox_is_not_started_on_a_journal_that_it_may_not_write(
+    journal: Path, tmp_path: Path
+) -> None:
     with failing_disk("read-only from the start", tmp_path) as disk:
-        journal = disk.folder / "team.journal"
-        server = Server(SCENARIO, "--journal", journal)
-        stood = server.advance("1h")
-        server.stop(signal.SIGTERM)
+        copy = disk.folder / "team.journal"
+        assert dialsim("journal", "copy", journal, copy).returncode == 0
         disk.fail()
-        done = dialsim("serve", "--journal", journal, "--port", "0")
+        done = dialsim("serve", "--journal", copy, "--port", "0")
         assert (done.returncode, done.stdout) == (2, "")
-        assert f"{journal} can't be written: " in done.stderr
-        assert told_end(journal) == stood
+        assert f"{copy} can't be written: " in done.stderr
+        assert told_end(copy) == told_end(journal)
 
 
 def test_a_sandbox_that_can_t_write_its_journal_any_more_says_so_when_it_is_stopped(
@@ -216,11 +217,10 @@ def test_a_sandbox_is_not_begun_where_there_is_no_room_for_a_journal(tmp_path: P
         assert not [*disk.folder.glob("team.journal*")]
 
 
-def test_a_journal_is_read_as_the_run_that_it_tells_of(journal: Path, tmp_path: Path) -> None:
-    server = Server("--journal", journal)
-    server.advance("400h")
-    server.end()
-    done = dialsim("run", "--from-journal", journal, "--out", tmp_path / "out", "--format", "json")
+def test_a_journal_is_read_as_the_run_that_it_tells_of(gone_on: Server, tmp_path: Path) -> None:
+    gone_on.advance("400h")
+    told = ("run", "--from-journal", gone_on.journal, "--format", "json")
+    done = dialsim(*told, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     wanted = json.loads(dialsim("run", SCENARIO, "--format", "json").stdout)
     told = json.loads(done.stdout)

@@ -14,8 +14,12 @@ import pytest
 
 from cli.program import dialsim, dialsim_process
 from experiments.program import PATIENCE_S, kept, session, start, wait_until, workers, writes
+from pictures import unrendered
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches processes in /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="watches processes in /proc"),
+    pytest.mark.usefixtures("pictures_unrendered"),
+]
 
 PEOPLE = "organizations.Acme.campaigns.0.recipients.count=1000"
 WHOLE = 20
@@ -42,7 +46,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed") / "out"
-    done = dialsim(*RUN, "--jobs", "1", "--out", folder)
+    with unrendered():
+        done = dialsim(*RUN, "--jobs", "1", "--out", folder)
     assert (done.returncode, done.stderr) == (0, "")
     return folder
 
