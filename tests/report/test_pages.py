@@ -116,14 +116,16 @@ def test_names_of_the_scenario_stand_there_as_text(pages: dict[str, str], kind: 
     assert Reader(pages[kind]).headings[0] == ("h1", title)
 
 
-@pytest.mark.parametrize("kind", ["run", pytest.param("sweep", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["run", "sweep"])
 def test_same_experiment_same_page(kind: str) -> None:
     assert make(kind) == rendered(kind)
 
 
 @pytest.mark.usefixtures("pictures_unrendered")
-def test_same_sweep_same_page_but_for_its_pictures(pages: dict[str, str]) -> None:
-    assert make("sweep") == pages["sweep"]
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_same_experiment_same_page_but_for_its_pictures(pages: dict[str, str], kind: str) -> None:
+    assert make(kind) == pages[kind]
 
 
 def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
@@ -155,11 +157,13 @@ def eighteen() -> str:
         return run_report(dialsim.run(dialsim.loads(clients())), pairs=0)
 
 
-def test_the_table_of_campaigns_names_their_organizations(eighteen: str) -> None:
+def test_the_table_of_campaigns_names_their_organizations(
+    eighteen: str, pages: dict[str, str]
+) -> None:
     summary = dialsim.run(dialsim.loads(clients())).summary
     page = Reader(eighteen).words
     assert "Campaign organization finish reach held back by Campaign 1.1 Client 1 " in page
-    one = Reader(run_report(dialsim.run(dialsim.loads(SCENARIO)), pairs=0)).words
+    one = Reader(pages["run"]).words
     assert "Campaign finish reach cost held back by มกราคม completed " in one
     for part, answer in zip(summary.campaigns, answers(summary), strict=True):
         assert f"{part.name} {part.organization} {answer.finish} {answer.reach}" in page
