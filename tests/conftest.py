@@ -114,3 +114,12 @@ def pictures_unrendered() -> Iterator[None]:
 
     with unrendered():
         yield
+
+
+@pytest.fixture
+def pictures_undrawn() -> Iterator[None]:
+    """Pages are made with empty pictures; see `pictures.undrawn`."""
+    from pictures import undrawn
+
+    with undrawn():
+        yield

@@ -1,9 +1,9 @@
-"""Pictures that are not rendered, for tests of what stands around them on a page."""
+"""Pictures that are not rendered, or not drawn, for tests of what stands around them on a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +17,9 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
+from dialsim.report.page import Picture
+from dialsim.results.plots.drawing import SIZE
+
 _save = Figure.savefig
 
 
@@ -28,6 +31,28 @@ def unrendered() -> Iterator[None]:
     """
     with patch.object(Figure, "savefig", _save_digest):
         yield
+
+
+_PAGES = ("run_pictures", "replications_page", "sweep_page", "plan_page", "optimum_page")
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Pages of runs and experiments have empty pictures, each with its size and what it shows."""
+    with ExitStack() as stack:
+        for page in _PAGES:
+            stack.enter_context(patch(f"dialsim.report.{page}.picture", _empty))
+        yield
+
+
+def _empty(
+    name: str,
+    draw: Callable[..., Any],
+    caption: str,
+    size: tuple[float, float] = SIZE,
+) -> Picture:
+    width, height = (72 * inches for inches in size)
+    return Picture("", width, height, caption)
 
 
 def _save_digest(figure: Figure, file: Any, **options: Any) -> None:

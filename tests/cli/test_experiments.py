@@ -11,7 +11,7 @@ import pytest
 from cli.program import ROOT, SCRIPTED, dialsim
 from dialsim.cli import main
 
-pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
 LIMIT = "organizations.Acme.maxConcurrentCalls"
 FIRST = "scenarios/first-campaign.yaml"

@@ -16,7 +16,7 @@ import pytest
 
 from cli.program import ROOT, SCRIPTED, command, dialsim, dialsim_process
 
-pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
 TABLES = ("calls", "transitions", "recipients", "campaigns")
 

@@ -8,7 +8,7 @@ import pytest
 
 from cli.program import SCRIPTED, dialsim
 
-pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
 FIRST = "scenarios/first-campaign.yaml"
 ACME = "organizations.Acme"

@@ -15,7 +15,7 @@ from tests.sandbox.failing_disks import LimitedFiles, failing_disk
 
 from cli.program import ROOT, command, dialsim
 
-pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "scripted.yaml"
 

@@ -15,7 +15,7 @@ from cli.program import dialsim as program
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.forecast import ForecastFigures, Span, kept_forecasts
 
-pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
 START = "2026-01-05T02:00:00Z"  # Monday 09:00 in Thailand
 FEW = ("--replications", "19", "--jobs", "1", "--what-if", "0")

@@ -14,11 +14,11 @@ import pytest
 
 from cli.program import dialsim, dialsim_process
 from experiments.program import PATIENCE_S, kept, session, start, wait_until, workers, writes
-from pictures import unrendered
+from pictures import undrawn
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watches processes in /proc"),
-    pytest.mark.usefixtures("pictures_unrendered"),
+    pytest.mark.usefixtures("pictures_undrawn"),
 ]
 
 PEOPLE = "organizations.Acme.campaigns.0.recipients.count=1000"
@@ -46,7 +46,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed") / "out"
-    with unrendered():
+    with undrawn():
         done = dialsim(*RUN, "--jobs", "1", "--out", folder)
     assert (done.returncode, done.stderr) == (0, "")
     return folder

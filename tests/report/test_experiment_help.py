@@ -34,7 +34,7 @@ from dialsim.scenario.calendar import THAI
 from dialsim.scenario.scenario import Scenario
 from report.pages import SCENARIO, Reader
 
-pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
 LINES = "organizations.Acme.maxConcurrentCalls"
 PAIRS = 3

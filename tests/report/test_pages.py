@@ -184,7 +184,7 @@ def test_campaigns_without_a_picture_are_named_with_how_to_get_it(
     assert "have pictures of their own" not in Reader(pages["run"]).words
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_a_campaign_that_never_started_takes_no_other_s_picture() -> None:
     text = clients(1, 14).replace("startDateTime: 2026-01-05T02", "startDateTime: 2027-01-05T02")
     text = f"{text}\nclock: {{start: 2026-01-01T00:00:00Z, end: 2026-02-01T00:00:00Z}}"
@@ -239,7 +239,7 @@ def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(eight
 LINES_OF_FIRST = "organizations.0.maxConcurrentCalls"
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 @pytest.mark.parametrize("kind", ["replications", "plan", "optimum"])
 def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
     scenario = dialsim.loads(f"{clients(2, 2)}\ncosts: {{perMinute: 1, currency: THB}}")
@@ -270,7 +270,7 @@ def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
     assert " ".join(table.rows[0]) in page
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_the_tables_of_a_sweep_name_the_organization_of_each_campaign_where_there_are_several() -> (
     None
 ):
@@ -298,7 +298,7 @@ def test_cells_that_say_a_number_an_instant_or_a_length_of_time_bear_its_value()
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_the_page_of_replications_says_by_when_95_in_100_are_done_only_if_its_runs_tell(
     pages: dict[str, str],
 ) -> None:
@@ -375,7 +375,7 @@ def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
     assert f"In 0 % of 3 runs 3 did not finish. On average {average} people are lost." in many
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_of_many_campaigns_that_do_not_finish_the_first_are_named() -> None:
     text = f"{clients()}\nclock: {{start: 2026-01-05T00:00:00Z, end: 2026-01-06T02:01:00Z}}"
     result = dialsim.run(dialsim.loads(text))

@@ -29,7 +29,7 @@ from dialsim.report.writing import run_report
 from dialsim.results.result import Result
 from report.pages import SCENARIO, Reader
 
-pytestmark = pytest.mark.usefixtures("pictures_unrendered")
+pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
 
 def effect(
