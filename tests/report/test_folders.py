@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
+from pictures import unrendered
 from report.pages import SCENARIO, Reader
 
 pytestmark = pytest.mark.usefixtures("pictures_unrendered")
@@ -22,7 +24,7 @@ EXPERIMENTS = {
         *("--what-if", "0"),
     ),
     "decided": (
-        *("sweep", "--vary", f"{LINES}=4,5,6", "--replications", "12", "--jobs", "1"),
+        *("sweep", "--vary", f"{LINES}=4,5", "--replications", "8", "--jobs", "1"),
         *("--what-if", "0", "--decide", "finish - 1h", "--indifference", "0.02"),
         *("--baseline", "maxConcurrentCalls=5"),
     ),
@@ -40,7 +42,11 @@ def dialsim(*words: object) -> Result:
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
-    file = tmp_path / "scenario.yaml"
+    return written(tmp_path)
+
+
+def written(folder: Path) -> Path:
+    file = folder / "scenario.yaml"
     file.write_text(SCENARIO, encoding="utf-8")
     return file
 
@@ -54,10 +60,23 @@ def made(kind: str, scenario: Path, *more: str) -> Path:
     return out
 
 
-def test_report_makes_the_same_page_again_from_the_folder_alone(scenario: Path) -> None:
-    out = made("run", scenario)
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run whose scenario is gone."""
+    scenario = written(tmp_path_factory.mktemp("one-run"))
+    with unrendered():
+        out = made("run", scenario)
     scenario.unlink()
-    moved = out.rename(out.with_name("moved"))
+    return out
+
+
+@pytest.fixture
+def moved(one_run: Path, tmp_path: Path) -> Path:
+    """A copy of that folder elsewhere."""
+    return shutil.copytree(one_run, tmp_path / "moved")
+
+
+def test_report_makes_the_same_page_again_from_the_folder_alone(moved: Path) -> None:
     before = (moved / "report.html").read_bytes()
     (moved / "report.html").unlink()
     outcome = dialsim("report", moved, "--what-if", "0")
@@ -105,20 +124,19 @@ def test_a_sweep_over_seeds_has_the_same_page_again(scenario: Path) -> None:
     assert (out / "report.html").read_bytes() == before
 
 
-def test_report_measures_what_would_help_where_the_run_did_not(scenario: Path) -> None:
-    out = made("run", scenario)
+def test_report_measures_what_would_help_where_the_run_did_not(moved: Path) -> None:
+    page = moved / "report.html"
     assert "It was left out, as asked. dialsim report DIR --what-if 6 measures it" in (
-        out / "report.html"
-    ).read_text(encoding="utf-8")
-    dialsim("report", out, "--what-if", "2")
-    assert "(10 runs in all)" in Reader((out / "report.html").read_text(encoding="utf-8")).words
+        page.read_text(encoding="utf-8")
+    )
+    dialsim("report", moved, "--what-if", "2")
+    assert "(10 runs in all)" in Reader(page.read_text(encoding="utf-8")).words
 
 
-def test_a_folder_keeps_the_scenario_and_how_it_was_loaded(scenario: Path) -> None:
-    out = made("run", scenario)
-    said = json.loads((out / "manifest.json").read_bytes())
-    assert (out / "scenario.yaml").read_text(encoding="utf-8") == SCENARIO
-    assert (said["overrides"], said["scenario_folder"]) == (["seed=8"], str(scenario.parent))
+def test_a_folder_keeps_the_scenario_and_how_it_was_loaded(one_run: Path) -> None:
+    said = json.loads((one_run / "manifest.json").read_bytes())
+    assert (one_run / "scenario.yaml").read_text(encoding="utf-8") == SCENARIO
+    assert (said["overrides"], said["scenario_folder"]) == (["seed=8"], str(one_run.parent))
 
 
 def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
@@ -127,22 +145,21 @@ def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
     assert "is not a result of dialsim" in str(outcome.exception)
 
 
-def test_a_scenario_that_was_changed_is_refused(scenario: Path) -> None:
-    out = made("run", scenario)
-    before = (out / "report.html").read_bytes()
-    (out / "scenario.yaml").write_text(SCENARIO.replace("count: 120", "count: 121"))
-    outcome = dialsim("report", out)
+def test_a_scenario_that_was_changed_is_refused(moved: Path) -> None:
+    before = (moved / "report.html").read_bytes()
+    (moved / "scenario.yaml").write_text(SCENARIO.replace("count: 120", "count: 121"))
+    outcome = dialsim("report", moved)
     assert "was changed since" in str(outcome.exception)
-    assert (out / "report.html").read_bytes() == before
+    assert (moved / "report.html").read_bytes() == before
 
 
-def test_a_summary_that_other_versions_made_is_refused(scenario: Path) -> None:
-    out = made("run", scenario)
-    summary = out / "summary.json"
+def test_a_summary_that_other_versions_made_is_refused(moved: Path) -> None:
+    summary = moved / "summary.json"
     summary.write_bytes(summary.read_bytes().replace(b'"people": 160', b'"people": 161'))
-    assert "comes to other figures now" in str(dialsim("report", out).exception)
+    assert "comes to other figures now" in str(dialsim("report", moved).exception)
 
 
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_an_experiment_that_is_not_finished_is_refused(scenario: Path) -> None:
     out = made("sweep", scenario)
     manifest = out / "manifest.json"
