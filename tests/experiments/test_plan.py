@@ -26,7 +26,14 @@ from experiments.scenarios import CHANCY, LIMIT, START, crowd
 MINUTE, HOUR = 60_000, 3_600_000
 
 
-@pytest.mark.parametrize(("people", "minutes"), [(40, 7), (41, 10), (37, 1), (12, 12), (60, 9)])
+@pytest.mark.parametrize(
+    ("people", "minutes"),
+    [
+        (40, 7),
+        (12, 12),
+        *(pytest.param(*more, marks=pytest.mark.slow) for more in [(41, 10), (37, 1), (60, 9)]),
+    ],
+)
 def test_a_plan_is_exact_where_every_call_lasts_a_minute(people: int, minutes: int) -> None:
     # n calls of D on c slots are done at ⌈n/c⌉·D, so the smallest c is ⌈n / ⌊T/D⌋⌉
     until = format_instant(parse_instant(START) + minutes * MINUTE)
@@ -42,7 +49,7 @@ def test_a_plan_is_exact_where_every_call_lasts_a_minute(people: int, minutes: i
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(n, marks=[pytest.mark.slow] * (n >= 2)) for n in range(20)]
+    "case", [pytest.param(n, marks=[pytest.mark.slow] * (n >= 1)) for n in range(20)]
 )
 def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
     chance = random.Random(case)
@@ -75,20 +82,20 @@ def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
 
 
 def test_nothing_that_meets_the_goal_is_an_answer_too() -> None:
-    found = plan(crowd(40), LIMIT, (1, 8), "p95(finish) <= 2m", jobs=1)
+    found = plan(crowd(40), LIMIT, (1, 3), "p95(finish) <= 2m", jobs=1)
     assert (found.value, found.met) == (None, False)
-    assert found.evidence.value == 8
-    assert "8 come closest" in found._repr_html_()
+    assert found.evidence.value == 3
+    assert "3 come closest" in found._repr_html_()
 
 
 def test_c7_lines_that_lose_people_to_the_end_date_do_not_finish_by_then() -> None:
     # 120 calls of a minute within the hour take 2 lines; with 1 line half of the people expire
     hour = "2026-01-04T18:00:00Z"
     scenario = crowd(120, expires=hour)
-    found = plan(scenario, LIMIT, (1, 6), f"p95(finish) <= {hour}", jobs=1)
+    found = plan(scenario, LIMIT, (1, 3), f"p95(finish) <= {hour}", jobs=1)
     assert (found.value, found.neighbour.value) == (2, 1)
     assert found.neighbour.findings[0].estimate == inf
-    final = plan(scenario, LIMIT, (1, 6), f"p95(final_at) <= {hour}", jobs=1)
+    final = plan(scenario, LIMIT, (1, 3), f"p95(final_at) <= {hour}", jobs=1)
     assert final.value == 1
 
 
@@ -110,7 +117,7 @@ def test_durations_are_varied_and_written_as_durations() -> None:
     longest = plan(
         crowd(40, 4),
         "behaviours.default.talkTime",
-        "10s..5m:1s",
+        "90s..3m:1s",
         "p95(finish) <= 20m",
         objective="largest",
         jobs=1,
@@ -123,8 +130,8 @@ def test_the_cheapest_value_costs_no_more_than_any_other_that_meets_the_goal() -
     scenario = crowd(40, 20, **CHANCY)
     path = "organizations.Acme.campaigns.January.schedule.maxAttempts"
     goal = "mean(people_reached) >= 20"
-    found = plan(scenario, path, (1, 5), goal, objective="cheapest", jobs=1)
-    fewest = plan(scenario, path, (1, 5), goal, jobs=1)
+    found = plan(scenario, path, (1, 4), goal, objective="cheapest", jobs=1)
+    fewest = plan(scenario, path, (1, 4), goal, jobs=1)
     assert found.value == fewest.value
     costs = {evidence.value: evidence.cost for evidence in found.tried if evidence.met}
     assert found.evidence.cost == min(costs.values())
@@ -135,7 +142,7 @@ def test_the_cheapest_value_costs_no_more_than_any_other_that_meets_the_goal() -
 def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_loses() -> None:
     late = crowd(40, expires="2026-01-04T17:20:00Z", **CHANCY, attempts=3)
     asked = {"replications": 20, "max_replications": 20, "jobs": 1}
-    found = plan(late, LIMIT, (4, 8), "p95(final_at) <= 2h", **asked)
+    found = plan(late, LIMIT, (7, 8), "p95(final_at) <= 2h", **asked)
     runs = replicate(late.with_(f"{LIMIT}={found.value}"), 20, jobs=1).runs
     reach, lost = runs["reach_share"].mean(), runs["people_lost"].mean()
     assert lost > 0
@@ -148,7 +155,7 @@ def test_a_plan_says_whom_it_reaches_where_the_goal_does_not_ask_and_whom_it_los
     document = found.to_dict()["evidence"]
     assert document["reach_share_mean"] == pytest.approx(reach)
     assert document["people_lost_mean"] == pytest.approx(lost)
-    asks = plan(crowd(40, **CHANCY), LIMIT, (4, 8), "mean(January.reach_share) >= 0.1", **asked)
+    asks = plan(crowd(40, **CHANCY), LIMIT, (4, 4), "mean(January.reach_share) >= 0.1", **asked)
     assert plan_sentences(asks) == []
 
 
@@ -174,7 +181,7 @@ def test_values_whose_costs_can_not_be_told_apart_are_tied_and_a_line_has_no_pri
     assert table.columns[-1] == "cost"
     assert all(row[-1] for row in table.rows)
     path = "organizations.Acme.campaigns.January.schedule.maxAttempts"
-    priced = plan(scenario, path, (1, 5), "mean(people_reached) >= 10", objective="cheapest",
+    priced = plan(scenario, path, (1, 3), "mean(people_reached) >= 10", objective="cheapest",
                   jobs=1)  # fmt: skip
     assert (priced.value, priced.tied, priced.warnings) == (1, (), ())
 
@@ -409,9 +416,9 @@ def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time
 def test_no_value_meets_the_goal_is_said_only_where_it_is_shown() -> None:
     scenario = crowd(40, **CHANCY)
     asked = {"replications": 10, "max_replications": 10, "jobs": 1}
-    none = plan(scenario, LIMIT, (1, 8), "p50(finish) <= 2m and p50(cost) >= 1", **asked)
+    none = plan(scenario, LIMIT, (1, 4), "p50(finish) <= 2m and p50(cost) >= 1", **asked)
     assert (none.value, none.ruled_out) == (None, True)
-    assert "No number of lines from 1 to 8 is enough to " in none._repr_html_()
+    assert "No number of lines from 1 to 4 is enough to " in none._repr_html_()
     doubtful = plan(scenario, LIMIT, (1, 8), "p99(finish) <= 1h and mean(cost) < 47", **asked)
     assert (doubtful.value, doubtful.ruled_out) == (None, False)
     assert "No number of lines from 1 to 8 was found to be enough to " in doubtful._repr_html_()
@@ -492,7 +499,7 @@ def test_few_runs_are_made_far_from_the_goal_and_many_at_the_answer_and_its_neig
     assert sum(near) > 0.6 * runs
 
 
-@pytest.mark.parametrize("searches", [20, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("searches", [10, pytest.param(40, marks=pytest.mark.slow)])
 def test_in_doubt_the_answer_is_sure_to_be_enough_and_smaller_ones_that_may_be_are_named(
     searches: int,
 ) -> None:
@@ -516,13 +523,13 @@ def test_in_doubt_the_answer_is_sure_to_be_enough_and_smaller_ones_that_may_be_a
 def test_a_plan_is_the_same_whatever_the_engine_the_jobs_and_the_store(
     jobs: int, tmp_path: Path
 ) -> None:
-    asked = (crowd(20, **CHANCY), LIMIT, (1, 12), "p90(finish) <= 12m")
-    first = plan(*asked, jobs=1, engine="simpy", store=tmp_path, max_replications=40)
+    asked = (crowd(20, **CHANCY), LIMIT, (1, 8), "p90(finish) <= 12m")
+    first = plan(*asked, jobs=1, engine="simpy", store=tmp_path, max_replications=20)
     for again in (
-        plan(*asked, jobs=jobs, engine="compiled", max_replications=40),
-        plan(*asked, jobs=1, store=tmp_path, max_replications=40),
+        plan(*asked, jobs=jobs, engine="compiled", max_replications=20),
+        plan(*asked, jobs=1, store=tmp_path, max_replications=20),
     ):
         assert again.to_dict() == first.to_dict()
     # a store that holds more runs than the search asks for changes nothing
-    replicate(asked[0].with_(f"{LIMIT}=12"), 60, jobs=1, store=tmp_path)
-    assert plan(*asked, jobs=1, store=tmp_path, max_replications=40).to_dict() == first.to_dict()
+    replicate(asked[0].with_(f"{LIMIT}=8"), 30, jobs=1, store=tmp_path)
+    assert plan(*asked, jobs=1, store=tmp_path, max_replications=20).to_dict() == first.to_dict()
