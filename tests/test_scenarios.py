@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -15,9 +16,15 @@ FOLDER = Path(__file__).parents[1] / "scenarios"
 FILES = sorted(FOLDER.glob("*.yaml"))
 
 
+@cache
+def ran(name: str, *overrides: str) -> dialsim.Result:
+    """A shipped scenario's run, which several tests look at."""
+    return dialsim.run(dialsim.load(FOLDER / name, overrides))
+
+
 def figures(name: str, *overrides: str) -> dict[str, CampaignSummary]:
     """The summary of each campaign of a shipped scenario, by name."""
-    summary = dialsim.run(dialsim.load(FOLDER / name, overrides)).summary
+    summary = ran(name, *overrides).summary
     return {campaign.name: campaign for campaign in summary.campaigns}
 
 
@@ -25,7 +32,7 @@ def figures(name: str, *overrides: str) -> dict[str, CampaignSummary]:
 def test_every_shipped_scenario_runs_and_explains_itself(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=scenario.schema.json\n# Lesson: ")
-    result = dialsim.run(dialsim.load(path))
+    result = ran(path.name)
     assert len(result.calls) > 0
     assert result.summary.refused == ()
 
@@ -101,7 +108,7 @@ def test_rotation_reaches_more_people_than_one_tired_number() -> None:
 
 
 def test_vips_answer_more_readily() -> None:
-    recipients = dialsim.run(dialsim.load(FOLDER / "people-from-a-file.yaml")).recipients
+    recipients = ran("people-from-a-file.yaml").recipients
     reached = (recipients["state"] == "reached").groupby(recipients["segment"], observed=True)
     assert reached.mean()["vip"] > reached.mean()["mass"]
 
@@ -117,7 +124,7 @@ def test_an_outage_loses_what_falls_into_it_and_errors_alone_lose_nothing() -> N
 
 
 def test_re_analyses_of_old_calls_come_without_personal_data() -> None:
-    webhooks = dialsim.run(dialsim.load(FOLDER / "retention.yaml")).webhooks
+    webhooks = ran("retention.yaml").webhooks
     again = webhooks[webhooks.result == 1]
     assert len(again) > 50
     for payload in (body["payload"] for body in again.body):
@@ -157,7 +164,7 @@ def test_who_did_not_answer_by_wednesday_is_harder_to_reach_than_who_was_never_c
 
 
 def test_who_was_reached_by_wednesday_is_left_alone() -> None:
-    result = dialsim.run(dialsim.load(FOLDER / "forecast-from-the-middle.yaml"))
+    result = ran("forecast-from-the-middle.yaml")
     wednesday = datetime(2026, 1, 7, tzinfo=UTC)
     reached = result.recipients[result.recipients["reached_at"] < wednesday]
     assert len(reached) == 117

@@ -39,15 +39,19 @@ def test_help_and_import_load_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_runs_that_write_nothing_draw_nothing() -> None:
+def test_runs_that_write_nothing_draw_nothing_and_no_picture_touches_pyplot() -> None:
     script = (
-        "import sys, dialsim.cli\n"
+        "import sys, dialsim, dialsim.cli\n"
         "run = [*sys.argv]\n"
         "for many in [], ['--replications', '2', '--jobs', '1']:\n"
         "    sys.argv = [*run, *many]\n"
         "    try: dialsim.cli.main()\n"
         "    except SystemExit as ended: assert not ended.code\n"
-        "sys.stderr.write(str('matplotlib' in sys.modules))"
+        "loaded = ['matplotlib' in sys.modules]\n"
+        "plot = dialsim.run(dialsim.load(run[-1])).plot\n"
+        "plot.progress(), plot.answers()\n"
+        "loaded += ['matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules]\n"
+        "sys.stderr.write(str(loaded))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "run", SCRIPTED],
@@ -56,7 +60,7 @@ def test_runs_that_write_nothing_draw_nothing() -> None:
         text=True,
         check=True,
     )
-    assert done.stderr == "False"
+    assert done.stderr == "[False, True, False]"
 
 
 def test_validate_says_what_a_good_file_holds() -> None:

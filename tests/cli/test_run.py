@@ -196,7 +196,8 @@ def test_output_that_the_system_refuses_is_told_without_a_traceback(
 
 
 OTHERS = [
-    ("run", SCRIPTED), ("run", SCRIPTED, "--format", "json"), ("schema",), ("validate", SCRIPTED), ("run", "--help"),
+    ("run", SCRIPTED), ("run", SCRIPTED, "--format", "json"), ("run", "--help"),
+    ("schema",), ("validate", SCRIPTED),
     ("plan", SCRIPTED, "--vary", "organizations.Acme.maxConcurrentCalls=1..3",
      "--goal", "mean(people_reached) >= 4", "--replications", "2", "--jobs", "1"),
 ]  # fmt: skip

@@ -181,7 +181,8 @@ def test_nothing_that_was_found_is_less_than_nothing_that_there_is() -> None:
 
 def test_the_sentence_of_a_plan_full_of_chance_agrees_with_its_runs() -> None:
     scenario = crowd(40, **CHANCY, attempts=3)
-    found = plan(scenario, "lines", (1, 9), "p90(finish) <= 2h", replications=20, jobs=1)
+    asked = {"replications": 20, "max_replications": 40, "jobs": 1}
+    found = plan(scenario, "lines", (1, 9), "p90(finish) <= 2h", **asked)
     lines = int(plan_headline(found).split()[0])
     assert lines == found.value
     assert ("seem" in plan_headline(found)) is not found.evidence.sure

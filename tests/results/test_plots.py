@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -191,17 +188,6 @@ def test_a_legend_of_several_rows_reads_row_by_row() -> None:
     figure.draw_without_rendering()
     places = {text.get_text(): text.get_window_extent() for text in ax.get_legend().get_texts()}
     assert sorted(places, key=lambda name: (-places[name].y0, places[name].x0)) == names
-
-
-def test_no_picture_touches_pyplot() -> None:
-    code = (
-        "import sys, dialsim\n"
-        f"result = dialsim.run(dialsim.loads({SCENARIO!r}))\n"
-        "result.plot.progress(); result.plot.answers()\n"
-        "assert 'matplotlib.pyplot' not in sys.modules\n"
-    )
-    paths = os.pathsep.join(sys.path)
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": paths})
 
 
 def test_thai_names_are_drawn_with_a_font_that_has_their_letters(result: Result) -> None:
