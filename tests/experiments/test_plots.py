@@ -108,6 +108,16 @@ def test_runs_that_never_finish_are_drawn_without_a_finish() -> None:
     assert "finishes" not in runs.plot.progress().get_legend_handles_labels()[1]
 
 
+def test_variants_that_never_finish_are_drawn_without_a_finish() -> None:
+    found = sweep(dialsim.loads(SCENARIO_CUT), {LINES: [3, 4]}, 2, jobs=1)
+    _, finish = line(found.plot.curve("finish"), "half of the runs")
+    assert np.isnan(finish).all()
+    ax = found.plot.cost()
+    assert line(ax, "none is cheaper and earlier")[0].tolist() == []
+    for drawn in (found.plot.curve("finish"), ax):
+        assert "<svg" in svg(drawn.get_figure(root=True))
+
+
 def test_a_curve_has_a_line_of_means_per_value_of_the_other_paths(grid: Sweep) -> None:
     ax = grid.plot.curve("people_reached")
     for tries in (1, 2):

@@ -184,7 +184,7 @@ def test_campaigns_without_a_picture_are_named_with_how_to_get_it(
     assert "have pictures of their own" not in Reader(pages["run"]).words
 
 
-@pytest.mark.usefixtures("pictures_undrawn")
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_a_campaign_that_never_started_takes_no_other_s_picture() -> None:
     text = clients(1, 14).replace("startDateTime: 2026-01-05T02", "startDateTime: 2027-01-05T02")
     text = f"{text}\nclock: {{start: 2026-01-01T00:00:00Z, end: 2026-02-01T00:00:00Z}}"
