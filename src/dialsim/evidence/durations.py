@@ -77,57 +77,53 @@ class FittedDurations:
         return durations(self.distribution, middles).astype(np.float64)
 
 
+_Shape = tuple[tuple[float, ...], dict[str, float]]
+"""What scipy's functions of a distribution take: shapes, then `loc` and `scale`."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Family:
     """A family: scipy's distribution for parameters on the real line, and how it is written."""
 
     name: str
+    scipy: str
     start: Callable[[float, float, Floats], list[float]]  # of mean and sd
-    frozen: Callable[[Floats], Any]
+    shape: Callable[[Floats], _Shape]
     shown: Callable[[Floats], dict[str, float]]
 
 
-def _spread(name: str, frozen: Callable[[float, float], Any]) -> _Family:
+def _spread(name: str, scipy: str, shape: Callable[[float, float], _Shape]) -> _Family:
     """A family with a mean and a standard deviation; the parameters are their logarithms."""
     return _Family(
         name,
+        scipy,
         lambda mean, sd, _: [log(mean), log(max(sd, mean / 1000.0))],
-        lambda at: frozen(*np.exp(at)),
+        lambda at: shape(*np.exp(at)),
         lambda at: {"mean": exp(at[0]), "sd": exp(at[1])},
     )
 
 
-def _lognormal(mean: float, sd: float) -> Any:
-    from scipy import stats
-
+def _lognormal(mean: float, sd: float) -> _Shape:
     variance = log(1.0 + (sd / mean) ** 2)
-    return stats.lognorm(sqrt(variance), scale=mean / exp(variance / 2.0))
+    return (sqrt(variance),), {"scale": mean / exp(variance / 2.0)}
 
 
-def _gamma(mean: float, sd: float) -> Any:
-    from scipy import stats
-
-    return stats.gamma((mean / sd) ** 2, scale=sd**2 / mean)
+def _gamma(mean: float, sd: float) -> _Shape:
+    return ((mean / sd) ** 2,), {"scale": sd**2 / mean}
 
 
-def _weibull(mean: float, sd: float) -> Any:
-    from scipy import stats
-
+def _weibull(mean: float, sd: float) -> _Shape:
     shape = weibull_shape(sd / mean)
-    return stats.weibull_min(shape, scale=mean / exp(lgamma(1.0 + 1.0 / shape)))
+    return (shape,), {"scale": mean / exp(lgamma(1.0 + 1.0 / shape))}
 
 
-def _exponential(at: Floats) -> Any:
-    from scipy import stats
-
-    return stats.expon(scale=exp(at[0]))
+def _exponential(at: Floats) -> _Shape:
+    return (), {"scale": exp(at[0])}
 
 
-def _triangular(at: Floats) -> Any:
-    from scipy import stats
-
+def _triangular(at: Floats) -> _Shape:
     low, rise, fall = np.exp(at)
-    return stats.triang(rise / (rise + fall), loc=low, scale=rise + fall)
+    return (rise / (rise + fall),), {"loc": low, "scale": rise + fall}
 
 
 def _corners(at: Floats) -> dict[str, float]:
@@ -142,12 +138,12 @@ def _corners_start(mean: float, sd: float, values: Floats) -> list[float]:
 
 
 _FAMILIES = (
-    _Family("exponential", lambda mean, *_: [log(mean)], _exponential,
+    _Family("exponential", "expon", lambda mean, *_: [log(mean)], _exponential,
             lambda at: {"mean": exp(at[0])}),
-    _spread("lognormal", _lognormal),
-    _spread("gamma", _gamma),
-    _spread("weibull", _weibull),
-    _Family("triangular", _corners_start, _triangular, _corners),
+    _spread("lognormal", "lognorm", _lognormal),
+    _spread("gamma", "gamma", _gamma),
+    _spread("weibull", "weibull_min", _weibull),
+    _Family("triangular", "triang", _corners_start, _triangular, _corners),
 )  # fmt: skip
 
 
@@ -230,6 +226,7 @@ def _uniform(values: Floats) -> _Fit:
 
 def _fit(family: _Family, values: Floats, low: float | None, high: float | None) -> _Fit | None:
     """Maximum likelihood, durations at a bound counted as below or above it."""
+    from scipy import stats
     from scipy.optimize import minimize
 
     at_low = 0 if low is None else int((values == low).sum())
@@ -238,11 +235,14 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
     if len(inside) < 3:
         return None
 
+    known = getattr(stats, family.scipy)
+
     def loss(at: Floats) -> float:
-        frozen = family.frozen(np.clip(at, -20.0, 28.0))
-        total = -frozen.logpdf(inside).sum()
-        total -= at_low * frozen.logcdf(low) if at_low else 0.0
-        total -= at_high * frozen.logsf(high) if at_high else 0.0
+        # scipy's "frozen" distributions take longer to make than a density takes
+        shapes, moved = family.shape(np.clip(at, -20.0, 28.0))
+        total = -known.logpdf(inside, *shapes, **moved).sum()
+        total -= at_low * known.logcdf(low, *shapes, **moved) if at_low else 0.0
+        total -= at_high * known.logsf(high, *shapes, **moved) if at_high else 0.0
         return float(total) if np.isfinite(total) else 1e300
 
     with np.errstate(all="ignore"):
