@@ -20,6 +20,9 @@ settings.load_profile("dialsim")
 
 pytest_plugins = ["pytester"]
 
+# Of one process a core, threads for small matrices only wait for one another. Set before NumPy loads.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # The suite touches nothing outside the project's folder.
 os.environ.setdefault(
     "MPLCONFIGDIR", str(Path(__file__).parents[1] / ".pytest_cache" / "matplotlib")
