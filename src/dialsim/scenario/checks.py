@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from dialsim.interface.agent import DEFAULT_VOICES
@@ -367,7 +367,7 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
     join = "." if unknown or _OWN_PATH.match(fault.message) else ": "
     hint = suggestion(culprit.path, root) if unknown else _advice(fault, culprit)
     if unknown:
-        culprit = replace(culprit, place=culprit.key_place)
+        culprit = culprit._replace(place=culprit.key_place)
     return behind(where + join, fault.message + hint, culprit)
 
 

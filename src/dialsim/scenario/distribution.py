@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema
 from typing_extensions import TypeAliasType
 
 from dialsim.interface.model import broken, wrong
-from dialsim.scenario.document import Cursor, SourceFolder
+from dialsim.scenario.document import Cursor, SourceFolder, mappings
 from dialsim.scenario.fields import Model, NotEmpty
 from dialsim.scenario.problems import Problem, Problems, ScenarioError
 from dialsim.scenario.sheet import Sheet
@@ -48,13 +48,12 @@ def read_measurements(
         yield cursor, {"values": ["1s"], **written}
 
 
-def _from_files(cursor: Cursor) -> Iterator[Cursor]:
-    if cursor.at("dist").text == "empirical" and cursor.at("file").exists:
-        yield cursor
-    for _, part in cursor.entries():
-        yield from _from_files(part)
-    for item in cursor.items():
-        yield from _from_files(item)
+def _from_files(root: Cursor) -> Iterator[Cursor]:
+    for path, node in mappings(root.node):
+        if "dist" in node.entries and "file" in node.entries:
+            cursor = root.at(*path)
+            if cursor.at("dist").text == "empirical" and cursor.at("file").exists:
+                yield cursor
 
 
 def _read(

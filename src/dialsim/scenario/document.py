@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Mapping as Plain
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import yaml
 
@@ -27,8 +27,7 @@ NodePath: TypeAlias = tuple[str | int, ...]
 Leaf: TypeAlias = str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where something stands: a file's name with line and column from 1, or an override."""
 
     file: str
@@ -81,6 +80,19 @@ def plain(node: Node) -> object:
     return {key: plain(entry.node) for key, entry in node.entries.items()}
 
 
+def mappings(node: Node | None, path: NodePath = ()) -> Iterator[tuple[NodePath, MappingNode]]:
+    """Every mapping of a tree and where it stands, in the order of the document."""
+    parts: Iterable[tuple[str | int, Node]] = ()
+    if isinstance(node, MappingNode):
+        yield path, node
+        parts = ((key, entry.node) for key, entry in node.entries.items())
+    elif isinstance(node, SequenceNode):
+        parts = enumerate(node.items)
+    for key, part in parts:
+        if not isinstance(part, ScalarNode):
+            yield from mappings(part, (*path, key))
+
+
 def planted(value: object, place: Place, level: int = 0) -> Node:
     """The tree of plain values, all of it at one place; the reverse of `plain`.
 
@@ -112,8 +124,7 @@ def put(values: object, path: NodePath, value: object) -> None:
     values[last] = value  # type: ignore[index]
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """A position in a tree that may or may not be there; `place` is then the nearest parent's."""
 
     node: Node | None
@@ -301,6 +312,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NUMERIC = frozenset("+-.0123456789")  # how a number begins
 _SPECIAL: dict[str, Leaf] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -392,9 +404,9 @@ class _Composer:
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
             self._add(self._scalar(event), event.anchor, 1)
-        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+        elif isinstance(event, yaml.CollectionStartEvent):
             self._open(event)
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+        elif isinstance(event, yaml.CollectionEndEvent):
             closed = self._stack.pop()
             self._add(closed.node, closed.anchor, closed.size)
         elif isinstance(event, yaml.AliasEvent):
@@ -484,7 +496,7 @@ class _Composer:
         """What a plain scalar means by the core schema of YAML 1.2."""
         if text in _SPECIAL:
             return _SPECIAL[text]
-        if not _FLOAT.fullmatch(text) and not _INTEGER.fullmatch(text):
+        if text[0] not in _NUMERIC or not (_FLOAT.fullmatch(text) or _INTEGER.fullmatch(text)):
             return text
         if len(text) > 400:
             self._note(place, f"is a number of {len(text)} characters: none needs 400")

@@ -71,7 +71,7 @@ def _problem(details: ErrorDetails, path: NodePath, root: Cursor) -> Problem:
     if kind == "broken":
         culprit = culprit.at(*context.get("path", ()))
     if kind == "extra_forbidden" or details["loc"][-1:] == ("[key]",):
-        culprit = replace(culprit, place=culprit.key_place)
+        culprit = culprit._replace(place=culprit.key_place)
     return told(culprit.place, culprit.path, _says(details, culprit, root))
 
 
