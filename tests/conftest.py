@@ -20,7 +20,7 @@ settings.load_profile("dialsim")
 
 pytest_plugins = ["pytester"]
 
-# Of one process a core, threads for small matrices only wait for one another. Set before NumPy loads.
+# Threads for small matrices only wait for one another; NumPy asks when it is first imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The suite touches nothing outside the project's folder.

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dialsim.engine.trace import CHANGES, DIALLED, Change, Trace
+import numpy as np
+from numpy.typing import NDArray
+
+from dialsim.engine.trace import CHANGES, DIALLED, CallLog, Change, Trace
 from engine.paper import ZERO
 
 
@@ -128,8 +131,12 @@ def tables(trace: Trace) -> bytes:
 
 def told(trace: Trace) -> dict[str, object]:
     """All that a trace of a whole run says, by name, to compare engines by."""
+    return {"rows": [row[:5] + row[6:] for row in rows(trace)], **told_beside_calls(trace)}
+
+
+def told_beside_calls(trace: Trace) -> dict[str, object]:
+    """What `told` says but for the rows."""
     return {
-        "rows": [row[:5] + row[6:] for row in rows(trace)],
         "campaigns": [row[:6] for row in sorted(trace.campaigns, key=lambda row: row[:3])],
         "requests": [*trace.requests.items()],
         "limits": trace.limits,
@@ -140,6 +147,33 @@ def told(trace: Trace) -> dict[str, object]:
         "voices": trace.world.voice_keys,
         "end": (trace.end, sorted(trace.stalled), trace.cut, trace.idle),
     }
+
+
+def have_same_calls(one: Trace, other: Trace) -> bool:
+    """Whether two traces have the same rows, numbers by their places among the traces' own.
+
+    That is known sooner than what the rows are.
+    """
+    logs, others = ([log for logs in trace.calls for log in logs] for trace in (one, other))
+    return all(
+        np.array_equal(wanted, found)
+        for log, another in zip(logs, others, strict=True)
+        for wanted, found in zip(_columns(log), _columns(another), strict=True)
+    )
+
+
+def _columns(log: CallLog) -> list[NDArray[np.int64]]:
+    """A log's columns in the order of tables (T4): what happens in one instant has no other."""
+    rows = log.rows()
+    order = np.lexsort((rows.call, rows.recipient, rows.at))
+    place = np.cumsum(rows.kind == DIALLED) - 1
+    dials = place[order[rows.kind[order] == DIALLED]]
+    shown = (log.dial_numbers, log.dial_voices, log.dial_behaviours)
+    columns = (rows.at, rows.recipient, rows.call, rows.kind)
+    return [
+        *(column[order].astype(np.int64) for column in columns),
+        *(np.array(column, dtype=np.int64)[dials] for column in shown),
+    ]
 
 
 def name(trace: Trace, organization: int, campaign: int | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, lgamma, log, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
