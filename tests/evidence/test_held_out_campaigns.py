@@ -78,7 +78,7 @@ def log(folder: Path) -> Log:
 
 
 def held_out(log: Log, share: float = 0.45, **options: Any) -> HeldOutCampaigns:
-    return forecast_held_out(log, share, runs=50, jobs=1, **options)
+    return forecast_held_out(log, share, runs=20, jobs=1, **options)
 
 
 def test_the_finish_of_a_campaign_lies_in_the_interval(log: Log) -> None:

@@ -144,6 +144,7 @@ def test_nothing_in_the_description_is_answered_otherwise(tmp_path: Path) -> Non
     assert "Tested: 7" in said
 
 
+@pytest.mark.usefixtures("pictures_unrendered")  # of every export's page
 def test_nothing_of_the_control_plane_is_answered_otherwise(tmp_path: Path) -> None:
     options = (*CONTROL, "--phases", "coverage")
     said = schemathesis(exchange_with_drafts(), tmp_path, *options, "--seed", "1")
