@@ -34,7 +34,7 @@ organizations:
     campaigns:
       - name: January
         agent: Reminder
-        recipients: {count: 400}
+        recipients: {count: 200}
         schedule:
           startDateTime: 2026-01-05T02:00:00Z
           endDateTime: 2026-01-05T12:00:00Z

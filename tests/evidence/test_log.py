@@ -140,7 +140,7 @@ def test_a_folder_without_webhooks_has_no_bodies(tmp_path: Path) -> None:
     found = read_log(tmp_path / "run")
     assert len(found.calls) == len(result.calls)
     assert len(found.bodies) == 0
-    assert contents(found).campaigns[0].people == 400
+    assert contents(found).campaigns[0].people == 200
 
 
 def test_old_results_and_other_campaigns_in_between(good: list[Entry], tmp_path: Path) -> None:
