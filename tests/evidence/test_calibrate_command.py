@@ -39,6 +39,7 @@ def called(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.usefixtures("pictures_unrendered")
 def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "behaviour.yaml", tmp_path / "page.html"
     status, said = called(log, "--out", out, "--page", page, "--hold-out", "0.3", "--jobs", 1)
