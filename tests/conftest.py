@@ -33,11 +33,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     if not pluginmanager.has_plugin("dialsim"):  # run from src/, without an entry point
         pluginmanager.register(import_module("dialsim.testing.plugin"), "dialsim")
     parser.addoption(
-        "--slow-sample",
+        "--sample",
         type=int,
         metavar="N",
-        help="of the tests marked slow, keep N, others every day, and none marked slow(minutes)"
-        " (use with -m slow)",
+        help="of the tests selected run N, others every day, and none marked slow(minutes)",
     )
 
 
@@ -49,17 +48,20 @@ def pytest_collection_modifyitems(
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
     yield  # to -m
-    wanted = config.getoption("--slow-sample")
+    wanted = config.getoption("--sample")
     if wanted is None:
         return
-    slow = {item.nodeid: mark for item in items if (mark := item.get_closest_marker("slow"))}
     # A check has no minutes to spare: what is known to take some is never drawn
-    drawn = sorted(node for node, mark in slow.items() if "minutes" not in mark.kwargs)
+    drawn = sorted(item.nodeid for item in items if not _minutes(item))
     today = dt.datetime.now(tz=dt.UTC).date().toordinal()
     kept = {*random.Random(today).sample(drawn, min(wanted, len(drawn)))}
-    dropped = [item for item in items if item.nodeid in slow.keys() - kept]
-    items[:] = [item for item in items if item.nodeid not in slow.keys() - kept]
-    config.hook.pytest_deselected(items=dropped)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+    items[:] = [item for item in items if item.nodeid in kept]
+
+
+def _minutes(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("slow")
+    return mark is not None and "minutes" in mark.kwargs
 
 
 @pytest.hookimpl(trylast=True)
