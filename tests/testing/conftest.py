@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import scipy.special  # noqa: F401 (a pytester forgets imports, and numpy is loaded once only)
 
 import dialsim
 from dialsim.testing import Receiver, Sketch, assert_no_violations, assert_sequence, trace_text
