@@ -393,9 +393,11 @@ class Calls:
         self.changed_at[calls] = rows.at
         for name, kinds in _INSTANTS.items():
             chosen = rows_of(rows.kind, kinds)
-            getattr(self, name)[calls[chosen]] = rows.at[chosen]
+            changed = calls[chosen]
+            getattr(self, name)[changed] = rows.at[chosen]
+            if kinds is HAS_END:
+                self._take_in_ends(changed)
         self._take_in_dials(rows, calls)
-        self._take_in_ends(calls[rows_of(rows.kind, HAS_END)])
         self._rows_read += len(rows)
         self.rows, self.row_call = rows, calls.astype(np.int32)
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,19 +42,39 @@ def _none() -> Integers:
     return np.empty(0, np.int64)
 
 
+@dataclass(frozen=True)
+class Durations:
+    """Durations in ms; their mean and 95 % quantile (linearly interpolated) are in seconds.
+
+    Both are worked out once: a run of one campaign has the same durations in all its parts.
+    """
+
+    ms: Integers = field(default_factory=_none)
+
+    @cached_property
+    def mean(self) -> float | None:
+        """The mean, None of none."""
+        return int(self.ms.sum()) / len(self.ms) / 1000 if len(self.ms) else None
+
+    @cached_property
+    def p95(self) -> float | None:
+        """The 95 % quantile, None of none."""
+        return float(np.quantile(self.ms, 0.95)) / 1000 if len(self.ms) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """Counts of a campaign, or of several.
 
     - by_end: calls by their last change, as (its cause, the status it leads to); reached: people by
       the attempt that reached them, histories included; answered: those reached in this run;
-    - waits_ms: each wait from a release to the dial or queue timeout that ended it; days: the Thai
+    - waits: each wait from a release to the dial or queue timeout that ended it; days: the Thai
       dates with a dial, as days since 1970;
     - verdicts: conversations that have ended, by what has come of their analyses; steps: analyzed
       conversations by (agent, funnel step) that they reached; values: by (agent, field, value);
     - fates: results by what became of them; lost_but_received: lost ones that the receiver took in
       all the same; duplicated: taken in more than once; out_of_order: taken in after a newer one of
-      the same person; delays_ms: of each result that was taken in, the time to its first arrival.
+      the same person; delays: of each result that was taken in, the time to its first arrival.
     """
 
     people: PeopleCount = field(default_factory=_nobody)
@@ -61,7 +82,7 @@ class Counts:
     dials: int = 0
     withdrawn: int = 0
     reached: Counter[int] = field(default_factory=Counter)
-    waits_ms: Integers = field(default_factory=_none)
+    waits: Durations = field(default_factory=Durations)
     days: Integers = field(default_factory=_none)
     talk_ms: int = 0
     charged_dials: int = 0
@@ -75,7 +96,7 @@ class Counts:
     lost_but_received: int = 0
     duplicated: int = 0
     out_of_order: int = 0
-    delays_ms: Integers = field(default_factory=_none)
+    delays: Durations = field(default_factory=Durations)
 
     @classmethod
     def total(cls, parts: Iterable[Counts]) -> Counts:
@@ -104,6 +125,8 @@ def _sum(values: list[Any]) -> Any:
     first = values[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(values)
+    if isinstance(first, Durations):
+        return Durations(np.concatenate([value.ms for value in values]))
     if isinstance(first, PeopleCount):
         return PeopleCount.total(values)
     if isinstance(first, int):
@@ -123,7 +146,7 @@ def count_campaign(
     agent: Agent,
 ) -> Counts:
     """Count one campaign; `states` are those of its recipients."""
-    kinds = calls.rows.kind
+    kinds, talk_ms = calls.rows.kind, calls.talk_ms
     dialled = rows_of(kinds, DIALS)
     by_end = Counter[tuple[str, str]]()
     for change, count in zip(
@@ -131,7 +154,7 @@ def count_campaign(
     ):
         by_end[change.cause, change.to_status] += count
     steps, values = _found(verdicts, agent)
-    known = np.bincount(verdicts.code[verdicts.code >= 0], minlength=len(VERDICTS))
+    known = np.bincount(verdicts.code + 1, minlength=1 + len(VERDICTS))[1:]  # without -1
     of_result = fates(stream)
     ended = np.bincount(of_result, minlength=len(Fate))
     taken = np.bincount(stream.posts.message[stream.posts.received], minlength=len(of_result))
@@ -143,11 +166,11 @@ def count_campaign(
         dials=len(dialled),
         withdrawn=len(rows_of(kinds, WITHDRAWS)),
         reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
-        waits_ms=queue_waits(calls)[1],
+        waits=Durations(queue_waits(calls)[1]),
         days=distinct((calls.rows.at[dialled] + THAI_OFFSET) // DAY),
-        talk_ms=int(calls.talk_ms.sum()),
+        talk_ms=int(talk_ms.sum()),
         charged_dials=int(np.count_nonzero(calls.attempt)),
-        charged_increments=int(billed_increments(costs, calls.talk_ms).sum()) if costs else 0,
+        charged_increments=int(billed_increments(costs, talk_ms).sum()) if costs else 0,
         answered=int(np.count_nonzero(calls.started_at != NEVER)),
         verdicts=Counter(dict(zip(VERDICTS, known.tolist(), strict=True))),
         reanalyses=int(np.count_nonzero(stream.owed.result)),
@@ -157,14 +180,14 @@ def count_campaign(
         lost_but_received=int(np.count_nonzero((of_result == Fate.LOST) & (taken > 0))),
         duplicated=int(np.count_nonzero(taken > 1)),
         out_of_order=_overtaken(stream, received, arrived[received]),
-        delays_ms=arrived[received] - stream.messages.ready_at[received],
+        delays=Durations(arrived[received] - stream.messages.ready_at[received]),
     )
 
 
 def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
     """How many people were reached by attempt 1, by attempt 2, …, up to the last one made."""
     on_list = listed(states)
-    here = calls.attempt[calls.started_at != NEVER]
+    here = calls.attempt[np.flatnonzero(calls.started_at != NEVER)]
     before = calls.past_attempts[calls.past_reached & on_list]
     made = max(int(calls.attempt.max(initial=0)), int(calls.past_attempts[on_list].max(initial=0)))
     return np.bincount(np.concatenate([here, before]), minlength=made + 1)[1:]

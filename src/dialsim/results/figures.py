@@ -181,15 +181,6 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _mean(ms: Any) -> float | None:
-    return int(ms.sum()) / len(ms) / 1000 if len(ms) else None
-
-
-def _p95(ms: Any) -> float | None:
-    """The 95 % quantile in seconds, linearly interpolated."""
-    return float(np.quantile(ms, 0.95)) / 1000 if len(ms) else None
-
-
 def _cost(part: Part) -> float | None:
     if part.costs is None:
         return None
@@ -313,10 +304,10 @@ class WebhookFigures(_Made):
         "accepted after a newer result of the same person", Printed(Table.RECEIVER, "out of order"))
     without_url: int = figure(_fate(Fate.WITHOUT_URL), Unit.RESULTS, "made and kept, not sent (W6)",
         Printed(Table.KEPT, "results"))
-    delay_mean_seconds: float | None = figure(lambda p: _mean(p.counts.delays_ms), Unit.SECONDS,
+    delay_mean_seconds: float | None = figure(lambda p: p.counts.delays.mean, Unit.SECONDS,
         "mean time from the result to its first arrival at the receiver, latency included; null "
         "where nothing arrived", Printed(Table.RECEIVER, "mean delay", _delay))
-    delay_p95_seconds: float | None = figure(lambda p: _p95(p.counts.delays_ms), Unit.SECONDS,
+    delay_p95_seconds: float | None = figure(lambda p: p.counts.delays.p95, Unit.SECONDS,
         "its 95 % quantile", Printed(Table.RECEIVER, "95 % within", _delay))
     # fmt: on
 
@@ -401,11 +392,11 @@ class Figures(_Made):
         "slot time used in that open time ÷ slot time that `maxConcurrentCalls` allowed in it (for "
         "a campaign too: of its organization's); can exceed 1 where the limit was lowered during "
         "calls", Printed(Table.SLOTS, "of capacity", lambda share: percent(share or 0)))
-    queue_wait_mean_seconds: float | None = figure(lambda p: _mean(p.counts.waits_ms), Unit.SECONDS,
+    queue_wait_mean_seconds: float | None = figure(lambda p: p.counts.waits.mean, Unit.SECONDS,
         "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing "
         "window, a pause or the campaign's end are left out; null where nothing waited",
         Printed(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
-    queue_wait_p95_seconds: float | None = figure(lambda p: _p95(p.counts.waits_ms), Unit.SECONDS,
+    queue_wait_p95_seconds: float | None = figure(lambda p: p.counts.waits.p95, Unit.SECONDS,
         "its 95 % quantile", Printed(Table.SLOTS, "95 % within", _wait))
     talk_minutes: float = figure(lambda p: p.counts.talk_ms / 60_000, Unit.MINUTES,
         "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),

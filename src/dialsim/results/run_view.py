@@ -282,7 +282,7 @@ def _instants(
     calls, states = reading.calls[life.position], reading.states[life.position]
     start = life.end if life.start is None else life.start
     before = (states == _DONE_BY_CALL[0]) & calls.past_reached
-    answered = calls.started_at[calls.started_at != NEVER]
+    answered = calls.started_at[np.flatnonzero(calls.started_at != NEVER)]
     by_call = np.isin(states, _DONE_BY_CALL)
     # of a person without a call here, the history alone has settled it
     ended = calls.of_newest(calls.ended_at, start)[by_call]
