@@ -33,7 +33,7 @@ from engine.paper import windows as week
 from engine.rows import rows, tables
 from oracle.scenarios import random_scenario
 
-SEEDS = range(1000, 1010)
+SEEDS = range(1000, 1004)
 
 
 def digests() -> list[str]:
@@ -94,14 +94,14 @@ def assert_ties_change_nothing(scenario: Model, *shuffles: int) -> Trace:
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_with_chance() -> None:
     shuffled_for = 0
-    for seed in range(2000, 2030):
+    for seed in range(2000, 2010):
         trace = assert_ties_change_nothing(loaded(chancy_scenario(seed)), 1, 2)
         shuffled_for += len({row.at for row in rows(trace)}) < len(rows(trace)) // 3
-    assert shuffled_for > 5  # in many of them much does happen at once
+    assert shuffled_for > 1  # in some of them much does happen at once
 
 
 def test_t4_shuffled_ties_change_no_byte_of_a_run_without_chance() -> None:
-    for seed in range(50):
+    for seed in range(15):
         assert_ties_change_nothing(loaded(random_scenario(seed)), seed)
 
 
@@ -271,7 +271,7 @@ def test_seed_and_replication_change_the_draws_and_default_to_the_scenarios() ->
 
 
 def test_without_chance_every_seed_gives_the_same_values() -> None:
-    for seed in range(40):
+    for seed in range(12):
         written = loaded(random_scenario(seed))  # which of several numbers is shown stays a choice
         without, *found = (
             [row._replace(number=None) for row in rows(Simulation(written, *address).run())]

@@ -151,7 +151,13 @@ def agrees(differences: list[NDArray[np.float64]]) -> None:
     assert (abs(sample.mean(axis=0)) <= 3 * error).all(), (sample.mean(axis=0), error)
 
 
-@pytest.mark.parametrize("name", BEHAVIOURS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name != "odds and dead numbers"))
+        for name in BEHAVIOURS
+    ],
+)
 def test_p8_who_goes_on_from_the_middle_reaches_as_many_by_each_attempt(name: str) -> None:
     agrees([difference(name, 300, 6, seed) for seed in range(8)])
 

@@ -15,7 +15,7 @@ from oracle.scenarios import random_scenario
 
 def test_no_trace_with_chance_breaks_a_rule_and_they_meet_every_kind_of_change() -> None:
     causes, met, statuses, stalled, cut = set(), set(), set(), 0, 0
-    for seed in (*range(100), 297):  # the last meets what the others do not; see below for more
+    for seed in (*range(11), 30, 37, 44, 67, 94, 297):  # these meet it all; see below for more
         trace = Simulation(loaded(chancy_scenario(seed))).run()
         assert_no_violations(trace)
         causes |= {row.change for row in rows(trace)}
@@ -33,7 +33,7 @@ def test_no_trace_with_chance_breaks_a_rule_and_they_meet_every_kind_of_change()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hundred", range(1, 40))
+@pytest.mark.parametrize("hundred", range(40))
 def test_no_trace_with_chance_breaks_a_rule_many_more(hundred: int) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
         assert_no_violations(Simulation(loaded(chancy_scenario(seed))).run())
@@ -47,5 +47,5 @@ def test_no_trace_of_a_bigger_campaign_breaks_a_rule(ten: int) -> None:
 
 
 def test_no_trace_without_chance_breaks_a_rule() -> None:
-    for seed in range(100):
+    for seed in range(20):
         assert_no_violations(Simulation(loaded(random_scenario(seed))).run())

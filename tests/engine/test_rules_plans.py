@@ -182,7 +182,7 @@ organizations:
     campaigns:
       - name: Debt
         agent: R
-        recipients: {count: 3000}
+        recipients: {count: 800}
         schedule: {startDateTime: 2026-04-13T02:00:00Z, maxAttempts: 4, retryInterval: 36000000}
 behaviours: {default: {outcomes: {answered: 0.4, noAnswer: 0.6}}}
 """

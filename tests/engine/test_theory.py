@@ -86,11 +86,10 @@ def has_mean_and_variance(
 @pytest.mark.parametrize(
     ("n", "c", "mean", "variance", "replications"),
     [
-        (1000, 50, 23.49921, 2.005133, 100),
         pytest.param(1000, 50, 23.49921, 2.005133, 4000, marks=pytest.mark.slow(minutes=1)),
-        (60, 6, 11.45, 2.991389, 400),
-        (40, 1, 40.0, 40.0, 400),
-        (7, 7, 2.592857, 1.511797, 400),
+        (60, 6, 11.45, 2.991389, 200),
+        (40, 1, 40.0, 40.0, 200),
+        (7, 7, 2.592857, 1.511797, 200),
     ],
 )
 def test_theory_exponential_makespan(
@@ -210,7 +209,7 @@ def test_theory_segments_differ_from_replication_to_replication() -> None:
     n, p = 200, 0.2
     sample = []
     for path in paths(
-        n, n, 200,
+        n, n, 100,
         recipients={"segments": {"yes": p, "no": 1 - p}},
         outcomes={"answered": 0.3, "noAnswer": 0.7},
         answeredOdds={"bySegment": {"yes": 1e6, "no": 0}},

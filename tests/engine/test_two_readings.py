@@ -16,6 +16,7 @@ def test_all_readings_agree_on_a_random_scenario(agreed: Agree, seed: int) -> No
     agreed(random_scenario(seed), f"random_scenario({seed})")
 
 
+@pytest.mark.slow
 @given(scripted_scenarios())
 @settings(
     max_examples=25,

@@ -21,6 +21,7 @@ def test_instants_looked_at_in_vain_change_nothing(seed: int) -> None:
     assert second_reading(given, also=near) == reading
 
 
+@pytest.mark.slow
 def test_the_random_scenarios_meet_every_kind_of_change() -> None:
     calls_met, campaigns_met, refused, stalled = set(), set(), set(), 0
     removed, gone_on = 0, 0

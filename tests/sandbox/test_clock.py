@@ -30,7 +30,7 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
 HOUR = 3_600_000
-ENDLESS = Sketch(slots=1).campaign("January", recipients={"count": 100_000})
+ENDLESS = Sketch(slots=1).campaign("January", recipients={"count": 40_000})
 QUIET = Sketch(slots=1).campaign("January", "busy 1s", requested=None)
 
 

@@ -154,7 +154,9 @@ def test_an_export_holds_no_api_keys() -> None:
     assert keys == MASKED
 
 
-@pytest.mark.parametrize("query", ["?apiKeys=false", "?apiKeys=true"])
+@pytest.mark.parametrize(
+    "query", [pytest.param("?apiKeys=false", marks=pytest.mark.slow), "?apiKeys=true"]
+)
 def test_an_export_holds_api_keys_where_they_are_asked_for(query: str) -> None:
     found = exported(dialsim.load(WORLD), query)["scenario.yaml"]
     assert (found == WORLD.read_bytes()) is (query == "?apiKeys=true")
@@ -189,7 +191,7 @@ def test_a_text_that_spells_a_key_otherwise_is_left_out() -> None:
     assert set(exported(dialsim.loads(spelt), "?apiKeys=true")) == FILES
 
 
-@pytest.mark.parametrize("query", ["", "?apiKeys=true"])
+@pytest.mark.parametrize("query", ["", pytest.param("?apiKeys=true", marks=pytest.mark.slow)])
 def test_the_page_of_an_export_can_be_made_anew(tmp_path: Path, query: str) -> None:
     end = "2026-01-05T11:00:00Z"
     client = Client(SandboxCore(dialsim.loads(KEYED.text, overrides=[f"clock.end={end}"])))

@@ -33,7 +33,7 @@ organizations:
     campaigns:
       - name: One
         agent: Caller
-        recipients: {{count: 260}}
+        recipients: {{count: {people}}}
         schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 1800000}}
   - name: Quiet
     maxConcurrentCalls: 4
@@ -41,7 +41,7 @@ organizations:
     campaigns:
       - name: Two
         agent: Caller
-        recipients: {{count: 400}}
+        recipients: {{count: {people}}}
         schedule: {{startDateTime: 2026-01-05T02:30:00Z, maxAttempts: 2, retryInterval: 3600000}}
 behaviours:
   default:
@@ -207,10 +207,12 @@ def receiver() -> Iterator[Receiver]:
         yield started
 
 
-def undisturbed(folder: Path, receiver: Receiver, seed: int) -> tuple[list[Any], Counter[bytes]]:
+def undisturbed(
+    folder: Path, receiver: Receiver, seed: int, people: int
+) -> tuple[list[Any], Counter[bytes]]:
     """What is told and sent where nobody kills anything."""
     receiver.requests.clear()
-    process = Process(str(scenario(folder, receiver)))
+    process = Process(str(scenario(folder, receiver, people)))
     Deeds(seed).carry_on(process)
     told = everything(process)
     process.kill()
@@ -218,19 +220,20 @@ def undisturbed(folder: Path, receiver: Receiver, seed: int) -> tuple[list[Any],
     return told, Counter(request.body for request in receiver.requests)
 
 
-def scenario(folder: Path, receiver: Receiver) -> Path:
+def scenario(folder: Path, receiver: Receiver, people: int = 260) -> Path:
+    """A file of two campaigns with so many people each."""
     file = folder / "kills.yaml"
-    file.write_text(SCENARIO.format(url=receiver.url))
+    file.write_text(SCENARIO.format(url=receiver.url, people=people))
     return file
 
 
 def killed_at_random(
-    folder: Path, receiver: Receiver, seed: int, kills: int
+    folder: Path, receiver: Receiver, seed: int, kills: int, people: int
 ) -> tuple[list[Any], Counter[bytes]]:
     """The same, with a number of kills at random moments."""
     receiver.requests.clear()
     journal, chance, deeds = folder / "kills.journal", random.Random(seed), Deeds(seed)
-    process = Process(str(scenario(folder, receiver)), "--journal", str(journal))
+    process = Process(str(scenario(folder, receiver, people)), "--journal", str(journal))
     for _ in range(kills):
         timer = threading.Timer(chance.uniform(0.0, 0.8), process.kill)
         with Readers(process), suppress(httpx.TransportError):
@@ -246,11 +249,11 @@ def killed_at_random(
     return told, Counter(request.body for request in receiver.requests)
 
 
-def hold(tmp_path: Path, receiver: Receiver, seed: int, kills: int) -> None:
+def hold(tmp_path: Path, receiver: Receiver, seed: int, kills: int, people: int) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    told, sent = undisturbed(tmp_path / "a", receiver, seed)
-    told_after, sent_after = killed_at_random(tmp_path / "b", receiver, seed, kills)
+    told, sent = undisturbed(tmp_path / "a", receiver, seed, people)
+    told_after, sent_after = killed_at_random(tmp_path / "b", receiver, seed, kills, people)
     assert told_after == told
     assert sent.keys() == sent_after.keys()  # none is missing, and none is another
     twice = sum((sent_after - sent).values())
@@ -260,7 +263,7 @@ def hold(tmp_path: Path, receiver: Receiver, seed: int, kills: int) -> None:
 def test_a_killed_sandbox_goes_on_as_if_nothing_had_happened(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    hold(tmp_path, receiver, seed=1, kills=1)
+    hold(tmp_path, receiver, seed=1, kills=1, people=50)
 
 
 @pytest.mark.slow(minutes=2)
@@ -268,4 +271,4 @@ def test_a_killed_sandbox_goes_on_as_if_nothing_had_happened(
 def test_ten_kills_each_at_random_moments_lose_nothing(
     tmp_path: Path, receiver: Receiver, seed: int
 ) -> None:
-    hold(tmp_path, receiver, seed, kills=10)
+    hold(tmp_path, receiver, seed, kills=10, people=260)

@@ -172,6 +172,7 @@ def test_a_disk_filled_at_a_random_command_loses_nothing_and_carries_out_nothing
     hold_though_the_disk_is_full(start, "full", tmp_path, receiver, seed, how)
 
 
+@pytest.mark.slow
 def test_a_momentarily_full_disk_of_200_kib_does_not_destroy_the_journal(
     start: Start, tmp_path: Path
 ) -> None:
@@ -222,6 +223,7 @@ def hold_though_it_is_terminated(start: Start, folder: Path, receiver: Receiver,
     assert carried_out(start("--journal", copy)) == clients.answered
 
 
+@pytest.mark.slow
 def test_sigterm_loses_nothing_and_leaves_one_file(
     start: Start, tmp_path: Path, receiver: Receiver
 ) -> None:

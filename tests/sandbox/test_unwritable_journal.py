@@ -98,6 +98,11 @@ def command(client: Client, method: str, path: str, body: Any) -> httpx.Response
     return interface(client, method, path.removeprefix("/api"), content)
 
 
+@pytest.mark.parametrize(
+    "disk",
+    ["full", *(pytest.param(x, marks=pytest.mark.slow) for x in ("failing fsync", "read-only"))],
+    indirect=True,
+)
 def test_a_command_that_can_t_be_kept_is_not_carried_out_and_reads_are_answered(
     disk: Disk,
 ) -> None:

@@ -120,12 +120,12 @@ def test_histories_are_read_and_rows_without_one_have_none(folder: Path) -> None
     }
 
 
-def test_a_hundred_thousand_histories_are_all_there(folder: Path) -> None:
-    rows = "".join(f"08{i:08d},1,BUSY,2026-01-04T05:00:{i % 60:02d}Z\n" for i in range(100_000))
+def test_many_histories_are_all_there(folder: Path) -> None:
+    rows = "".join(f"08{i:08d},1,BUSY,2026-01-04T05:00:{i % 60:02d}Z\n" for i in range(20_000))
     header = "tel,history.callAttempt,history.latestCallStatus,history.lastEndedAt\n"
     history = read(folder, header + rows).history
-    assert len(history) == 100_000
-    assert history[99_999].last_ended_at % 60_000 == 39_000
+    assert len(history) == 20_000
+    assert history[19_999].last_ended_at % 60_000 == 19_000
 
 
 def test_a_segment_for_everybody_is_an_error_and_no_traceback(folder: Path) -> None:

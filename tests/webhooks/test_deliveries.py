@@ -16,7 +16,7 @@ import dialsim
 from dialsim.results.figures import WebhookFigures
 from dialsim.results.result import Result
 
-PEOPLE = 20_000
+PEOPLE = 5_000
 NINE = pd.Timestamp("2026-01-05T02:00:00Z")
 
 
