@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialsim.interface.payload import mask_agent_params, mask_call_result, mask_tel
@@ -87,6 +87,7 @@ def leaves_outside_metadata(value: object) -> list[object]:
     return [value]
 
 
+@settings(max_examples=40)
 @given(OBJECTS)
 def test_d1_masking_keeps_keys_in_order_removes_values_and_is_idempotent(
     value: dict[str, object],

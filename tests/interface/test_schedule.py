@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialsim.interface.instants import parse_instant
@@ -275,6 +275,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(
     JSON
     | st.dictionaries(NAMES, JSON)

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,18 @@ def test_the_export_of_a_finished_run_is_the_folder_that_run_writes(
     assert b"what would help" in found["report.html"].lower()
 
 
-def test_a_run_that_goes_on_is_exported_as_it_stands_and_can_be_steered_before() -> None:
+@cache
+def of_the_corpus() -> tuple[SandboxCore, dict[str, bytes]]:
+    """The sandbox of the golden requests after a command, and its export."""
     client = Client(exchange_of_the_corpus())
     campaign = client.core.accounts[0].views[2].identifier
     control(client, "POST", f"/campaigns/{campaign}/cancel")
-    found = unpacked(control(client, "GET", "/export"))
-    result = Result(client.core.simulation.trace)
+    return client.core, unpacked(control(client, "GET", "/export"))
+
+
+def test_a_run_that_goes_on_is_exported_as_it_stands_and_can_be_steered_before() -> None:
+    core, found = of_the_corpus()
+    result = Result(core.simulation.trace)
     assert found["summary.json"] == result.summary.to_json()
     lines = io.BytesIO()
     result.write_webhooks(lines)
@@ -143,7 +150,7 @@ def exported(scenario: Scenario, query: str = "") -> dict[str, bytes]:
 
 
 def test_an_export_holds_no_api_keys() -> None:
-    found = unpacked(control(Client(exchange_of_the_corpus()), "GET", "/export"))
+    _, found = of_the_corpus()
     for secret in KEYS.values():
         assert not [name for name, content in found.items() if secret.encode() in content]
     text = WORLD.read_text("utf-8")

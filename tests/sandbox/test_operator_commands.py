@@ -43,7 +43,7 @@ def answers(client: Client, key: str) -> list[bytes]:
         for table in ("calls", "transitions"):
             path = f"/campaigns/{campaign['id']}/{table}"
             found.append(control(client, "GET", path).content)
-            for row in control(client, "GET", path).json().get("calls", ()):
+            for row in control(client, "GET", path).json().get("calls", ())[::5]:
                 of_call = client.ask("GET", f"/api/call/{row['callId']}", {"X-API-Key": key})
                 found.append(of_call.content)
     assert client.ask("GET", "/api/agent/list", {"X-API-Key": key}).status_code == 200

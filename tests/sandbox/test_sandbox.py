@@ -28,7 +28,7 @@ START = datetime(2026, 1, 5, 2, tzinfo=UTC)
 BUSY_LINE = Sketch(slots=1).campaign(
     "January", "busy 1s; answered 5s 90s", "noAnswer 20s", max_attempts=2, retry_interval="10m"
 )
-MONTHS = Sketch(slots=1).campaign("January", recipients={"count": 100_000})  # a while of work
+MONTHS = Sketch(slots=1).campaign("January", recipients={"count": 40_000})  # a while of work
 
 
 @pytest.fixture

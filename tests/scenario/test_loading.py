@@ -255,7 +255,7 @@ def containers(value: Any) -> list[Any]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_whatever_is_wrong_it_is_told_in_plain_words(seed: int, wrong: int) -> None:
     hold_what_is_told(seed, wrong)

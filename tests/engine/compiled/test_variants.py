@@ -69,7 +69,7 @@ def alone(model: Model, replication: int) -> dict[str, object]:
     return told(run_world(World(model, replication=replication), "compiled"))
 
 
-FAST, ALL = 6, 400
+FAST, ALL = 4, 400
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ URL = "http://127.0.0.1:9/"
 
 
 def seeds(first: int) -> list[Any]:
-    """Sixty seeds, of which eight are quick enough for every run of the tests."""
-    slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(first + 8, first + 60))
-    return [*range(first, first + 8), *slow]
+    """Sixty seeds, of which four are run by default."""
+    slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(first + 4, first + 60))
+    return [*range(first, first + 4), *slow]
 
 
 async def to_its_end(core: SandboxCore) -> None:
