@@ -11,7 +11,9 @@ from engine.readings import Agree
 from oracle.scenarios import Scenario, random_scenario, scripted_scenarios
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize(
+    "seed", [*range(80), *(pytest.param(s, marks=pytest.mark.slow) for s in range(80, 150))]
+)
 def test_all_readings_agree_on_a_random_scenario(agreed: Agree, seed: int) -> None:
     agreed(random_scenario(seed), f"random_scenario({seed})")
 

@@ -10,6 +10,7 @@ import pytest
 from tests.sandbox.asking import Client, exchange_of_the_corpus
 from tests.sandbox.described import DOCUMENT, OPERATIONS, body_of, operation_of, validator
 from tests.sandbox.test_corpus import CASES, envelope, sent
+from tests.sandbox.test_guessed import GUESSED
 
 from dialsim.sandbox.http.failures import ASKED_FOR, NOT_KEPT
 
@@ -25,7 +26,8 @@ def described(request: dict[str, Any]) -> dict[str, Any] | None:
 def test_the_description_is_valid_openapi() -> None:
     import openapi_spec_validator  # compiles grammars for a second
 
-    openapi_spec_validator.validate(DOCUMENT)
+    for document in (DOCUMENT, GUESSED):
+        openapi_spec_validator.validate(document)
     assert DOCUMENT["openapi"].startswith("3.1.")
 
 

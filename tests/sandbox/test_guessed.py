@@ -63,9 +63,6 @@ def test_without_being_asked_for_they_are_not_there() -> None:
 
 
 def test_they_are_marked_as_guesses_in_the_description(sandbox: dialsim.Sandbox) -> None:
-    import openapi_spec_validator  # compiles grammars for a second
-
-    openapi_spec_validator.validate(GUESSED)
     assert httpx.get(f"{sandbox.url}/openapi.json").json() == GUESSED
     marked = {
         path: method
