@@ -69,7 +69,7 @@ def test_a_forecast_is_made_while_others_are_answered_and_leaves_no_trace() -> N
 
 def test_a_forecast_goes_on_from_how_the_sandbox_stands() -> None:
     with dialsim.Sandbox(JANUARY.scenario()) as sandbox:
-        added = {"name": "Later", "agent": "Agent", "recipients": {"count": 50}}
+        added = {"name": "Later", "agent": "Agent", "recipients": {"count": 200}}
         sandbox.add_campaign(added | {"schedule": {"startDateTime": START}})
         sandbox.add_campaign(added | {"name": "Draft"})
         sandbox.clock.advance(hours=1)

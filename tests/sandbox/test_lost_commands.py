@@ -132,7 +132,7 @@ def hold_though_the_disk_is_full(
     chance = random.Random(seed)
     with disk_of_a_process(kind, folder) as disk:
         journal = disk.folder / "a.journal"
-        process = start(scenario(folder, receiver), "--journal", journal)
+        process = start(scenario(folder, receiver, people=100), "--journal", journal)
         if isinstance(disk, LimitedFiles):
             disk.pid = process.pid
         with Clients(process, seed) as clients:
