@@ -35,7 +35,12 @@ NOWHERE = {"url": "http://127.0.0.1:9/"}
 WAIT = 600.0  # seconds, far more than anything takes
 
 
-@pytest.fixture(params=["full", "failing fsync", pytest.param("read-only", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[
+        "full",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("failing fsync", "read-only")),
+    ]
+)
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     with failing_disk(request.param, tmp_path) as disk:
         yield disk
@@ -98,11 +103,6 @@ def command(client: Client, method: str, path: str, body: Any) -> httpx.Response
     return interface(client, method, path.removeprefix("/api"), content)
 
 
-@pytest.mark.parametrize(
-    "disk",
-    ["full", *(pytest.param(x, marks=pytest.mark.slow) for x in ("failing fsync", "read-only"))],
-    indirect=True,
-)
 def test_a_command_that_can_t_be_kept_is_not_carried_out_and_reads_are_answered(
     disk: Disk,
 ) -> None:
@@ -178,6 +178,11 @@ def test_a_command_that_was_refused_just_before_a_kill_is_passed_over(tmp_path: 
     journal.close()
 
 
+@pytest.mark.parametrize(
+    "disk",
+    ["full", "failing fsync", pytest.param("read-only", marks=pytest.mark.slow)],
+    indirect=True,
+)
 def test_a_fault_that_can_t_be_counted_does_not_strike(disk: Disk) -> None:
     client = corpus(disk.folder)
     control(client, "POST", "/faults", {"api": "error", "next": 1})

@@ -159,6 +159,7 @@ def test_both_engines_agree_on_many_people(people: int) -> None:
     assert have_same_calls(simpy, compiled)
 
 
+@pytest.mark.slow
 def test_uncompiled_the_rules_do_the_same() -> None:
     # NUMBA_DISABLE_JIT=1 runs the same functions in Python, for debugging
     environment = os.environ | {

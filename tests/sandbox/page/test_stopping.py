@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 from tests.sandbox.asking import WORLD
 
 import dialsim
 
 
+@pytest.mark.slow
 def test_an_open_page_does_not_keep_the_server_from_stopping() -> None:
     command = [sys.executable, "-m", "dialsim", "serve", str(WORLD), "--port", "0"]
     environment = os.environ | {"PYTHONPATH": str(Path(dialsim.__file__).parents[1])}
