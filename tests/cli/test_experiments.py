@@ -27,7 +27,8 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 
 
 def test_many_runs_print_when_they_are_done_and_how_sure_that_is(tmp_path: Path) -> None:
-    done = dialsim("run", FIRST, *FEW, "--replications", "12", "--out", tmp_path / "out")
+    asked = ("--replications", "12", "--what-if", "0")
+    done = dialsim("run", FIRST, *FEW, *asked, "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
     said = " ".join(done.stdout.split())
     assert "12 replications of seed 1: half of them are done by Mon 5 Jan 11:05 Thai time; " in said
@@ -44,6 +45,9 @@ def test_many_runs_print_when_they_are_done_and_how_sure_that_is(tmp_path: Path)
     assert finish["p95_high"] is None
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert (manifest["experiment"], manifest["finished"]) == ("replications", True)
+    page = (tmp_path / "out/report.html").read_bytes()
+    assert dialsim("report", tmp_path / "out").returncode == 0
+    assert (tmp_path / "out/report.html").read_bytes() == page
 
 
 @pytest.mark.slow
@@ -79,7 +83,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_sweep_says_which_differences_are_real(tmp_path: Path) -> None:
-    asked = ("--vary", f"{LIMIT}=5,10", "--replications", "6")
+    asked = ("--vary", f"{LIMIT}=5,10", "--replications", "6", "--what-if", "0")
     done = dialsim("sweep", FIRST, *FEW, *asked, "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
     assert "2 variants, 6 replications each, all with the same chance." in done.stdout
@@ -332,7 +336,7 @@ def test_the_best_combination_is_found_with_its_page(tmp_path: Path) -> None:
     asked = (
         *("plan", FIRST, *FEW, "--vary", f"{LIMIT}=1..3", "--vary", f"{attempts}=1,2"),
         *("--goal", "p95(finish) <= 2h", "--goal", "mean(cost) <= 100"),
-        *("--maximize", "mean(people_reached)", "--max-replications", "12"),
+        *("--maximize", "mean(people_reached)", "--max-replications", "8"),
     )
     done = dialsim(*asked, "--out", out)
     assert done.returncode == 0

@@ -9,12 +9,14 @@ import pty
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from cli.program import ROOT, SCRIPTED, command, dialsim, dialsim_process
+from dialsim.cli import main
 
 pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
@@ -174,9 +176,9 @@ def test_a_single_problem_stands_in_its_line_as_one_of_many_does(tmp_path: Path)
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", SCRIPTED),
+        ("schema",),
         pytest.param(("validate", SCRIPTED), marks=pytest.mark.slow),
-        pytest.param(("schema",), marks=pytest.mark.slow),
+        pytest.param(("run", SCRIPTED), marks=pytest.mark.slow),
     ],
 )
 def test_output_that_the_system_refuses_is_told_without_a_traceback(
@@ -220,15 +222,22 @@ def test_a_reader_who_stops_reading_ends_it_quietly(arguments: tuple[str, ...]) 
     assert (process.returncode, said) == (141, b"")
 
 
-def test_what_is_written_to_a_folder_is_there_whoever_reads_the_summary(tmp_path: Path) -> None:
-    run = command("run", SCRIPTED, "--what-if", "0", "--out", tmp_path / "out")
-    pipe = subprocess.PIPE
-    with subprocess.Popen(run, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.stderr is not None
-        said = process.stderr.read()
-    assert (process.returncode, said) == (141, b"")
+def test_what_is_written_to_a_folder_is_there_whoever_reads_the_summary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ("run", SCRIPTED, "--what-if", "0", "--out", str(tmp_path / "out"))
+    read, written = os.pipe()
+    os.close(read)
+    monkeypatch.setattr("sys.argv", ["dialsim", *run])
+    monkeypatch.setattr("dialsim.cli.program.drop_output", lambda: None)  # not of this process
+    monkeypatch.chdir(ROOT)
+    with (
+        os.fdopen(written, "w") as nobody,
+        redirect_stdout(nobody),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (141, "")
     assert (tmp_path / "out" / "summary.json").is_file()
 
 
@@ -240,6 +249,17 @@ def test_names_in_thai_are_no_failure_where_the_output_knows_no_thai(tmp_path: P
     assert "3 of 4 people reached" in done.stdout
 
 
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dialsim.report.writing.run_page", interrupt)
+    done = dialsim("run", SCRIPTED, "--what-if", "0", "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (130, "\nInterrupted: nothing was written.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
 def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     people = "organizations.Acme.campaigns.January.recipients.count=150000"
     arguments = ("run", "scenarios/first-campaign.yaml", "--set", people)

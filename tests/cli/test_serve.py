@@ -44,8 +44,9 @@ def said_until_it_serves(server: subprocess.Popen[str]) -> str:
     return said
 
 
-def test_a_client_runs_hours_of_calling_over_http_at_any_address_of_this_machine() -> None:
-    server = serve("--port", "0", "--seed", "3", "--host", "127.0.0.2")
+def test_a_client_runs_hours_over_http_at_any_address_of_this_machine_until_ctrl_c() -> None:
+    people = "organizations.Acme.campaigns.January.recipients.count=60000"
+    server = serve("--port", "0", "--seed", "3", "--host", "127.0.0.2", "--set", people)
     try:
         said = said_until_it_serves(server)
         found = re.search(r"http://127\.0\.0\.2:[0-9]+", said)
@@ -68,12 +69,21 @@ def test_a_client_runs_hours_of_calling_over_http_at_any_address_of_this_machine
             moved = client.post("/_dialsim/clock/advance", headers=own_page, json=move)
             assert moved.json()["now"] == "2026-01-05T05:00:00.000Z"
             path = f"/api/campaign/{campaign['id']}"
-            people = client.get(f"{path}/recipients", params={"page": 60}).json()["data"]
+            people = client.get(f"{path}/recipients", params={"page": 600}).json()["data"]
             assert {person["latestCallStatus"] for person in people["recipients"]} & {"COMPLETED"}
             assert client.post(f"{path}/pause").json()["data"]["status"] == "PAUSED"
             assert client.get("/_dialsim/clock").json()["nextEventAt"] is not None
-        server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=6000) == 0
+            resumed = client.post(f"/_dialsim/campaigns/{campaign['id']}/resume", headers=own_page)
+            assert resumed.status_code == 200
+            with ThreadPoolExecutor() as pool:
+                there = f"{found[0]}/_dialsim/clock/advance"
+                moving = pool.submit(httpx.post, there, json={"until": "idle"}, timeout=600)
+                while client.get("/_dialsim/clock").json()["status"] != "advancing":
+                    time.sleep(0.01)
+                server.send_signal(signal.SIGINT)
+                assert server.wait(timeout=6000) == 0
+                answer = moving.result().json()
+            assert (answer["statusCode"], answer["code"]) == (503, "STOPPED")
         assert server.stderr is not None
         assert server.stderr.read() == ""
     finally:
@@ -81,7 +91,8 @@ def test_a_client_runs_hours_of_calling_over_http_at_any_address_of_this_machine
         server.communicate()
 
 
-@pytest.mark.parametrize("busy", ["working", pytest.param("sending", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("busy", ["working", "sending"])
 def test_ctrl_c_breaks_off_an_advance_that_is_under_way(busy: str) -> None:
     with Receiver(otherwise=Answer(delay=600)) as receiver:
         setting = {
@@ -118,13 +129,20 @@ def test_an_address_that_others_reach_is_refused_without_a_token() -> None:
     assert said in done.stderr
 
 
-def test_a_token_that_cannot_do_is_refused_and_not_shown() -> None:
-    done = dialsim("serve", SCENARIO, "--port", "0", "--control-token", "too short")
+@pytest.mark.parametrize("place", ["option", "environment"])
+def test_a_token_that_cannot_do_is_refused_and_not_shown(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = ("--control-token", "too short")
+    if place == "environment":
+        monkeypatch.setenv("DIALSIM_CONTROL_TOKEN", token[1])
+    done = dialsim("serve", SCENARIO, "--port", "0", *(token if place == "option" else ()))
     assert done.returncode == 2
     assert "the control token must have at least 16 characters" in done.stderr
     assert "too short" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_with_a_token_from_the_environment_others_may_steer() -> None:
     token = "correct-horse-battery-staple"
     server = serve("--port", "0", "--host", "0.0.0.0", DIALSIM_CONTROL_TOKEN=token)

@@ -161,14 +161,16 @@ def test_the_main_file_alone_of_a_killed_sandbox_is_refused(journal: Path) -> No
     assert not (ROOT / "other").exists()
 
 
-def test_a_journal_is_copied_while_the_sandbox_runs_and_after_a_kill(
-    journal: Path, gone_on: Server
-) -> None:
+def test_a_journal_is_copied_after_a_kill(journal: Path) -> None:
     copy = journal.with_name("copy.journal")
     done = dialsim("journal", "copy", journal, copy)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Copied to {copy}: 1 entry\n"
-    copy.unlink()
+
+
+@pytest.mark.slow
+def test_a_journal_is_copied_while_the_sandbox_runs(gone_on: Server, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.journal"
     stood = gone_on.advance("1h")
     done = dialsim("journal", "copy", gone_on.journal, copy)
     assert (done.returncode, done.stderr) == (0, "")
@@ -193,6 +195,7 @@ def test_a_sandbox_is_not_started_on_a_journal_that_it_may_not_write(
         assert told_end(copy) == told_end(journal)
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_can_t_write_its_journal_any_more_says_so_when_it_is_stopped(
     tmp_path: Path,
 ) -> None:

@@ -195,7 +195,9 @@ def test_funnel_and_fields_are_counted(learned: Calibration) -> None:
 
 @pytest.mark.slow
 def test_bodies_alone_tell_as_much_of_who_answers(bodies: Log) -> None:
-    found = calibrate(bodies).behaviours["default"]
+    calibration = calibrate(bodies)
+    assert_is_a_behaviour(calibration)
+    found = calibration.behaviours["default"]
     assert not found.ring_time
     assert found.setup_time is None
     assert any(text.startswith("setupTime and ringTime:") for text in found.untold)
@@ -207,17 +209,21 @@ def test_bodies_alone_tell_as_much_of_who_answers(bodies: Log) -> None:
         assert abs(estimate.value - truth) < 3 * estimate.error, name
 
 
-def test_the_yaml_is_the_block_of_a_scenario(learned: Calibration, bodies: Log) -> None:
+def test_the_yaml_is_the_block_of_a_scenario(learned: Calibration) -> None:
+    assert_is_a_behaviour(learned)
+
+
+def assert_is_a_behaviour(calibration: Calibration) -> None:
+    """Its YAML makes a scenario that runs."""
     rest = {key: value for key, value in scenario(100).items() if key != "behaviours"}
-    for calibration in (learned, calibrate(bodies)):
-        loaded = dialsim.loads(yaml.safe_dump(rest) + yaml_text(calibration))
-        found = loaded.behaviours["default"]
-        assert found.talk_time.dist == "gamma"
-        assert found.people is not None
-        assert found.people.concentration == pytest.approx(
-            calibration.behaviours["default"].answering.concentration.value, rel=0.001
-        )
-        assert len(dialsim.run(loaded, seed=1).calls) > 100
+    loaded = dialsim.loads(yaml.safe_dump(rest) + yaml_text(calibration))
+    found = loaded.behaviours["default"]
+    assert found.talk_time.dist == "gamma"
+    assert found.people is not None
+    assert found.people.concentration == pytest.approx(
+        calibration.behaviours["default"].answering.concentration.value, rel=0.001
+    )
+    assert len(dialsim.run(loaded, seed=1).calls) > 100
 
 
 def test_the_form_of_the_yaml(learned: Calibration) -> None:
@@ -375,9 +381,11 @@ def test_a_hold_out_of_too_few_calls_is_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("end", ["answered", "noAnswer", "failed"])
+@pytest.mark.parametrize(
+    "end", ["answered", "noAnswer", pytest.param("failed", marks=pytest.mark.slow)]
+)
 def test_a_log_in_which_all_calls_end_alike(end: str, tmp_path: Path) -> None:
-    known = scenario(300, attempts=3)
+    known = scenario(100, attempts=3)
     known["behaviours"] = {"default": {"outcomes": {end: 1}}}
     simulated(known, seed=1).calls.to_parquet(tmp_path / "calls.parquet")
     found = calibrate(read_log(tmp_path))
@@ -390,7 +398,10 @@ def test_a_log_in_which_all_calls_end_alike(end: str, tmp_path: Path) -> None:
 _FIELD = {"noAnswer": "no_answer"}
 
 
-def test_segments_that_a_log_lacks_are_refused(bodies: Log) -> None:
+def test_segments_that_a_log_lacks_are_refused(tmp_path: Path) -> None:
+    with (tmp_path / "webhooks.jsonl").open("wb") as file:
+        simulated(scenario(60, attempts=1), seed=1).write_webhooks(file)
+    bodies = read_log(tmp_path / "webhooks.jsonl")
     with pytest.raises(DialsimError, match="names no segments; only the folder of a run does"):
         calibrate(bodies, by="segment")
 

@@ -22,7 +22,7 @@ organizations:
     campaigns:
       - name: January
         agent: Reminder
-        recipients: {count: 200}
+        recipients: {count: 120}
         schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 3600000}
 """
 

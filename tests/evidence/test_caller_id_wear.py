@@ -124,7 +124,7 @@ def test_draws_of_wear_spread_as_the_standard_errors_say(worn: Calibration) -> N
 
 
 def test_without_wear_none_is_told(tmp_path: Path) -> None:
-    found = learned(tmp_path, 2, 800, None)
+    found = learned(tmp_path, 2, 400, None)
     assert found.behaviours["default"].answering.wear is None
     text = found.to_yaml()
     assert "byCallerIdUse: the calls don't tell wear from chance." in text

@@ -208,7 +208,10 @@ def fill(url: str, good: list[Entry]) -> None:
             cursor.executemany("insert into kept.webhooks values (%s,%s,%s,%s,%s,%s)", rows)
 
 
-@pytest.mark.parametrize("column", ["t", "j", "b", "r", None])
+@pytest.mark.parametrize(
+    "column",
+    [*(pytest.param(name, marks=pytest.mark.slow) for name in "tjr"), "b", None],
+)
 def test_a_table_of_postgresql(column: str | None, server: str, log: Log) -> None:
     found = read_log(server, table="kept.webhooks", column=column)
     plain = [name for name in PLAIN if name not in {"call_id", "recipient"}]  # rows have no order

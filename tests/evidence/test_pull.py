@@ -332,6 +332,7 @@ def test_people_whose_data_are_masked_are_there_without_them(files: Path) -> Non
     assert len({row["tel"] for row in rows}) == 40
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_folder_and_goes_on(
     sandbox: dialsim.Sandbox, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_ctrl_c_ends_at_once_and_leaves_nobody_behind(tmp_path: Path, whom: str)
     assert 0 < len(kept(folder)) < 10_000
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_workers_begin_is_told_in_one_line(tmp_path: Path) -> None:
     with start(*ENDLESS, "--jobs", "2", "--out", tmp_path / "out") as program:
         wait_until(lambda: bool(workers(program.pid)), program)

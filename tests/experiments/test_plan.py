@@ -29,9 +29,11 @@ MINUTE, HOUR = 60_000, 3_600_000
 @pytest.mark.parametrize(
     ("people", "minutes"),
     [
-        (40, 7),
         (12, 12),
-        *(pytest.param(*more, marks=pytest.mark.slow) for more in [(41, 10), (37, 1), (60, 9)]),
+        *(
+            pytest.param(*more, marks=pytest.mark.slow)
+            for more in [(40, 7), (41, 10), (37, 1), (60, 9)]
+        ),
     ],
 )
 def test_a_plan_is_exact_where_every_call_lasts_a_minute(people: int, minutes: int) -> None:
@@ -48,9 +50,8 @@ def test_a_plan_is_exact_where_every_call_lasts_a_minute(people: int, minutes: i
         assert found.neighbour is None
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(n, marks=[pytest.mark.slow] * (n >= 1)) for n in range(20)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(20))
 def test_a_plan_finds_what_trying_everything_finds(case: int) -> None:
     chance = random.Random(case)
     scenario = crowd(chance.randint(10, 40), **CHANCY, attempts=chance.choice([1, 2]))
@@ -99,6 +100,7 @@ def test_c7_lines_that_lose_people_to_the_end_date_do_not_finish_by_then() -> No
     assert final.value == 1
 
 
+@pytest.mark.slow
 def test_the_largest_value_and_the_latest_start_are_found() -> None:
     late = plan(
         crowd(40, 4),
@@ -208,6 +210,7 @@ def test_a_plan_warns_of_a_goal_that_says_something_else_than_it_seems_to() -> N
     assert found.warnings[0].startswith("p95(people_reached) >= 18 asks that only 5 % of the runs")
 
 
+@pytest.mark.slow
 def test_a_value_in_doubt_gets_more_runs_and_a_clear_one_does_not() -> None:
     found = plan(crowd(25, **CHANCY), LIMIT, (1, 30), "p80(finish) <= 7m", jobs=1)
     counts = {evidence.value: evidence.replications for evidence in found.tried}
@@ -221,6 +224,7 @@ def test_a_value_in_doubt_gets_more_runs_and_a_clear_one_does_not() -> None:
     assert answer["evidence"]["findings"][0]["hits"] <= answer["evidence"]["replications"]
 
 
+@pytest.mark.slow
 def test_looking_again_does_not_make_sure_of_what_is_not() -> None:
     # 100 of 100 runs are in time: a share of 96.4 % or more at 95 %; but of 93 runs the error that
     # may be spent by then is 0.025 √(93/400), so that 96 % takes the next look, at 140
@@ -413,6 +417,7 @@ def test_attempts_between_too_few_to_reach_enough_and_too_many_to_finish_in_time
     assert "not monotone" not in " ".join([*found.warnings, *most.warnings])
 
 
+@pytest.mark.slow
 def test_no_value_meets_the_goal_is_said_only_where_it_is_shown() -> None:
     scenario = crowd(40, **CHANCY)
     asked = {"replications": 10, "max_replications": 10, "jobs": 1}
@@ -499,7 +504,7 @@ def test_few_runs_are_made_far_from_the_goal_and_many_at_the_answer_and_its_neig
     assert sum(near) > 0.6 * runs
 
 
-@pytest.mark.parametrize("searches", [10, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("searches", [5, pytest.param(40, marks=pytest.mark.slow)])
 def test_in_doubt_the_answer_is_sure_to_be_enough_and_smaller_ones_that_may_be_are_named(
     searches: int,
 ) -> None:
@@ -519,7 +524,8 @@ def test_in_doubt_the_answer_is_sure_to_be_enough_and_smaller_ones_that_may_be_a
     assert untold <= 0.10 * searches  # the answer is too small, or a value is wrongly ruled out
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_a_plan_is_the_same_whatever_the_engine_the_jobs_and_the_store(
     jobs: int, tmp_path: Path
 ) -> None:

@@ -179,6 +179,7 @@ def test_nothing_that_was_found_is_less_than_nothing_that_there_is() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_sentence_of_a_plan_full_of_chance_agrees_with_its_runs() -> None:
     scenario = crowd(40, **CHANCY, attempts=3)
     asked = {"replications": 20, "max_replications": 40, "jobs": 1}

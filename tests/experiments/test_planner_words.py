@@ -93,6 +93,7 @@ def test_a_sweep_of_what_is_added_begins_with_the_scenario_as_it_is() -> None:
     assert list(found.runs["variant"].unique()) == ["as is", "windows-=Sat", "windows-=Sun"]
 
 
+@pytest.mark.slow
 def test_a_plan_with_words_is_the_plan_with_their_meaning() -> None:
     words = plan(CROWD, "lines", (1, 5), "p95(finish) <= Mon 00:04", jobs=1)
     full = plan(CROWD, LIMIT, (1, 5), "p95(finish) <= 2026-01-04T17:04:00Z", jobs=1)

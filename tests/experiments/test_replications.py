@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import pickle
 import re
+from collections.abc import Iterable, Iterator
 from html import unescape
 from math import inf, isnan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
 import dialsim
 from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
-from dialsim.experiments.case import Case, Task, run_tasks
+from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
 from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.experiment_text import (
     lost_sentences,
@@ -249,7 +252,25 @@ class Bomb:
         return os._exit, (1,)
 
 
-def test_runs_that_kill_their_workers_again_and_again_are_given_up() -> None:
+class Deadly:
+    """Stands for joblib's Parallel: it loses a worker to a bad task, and works in this process."""
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def __call__(self, calls: Iterable[tuple[Any, ...]]) -> Iterator[list[TaskOutcome]]:
+        for function, arguments, named in calls:
+            if any(task.digest == "bad" for task in arguments[0]):
+                raise BrokenProcessPool
+            yield function(*arguments, **named)
+
+
+@pytest.mark.parametrize("real", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_runs_that_kill_their_workers_again_and_again_are_given_up(
+    real: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not real:
+        monkeypatch.setattr("joblib.Parallel", Deadly)
     good, bad = Case(crowd()), np.frombuffer(pickle.dumps(Bomb()), dtype=np.uint8)
     tasks = [task_of(good), Task(1, "bad", bad, 1, 7, "simpy")]
     outcomes = []

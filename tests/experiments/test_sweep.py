@@ -82,7 +82,8 @@ def test_guards_against_chance_findings_find_no_more_than_without(grid: Sweep) -
         grid.differences(adjust="guess")
 
 
-@pytest.mark.parametrize("limits", [(10, 11), pytest.param((20, 22), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [(10, 11), (20, 22)])
 def test_pairs_are_far_sharper_than_independent_runs(limits: tuple[int, int]) -> None:
     # limits a tenth apart, and people who answer by the hour, so that slots matter to reach too; a
     # seed of which no pair is so far from the others that the mean difference has no interval
@@ -241,13 +242,14 @@ def test_a_variant_gets_no_more_runs_once_it_is_told_from_the_baseline(decided: 
     assert means["runs"].tolist() == [30, 12, 12, 30]
 
 
+@pytest.mark.slow
 def test_variants_that_were_decided_early_have_the_runs_that_they_would_have_had(
     decided: Sweep,
 ) -> None:
-    whole = sweep(decided.scenario, decided.variants, 30, jobs=1)
+    whole = sweep(decided.scenario, decided.variants, 12, jobs=1)
     assert whole.decided is None
-    for runs, all_of_them in zip(decided.figures, whole.figures, strict=True):
-        assert runs == all_of_them[: len(runs)]
+    for runs, first_of_them in zip(decided.figures, whole.figures, strict=True):
+        assert runs[:12] == first_of_them
     # pairs are of the runs that both have, and so are both means
     cut = decided.together.differences()
     rows = decided.differences()
@@ -289,7 +291,7 @@ def test_a_decision_is_the_same_with_a_store_that_has_more_runs(tmp_path: Path) 
 def test_a_baseline_that_is_not_the_first_is_the_one_that_is_compared_with() -> None:
     vary = {LIMIT: [2, 4, 9]}
     base = "maxConcurrentCalls=4"
-    found = sweep(crowd(40, **CHANCY), vary, 12, decide="finish", baseline=base, jobs=1)
+    found = sweep(crowd(40, **CHANCY), vary, 8, decide="finish", baseline=base, jobs=1)
     assert found.baseline == base
     assert [part.verdict for part in found.decided.decisions] == ["more", "less"]
     assert base not in set(found.differences()["variant"])

@@ -85,7 +85,9 @@ def test_report_makes_the_same_page_again_from_the_folder_alone(moved: Path) -> 
     assert (moved / "report.html").read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "plan")) for kind in MANY]
+)
 def test_report_takes_all_runs_and_what_would_help_from_the_folder_alone(
     kind: str, scenario: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_one_run_of_each_change_is_refused_before_anything_is_simulated(
     assert "1 run tells no difference from chance" in str(outcome.exception)
 
 
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_a_sweep_over_seeds_has_the_same_page_again(scenario: Path) -> None:
     out = scenario.parent / "out"
     asked = ("--vary", "seed=1,2", "--replications", "2", "--jobs", "1", "--what-if", "0")
@@ -165,15 +168,3 @@ def test_an_experiment_that_is_not_finished_is_refused(scenario: Path) -> None:
     manifest = out / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished": true', '"finished": false'))
     assert "is not finished" in str(dialsim("report", out).exception)
-
-
-def test_a_page_that_fails_leaves_no_folder(
-    scenario: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dialsim.report.writing.run_page", fail)
-    out = scenario.parent / "out"
-    dialsim("run", scenario, "--out", out)
-    assert [path.name for path in scenario.parent.iterdir()] == ["scenario.yaml"]

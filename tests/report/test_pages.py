@@ -122,12 +122,6 @@ def test_same_experiment_same_page(kind: str) -> None:
     assert make(kind) == rendered(kind)
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
-@pytest.mark.parametrize("kind", ["run", "sweep"])
-def test_same_experiment_same_page_but_for_its_pictures(pages: dict[str, str], kind: str) -> None:
-    assert make(kind) == pages[kind]
-
-
 def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
     pages: dict[str, str],
 ) -> None:
@@ -298,14 +292,18 @@ def test_cells_that_say_a_number_an_instant_or_a_length_of_time_bear_its_value()
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("pictures_undrawn")
-def test_the_page_of_replications_says_by_when_95_in_100_are_done_only_if_its_runs_tell(
+def test_the_page_of_few_replications_does_not_say_by_when_95_in_100_are_done(
     pages: dict[str, str],
 ) -> None:
     few = Reader(pages["replications"])
     assert few.headings[1][1].startswith("Half of the runs are done by Mon 5 Jan ")
     assert "Will it finish? Yes, in all 6 runs" in few.words
     assert "but 6 runs don't tell how late it may get: 72 or more would." in few.words
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("pictures_undrawn")
+def test_the_page_of_replications_says_by_when_95_in_100_are_done_if_its_runs_tell() -> None:
     runs = replicate(dialsim.loads(SCENARIO), 72, jobs=1)
     latest = runs.runs["finish"].max().tz_convert("Asia/Bangkok")
     enough = Reader(replications_report(runs, FurtherRuns(0)))
@@ -333,7 +331,7 @@ def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, s
     assert f"{answer.neighbour.value} would do as well" in page.words
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
     scenario = dialsim.loads(SCENARIO)
     goal = "p95(finish) <= 2026-01-05T02:05:00Z"
@@ -342,7 +340,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
     assert page.headings[1][1].startswith("No number of lines from 2 to 4 ")
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_a_run_that_does_not_finish_says_no_and_why() -> None:
     text = SCENARIO.replace(
         "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"
@@ -356,7 +354,7 @@ def test_a_run_that_does_not_finish_says_no_and_why() -> None:
 EXPIRES = SCENARIO.replace("maxAttempts: 2,", "maxAttempts: 2, endDateTime: 2026-01-05T02:30:00Z,")
 
 
-@pytest.mark.usefixtures("pictures_unrendered")
+@pytest.mark.usefixtures("pictures_undrawn")
 def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
     pages: dict[str, str],
 ) -> None:

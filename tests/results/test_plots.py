@@ -76,6 +76,11 @@ def result() -> Result:
     return dialsim.run(dialsim.loads(SCENARIO))
 
 
+@pytest.fixture(scope="module")
+def again() -> Result:
+    return dialsim.run(dialsim.loads(SCENARIO))
+
+
 def ms(instants: pd.Series[pd.Timestamp]) -> np.ndarray:
     return instants.dropna().dt.tz_localize(None).to_numpy("datetime64[ms]").astype(np.int64)
 
@@ -116,8 +121,7 @@ def test_a_picture_is_drawn_on_the_axes_that_it_is_given(result: Result, name: s
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_same_run_same_bytes(result: Result, name: str) -> None:
-    again = dialsim.run(dialsim.loads(SCENARIO))
+def test_same_run_same_bytes(result: Result, again: Result, name: str) -> None:
     first, second = (
         svg(PICTURES[name](one.plot, None).get_figure(root=True)) for one in (result, again)
     )

@@ -62,7 +62,7 @@ def test_no_run_of_the_default_behaviour_is_done_before_the_bound() -> None:
     scenario = default(1500, 2)
     bound = workload(scenario)
     assert bound is not None
-    runs = replicate(scenario, 20, jobs=1, engine="simpy")
+    runs = replicate(scenario, 6, jobs=1, engine="simpy")
     ends = [figures.scopes[0].values["finish"] for figures in runs.figures]
     assert bound.not_before <= min(end for end in ends if end is not None)
     # one attempt each takes little longer than the bound: it is worth something
@@ -103,7 +103,9 @@ def _check(seed: int) -> None:
         assert bound.not_before <= finish(scenario)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=[pytest.mark.slow] * (n >= 3)) for n in range(6)]
+)
 def test_no_campaign_with_odds_of_every_kind_is_done_before_its_bound(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,7 +202,7 @@ def assert_whole(place: Path) -> None:
     assert (place / "manifest.json").read_text().count(" ") == 50_000
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(150, marks=pytest.mark.slow)])
 def test_kill_9_at_any_moment_leaves_the_old_folder_or_the_new_one(
     kills: int, tmp_path: Path
 ) -> None:

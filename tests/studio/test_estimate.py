@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 
 import dialsim
+from cli.program import dialsim as program
 from dialsim.experiments.folder import replications_document
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.errors import DialsimError
@@ -77,10 +76,7 @@ def test_the_saved_file_has_the_same_figures_on_the_command_line(
     state = small.set("lines", "7").set("January.windows", "Mon-Sat 09:00-12:00")
     estimate = estimator.ask(state.scenario).final()
     file = state.save(tmp_path / "mine.yaml")
-    words = ["run", str(file), "--replications", "4", "--jobs", "1", "--format", "json"]
-    said = subprocess.run(
-        [sys.executable, "-m", "dialsim", *words], capture_output=True, check=True
-    )
+    said = program("run", file, "--replications", "4", "--jobs", "1", "--format", "json")
     found = rows(json.loads(said.stdout))
     for name in ("finish_seconds", "people_reached", "cost", "slots_in_use_mean"):
         for part in ("mean", "mean_low", "mean_high", "p50", "p95"):
@@ -191,6 +187,7 @@ def test_a_scenario_with_nobody_in_it_is_answered(estimator: Estimator) -> None:
     assert estimator.ask(never.scenario).final().sentence == "Nothing was scheduled"
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_started_again(pool: Pool, small: StudioState) -> None:
     estimator, (*_, pid) = Estimator(pool, limit=60), pool.processes
     answer = estimator.ask(small.set("lines", "3").scenario)
