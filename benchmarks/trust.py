@@ -27,9 +27,11 @@ from typing import Any
 import numpy as np
 
 import dialsim
-from dialsim.evidence.log import read_log
+from dialsim.evidence.engine_settings import estimate
+from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.pull import pull
 from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.evidence.record import Record
 from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import parse_instant
@@ -52,8 +54,11 @@ class Row:
     reach_error: float
 
 
-def random_truth(number: int) -> dict[str, Any]:
-    """A scenario with a behaviour, settings, windows and lines of its own."""
+def random_truth(number: int, usual: bool = False) -> dict[str, Any]:
+    """A scenario with a behaviour, windows, lines and an engine of its own.
+
+    Of a `usual` engine only the order is its own.
+    """
     chance = np.random.default_rng([2026, number])
     people = int(chance.integers(1200, 2400))
     # How people differ is drawn from what calibration assumes of it before it has seen a log: half
@@ -103,16 +108,25 @@ def random_truth(number: int) -> dict[str, Any]:
         "callerIds": schedule["callerIds"], "agents": [{"name": "Reminder"}],
         "campaigns": [campaign],
     }  # fmt: skip
-    engine = {"order": ["due", "freshFirst", "retriesFirst"][int(chance.integers(3))]}
+    engine: dict[str, Any] = {
+        "order": ["due", "freshFirst", "retriesFirst"][int(chance.integers(3))],
+    }
+    queue = {
+        "queueTimeout": f"{int(chance.integers(2, 21))}m",
+        "releaseInterval": f"{int(chance.integers(1, 61))}s",
+        "queueLimit": int(chance.integers(lines, 4 * lines + 1)),
+        "callsPerSecond": float(chance.uniform(0.5, 3.0)),
+    }
     return {
-        "name": f"Truth {number}", "clock": {"start": "2026-01-05T01:00:00Z"}, "engine": engine,
+        "name": f"Truth {number}", "clock": {"start": "2026-01-05T01:00:00Z"},
+        "engine": engine if usual else engine | queue,
         "behaviours": {"default": behaviour}, "organizations": [organization],
     }  # fmt: skip
 
 
-def forecasts(number: int, folder: Path, runs: int) -> Iterator[Row]:
+def forecasts(number: int, folder: Path, runs: int, usual: bool = False) -> Iterator[Row]:
     """The two forecasts of one truth."""
-    truth = random_truth(number)
+    truth = random_truth(number, usual)
     organization = truth["organizations"][0]
     schedule = organization["campaigns"][0]["schedule"]
     (folder / "request.json").write_text(json.dumps(schedule))
@@ -136,8 +150,9 @@ def forecasts(number: int, folder: Path, runs: int) -> Iterator[Row]:
                 )  # fmt: skip
         sandbox.clock.advance(days=60)
         after = sandbox.result().summary
+    engine = [] if usual else learned_engine(log, truth, number)
     for kind in ("calibrated", "default"):
-        scenario = dialsim.load(folder / kind / "scenario.yaml")
+        scenario = dialsim.load(folder / kind / "scenario.yaml", engine * (kind == "calibrated"))
         file = folder / kind / DRAWS
         draws = read_variants(file) if file.is_file() else []
         made = dialsim.forecast(scenario, runs, draws=draws, seed=number, jobs=1)
@@ -155,6 +170,20 @@ def forecasts(number: int, folder: Path, runs: int) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def learned_engine(log: Log, truth: dict[str, Any], number: int) -> list[str]:
+    """What `dialsim replay` finds of the engine in a log, as overrides; nothing if nothing fits.
+
+    The order of calls is left out: `pull` has seen how they are ordered from now on.
+    """
+    asked = {name: truth[name] for name in ("name", "clock", "organizations")} | {"seed": number}
+    found = estimate(Record(log, dialsim.loads(json.dumps(asked))))
+    return [
+        f"engine.{one.name}={one.value}"
+        for one in found.estimates
+        if found.fits and one.value is not None and one.name not in {"order", "sharing"}
+    ]
+
+
 def bias(errors: list[float]) -> tuple[float, float]:
     """The mean error and its standard error."""
     return float(np.mean(errors)), float(np.std(errors, ddof=1) / sqrt(len(errors)))
@@ -163,13 +192,17 @@ def bias(errors: list[float]) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--truths", type=int, default=30, help="default: 30")
+    parser.add_argument("--first", type=int, default=0, help="the first of them; default: 0")
     parser.add_argument("--runs", type=int, default=100, help="of each forecast; default: 100")
+    parser.add_argument(
+        "--usual-engine", action="store_true", help="the engine's settings but order are the usual"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     arguments = parser.parse_args()
     rows = []
-    for number in range(arguments.truths):
+    for number in range(arguments.first, arguments.first + arguments.truths):
         with TemporaryDirectory() as folder:
-            found = [*forecasts(number, Path(folder), arguments.runs)]
+            found = [*forecasts(number, Path(folder), arguments.runs, arguments.usual_engine)]
         rows += found
         print(number, *found, file=sys.stderr)
     table, met = [], True
