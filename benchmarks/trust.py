@@ -5,9 +5,10 @@
 
 Each truth is a behaviour, settings of the engine, windows and lines drawn at random. A sandbox runs
 its campaign up to half of the time that it takes. From then on nothing is known of it but the
-webhooks that were received (`--log`) and what the interface tells over HTTP (`dialsim pull`). Two
-forecasts are made of it, with the behaviour calibrated from that half, and with the built-in
-default, and compared with what then happens in the sandbox. Exit status: 0 the truth lies in the
+webhooks that were received (`--log`), what the interface tells over HTTP (`dialsim pull`), and the
+campaign as it was started. Two forecasts are made of it, one with the behaviour calibrated from
+that half and the engine's settings that `dialsim replay` finds in it, one with the built-in
+defaults, and compared with what then happens in the sandbox. Exit status: 0 the truth lies in the
 90 % interval of the calibrated forecast in at least 24 of 30, for finish and reach, and neither has
 a bias beyond two standard errors; 1 not so.
 """
@@ -152,7 +153,8 @@ def forecasts(number: int, folder: Path, runs: int, usual: bool = False) -> Iter
         after = sandbox.result().summary
     engine = [] if usual else learned_engine(log, truth, number)
     for kind in ("calibrated", "default"):
-        scenario = dialsim.load(folder / kind / "scenario.yaml", engine * (kind == "calibrated"))
+        settings = engine if kind == "calibrated" else []
+        scenario = dialsim.load(folder / kind / "scenario.yaml", settings)
         file = folder / kind / DRAWS
         draws = read_variants(file) if file.is_file() else []
         made = dialsim.forecast(scenario, runs, draws=draws, seed=number, jobs=1)

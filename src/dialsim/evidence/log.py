@@ -45,7 +45,6 @@ from dialsim.evidence.entries import (
     file_source,
     is_database,
 )
-from dialsim.experiments.runner import interrupts_held
 from dialsim.interface.status import CallStatus
 
 FIRST = 4
@@ -225,6 +224,8 @@ def _parts(chunks: Iterator[Chunk]) -> Iterator[_Part]:
     if following is None:
         return
     from joblib import Parallel, delayed
+
+    from dialsim.experiments.runner import interrupts_held  # small logs do without
 
     failures: list[Exception] = []
 
