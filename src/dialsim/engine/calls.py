@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import ANSWERED, CHANGES, DIALLED, RINGING, CallRows, CampaignTrace, Trace
+from dialsim.engine.trace import CHANGES, DIALLED, CallRows, CampaignTrace, Trace
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.people import People
@@ -30,7 +30,8 @@ NO_CALL = -1
 
 CALL_STATUSES = tuple(CallStatus)
 
-_REACHED = [CALL_STATUSES.index(status) for status in REACHED]
+_REACHED = np.array([*(status in REACHED for status in CALL_STATUSES), False])
+"""By status, an index into `CALL_STATUSES`: whether it says that somebody was reached; -1: no."""
 _UNDER_WAY = CallStatus.INITIATED
 _WAITING = (CallStatus.SCHEDULED, CallStatus.QUEUED)
 
@@ -58,6 +59,8 @@ FROM_STATUS = np.array(
 CREATES = _kinds("scheduled", "retry")
 RELEASES = _kinds("released")
 DIALS = _kinds("dialled")
+RINGS = _kinds("ringing")
+ANSWERS = _kinds("answered")
 ENDS = _kinds("ended")
 TIMES_OUT = _kinds("queue_timeout")
 HAS_END = ENDS | TIMES_OUT
@@ -80,8 +83,8 @@ def rows_of(kind: NDArray[np.uint8], kinds: NDArray[np.bool_]) -> NDArray[np.int
 _INSTANTS = {
     "created_at": CREATES,
     "queued_at": RELEASES,
-    "ringing_at": np.arange(len(CHANGES)) == RINGING,
-    "started_at": np.arange(len(CHANGES)) == ANSWERED,
+    "ringing_at": RINGS,
+    "started_at": ANSWERS,
     "ended_at": HAS_END,
 }
 """The columns that hold the instant of a call's newest change of some kinds."""
@@ -221,17 +224,16 @@ class Calls:
         created = rows_of(rows.kind, CREATES)
         before = np.zeros(self.people + 1, dtype=np.intp)  # calls of the recipients before each
         np.cumsum(np.bincount(rows.recipient[created], minlength=self.people), out=before[1:])
-        # numpy takes places of its own type twice as fast as any others
-        row_call = before.take(rows.recipient.astype(np.intp)) + rows.call - 1
-        self._create(rows, created, row_call[created])
+        row_call = (before - 1).take(rows.recipient)
+        row_call += rows.call
+        self._create(rows, created, row_call.take(created))
         self.last_kind[row_call] = rows.kind
         position = np.arange(len(self), dtype=np.int32)
         self.previous[:] = np.where(self.call > 1, position - 1, NO_CALL)
-        has = before[1:] > before[:-1]
-        self.newest[has] = before[1:][has] - 1
-        counted = np.append(0, np.cumsum(ENDS[self.last_kind], dtype=np.int32))
-        self.attempts_before[:] = counted[:-1] - counted[before[self.recipient]]
-        self.attempts_before += self.past_attempts[self.recipient]
+        self.newest[:] = np.where(before[1:] > before[:-1], before[1:] - 1, NO_CALL)
+        counted = np.append(0, np.cumsum(self.counted, dtype=np.int32))
+        self.attempts_before[:] = counted[:-1] - counted.take(position - self.call + 1)
+        self.attempts_before += self.past_attempts.take(self.recipient)
         self._take_in(rows, row_call)
 
     # -- what is known of calls -------------------------------------------------------------------
@@ -239,12 +241,12 @@ class Calls:
     @property
     def status(self) -> NDArray[np.int8]:
         """The last status of each call, as an index into `CALL_STATUSES`."""
-        return TO_STATUS[self.final_kind]
+        return TO_STATUS.take(self.final_kind)
 
     @property
     def counted(self) -> NDArray[np.bool_]:
         """Which calls count as an attempt: dialled and ended (P5)."""
-        return ENDS[self.last_kind]
+        return ENDS.take(self.last_kind)
 
     @property
     def talk_ms(self) -> NDArray[np.int64]:
@@ -310,7 +312,7 @@ class Calls:
     @property
     def past_reached(self) -> NDArray[np.bool_]:
         """Which recipients were reached before the scenario begins (R3)."""
-        return np.isin(self.past_status, _REACHED)
+        return _REACHED.take(self.past_status)
 
     @property
     def attempts(self) -> NDArray[np.int64]:
@@ -319,17 +321,18 @@ class Calls:
 
     def attempts_of(self, recipients: NDArray[np.integer]) -> NDArray[np.int32]:
         """How many attempts some recipients have had, those of the history included (P5)."""
-        attempts: NDArray[np.int32] = self.past_attempts[recipients]
-        calls = self.newest[recipients]
-        has = calls != NO_CALL
-        attempts[has] = self.attempts_before[calls[has]] + ENDS[self.last_kind[calls[has]]]
+        attempts: NDArray[np.int32] = self.past_attempts.take(recipients)
+        calls = self.newest.take(recipients)
+        has = np.flatnonzero(calls != NO_CALL)
+        newest = calls.take(has)
+        attempts[has] = self.attempts_before.take(newest) + self.counted.take(newest)
         return attempts
 
     def of_newest(self, per_call: NDArray[Any], otherwise: int | NDArray[Any]) -> NDArray[Any]:
         """A column of the calls, of each recipient's newest; `otherwise` for who has no call."""
-        has = self.newest != NO_CALL
+        has = np.flatnonzero(self.newest != NO_CALL)
         values = np.full(self.people, otherwise, dtype=per_call.dtype)
-        values[has] = per_call[self.newest[has]]
+        values[has] = per_call.take(self.newest.take(has))
         return values
 
     # -- the log by calls -------------------------------------------------------------------------
@@ -386,15 +389,16 @@ class Calls:
     def _create(self, rows: CallRows, created: NDArray[np.intp], places: NDArray[np.intp]) -> None:
         """Have calls more; the rows `created` create them, `places` are their positions."""
         self._show(len(self) + len(places))
-        self.recipient[places], self.call[places] = rows.recipient[created], rows.call[created]
+        self.recipient[places] = rows.recipient.take(created)
+        self.call[places] = rows.call.take(created)
 
     def _take_in(self, rows: CallRows, calls: NDArray[np.intp]) -> None:
         """Take in the next rows of the log, each of which is of one of `calls`."""
         self.changed_at[calls] = rows.at
         for name, kinds in _INSTANTS.items():
             chosen = rows_of(rows.kind, kinds)
-            changed = calls[chosen]
-            getattr(self, name)[changed] = rows.at[chosen]
+            changed = calls.take(chosen)
+            getattr(self, name)[changed] = rows.at.take(chosen)
             if kinds is HAS_END:
                 self._take_in_ends(changed)
         self._take_in_dials(rows, calls)
@@ -423,7 +427,8 @@ class Calls:
     def _take_in_dials(self, rows: CallRows, calls: NDArray[np.intp]) -> None:
         """Take in dials, and withdrawals, which take back what a dial has left (P5)."""
         chosen = rows_of(rows.kind, DIALS | WITHDRAWS)
-        calls, dialled, at = calls[chosen], rows.kind[chosen] == DIALLED, rows.at[chosen]
+        calls, dialled = calls.take(chosen), rows.kind.take(chosen) == DIALLED
+        at = rows.at.take(chosen)
         self.initiated_at[calls] = np.where(dialled, at, NEVER)
         self.attempt[calls] = np.where(dialled, self.attempts_before[calls] + 1, 0)
         known = slice(self._dials_read, self._dials_read + int(np.count_nonzero(dialled)))

@@ -111,7 +111,7 @@ def figures_of(result: Result) -> RunFigures:
             elif name in INSTANTS:
                 values[name] = _ms(value)
         scopes.append(ScopeFigures(*place, values, part.held_back))
-    progress = ProgressCurve.of(result.reading, result.reading.lives.values())
+    progress = ProgressCurve(result.reading, result.reading.lives.values())
     return RunFigures(
         summary.replication, min(starts, default=None), tuple(scopes), progress.marks(MARKS)
     )

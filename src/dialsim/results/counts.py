@@ -195,8 +195,9 @@ def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
 
 def attempts_of_exhausted(calls: Calls, states: NDArray[np.int8]) -> dict[CallStatus, int]:
     """The attempts, in this run, of the people who ran out of them, by how they ended."""
-    exhausted = states[calls.recipient] == PERSON_STATES.index(PersonState.EXHAUSTED)
-    count = np.bincount(calls.last_kind[exhausted & calls.counted], minlength=len(CHANGES))
+    exhausted = (states == PERSON_STATES.index(PersonState.EXHAUSTED)).take(calls.recipient)
+    kinds = calls.last_kind[exhausted & calls.counted]
+    count = np.bincount(kinds, minlength=len(CHANGES))
     return {CHANGES[kind].to_status: int(count[kind]) for kind in np.flatnonzero(count)}
 
 
@@ -207,15 +208,15 @@ def queue_waits(calls: Calls) -> tuple[Integers, Integers]:
     """Each wait in the queue that a dial or a queue timeout ended: when it did, and its ms."""
     kinds, at, call = calls.rows.kind, calls.rows.at, calls.row_call
     released, left = rows_of(kinds, RELEASES), rows_of(kinds, _LEAVES)
-    since = calls.queued_at[call[left]]  # of a call that was released more than once, the last time
-    again = np.bincount(call[released], minlength=len(calls)) > 1
-    if again.any():
+    ended_at, since = at.take(left), calls.queued_at.take(call.take(left))
+    if len(released) > np.count_nonzero(calls.queued_at != NEVER):
+        # of a call that was released more than once, `queued_at` is the last time
+        again = np.bincount(call.take(released), minlength=len(calls)) > 1
         both = np.concatenate([released, left])
-        rows = both[np.flatnonzero(again[call[both]])]
+        rows = both[np.flatnonzero(again.take(call.take(both)))]
         rows = rows[np.lexsort((rows, call[rows]))]
         ended = np.flatnonzero(_LEAVES[kinds[rows]])  # the row before is the same call's release
         since[np.searchsorted(left, rows[ended])] = at[rows[ended - 1]]
-    ended_at = at[left]
     return ended_at, ended_at - since
 
 

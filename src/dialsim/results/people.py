@@ -56,7 +56,7 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
     status = calls.of_newest(calls.status, -1)
     timed_out = calls.of_newest(TIMES_OUT[calls.last_kind], False)
     answered = np.zeros(calls.people, dtype=bool)
-    answered[calls.recipient[np.flatnonzero(calls.started_at != NEVER)]] = True
+    answered[calls.recipient.take(np.flatnonzero(calls.started_at != NEVER))] = True
     idle = PersonState.STALLED if life.stalled else PersonState.PENDING
     # whoever is left had a call that ended, perhaps before the run, and was to be called again
     rules = {
@@ -74,9 +74,11 @@ def _coded(
     rules: Mapping[PersonState, NDArray[np.bool_]], otherwise: PersonState
 ) -> NDArray[np.int8]:
     """The first state whose rule holds, of each recipient."""
-    codes = [np.int8(PERSON_STATES.index(state)) for state in rules]
-    default = np.int8(PERSON_STATES.index(otherwise))
-    return np.select([*rules.values()], codes, default=default)
+    count = len(next(iter(rules.values())))
+    states = np.full(count, PERSON_STATES.index(otherwise), dtype=np.int8)
+    for state, holds in reversed(rules.items()):  # a tenth of the time of np.select
+        states[holds] = PERSON_STATES.index(state)
+    return states
 
 
 LOST = [PERSON_STATES.index(state) for state in (PersonState.EXPIRED, PersonState.CANCELLED)]

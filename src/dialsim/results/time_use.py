@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import NEVER, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
+from dialsim.engine.calls import CREATES, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
@@ -50,14 +50,19 @@ class StepFunction:
     @classmethod
     def of_changes(cls, at: NDArray[np.int64], change: NDArray[np.integer]) -> StepFunction:
         """The running sum of changes; `at` is sorted, several changes at one instant are one."""
-        ends = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else at
-        return cls(at[ends], np.cumsum(change, dtype=np.int64)[ends])._compact()
+        last = np.ones(len(at), dtype=bool)  # of its instant
+        np.not_equal(at[1:], at[:-1], out=last[:-1])
+        ends = np.flatnonzero(last)
+        value = np.cumsum(change, dtype=np.int64).take(ends)
+        changes = _steps(value)
+        return cls(at.take(ends.take(changes)), value.take(changes))
 
     @classmethod
     def of_moves(cls, up: NDArray[np.int64], down: NDArray[np.int64]) -> StepFunction:
         """What rises by 1 at the instants `up` and falls by 1 at `down`, both in any order."""
-        # the direction is the last bit: sorting numbers takes a fraction of sorting their places
-        moves = np.sort(np.concatenate([up << 1 | 1, down << 1]))
+        # The direction is the last bit: sorting numbers takes a fraction of sorting their places. A
+        # stable sort merges columns that are in order, as those of a log, in a tenth of the time
+        moves = np.sort(np.concatenate([up << 1 | 1, down << 1]), kind="stable")
         return cls.of_changes(moves >> 1, (moves & 1) * 2 - 1)
 
     @classmethod
@@ -134,8 +139,8 @@ def counted(campaigns: Iterable[Calls], gain: NDArray[np.int8]) -> StepFunction:
     parts = []
     for calls in campaigns:
         chosen = rows_of(calls.rows.kind, gain != 0)
-        change = gain[calls.rows.kind[chosen]]
-        parts.append(StepFunction.of_changes(calls.rows.at[chosen], change))
+        change = gain.take(calls.rows.kind.take(chosen))
+        parts.append(StepFunction.of_changes(calls.rows.at.take(chosen), change))
     return StepFunction.total(parts)
 
 
@@ -364,9 +369,13 @@ def _retries_ahead(
     until_end = life.request.end_date_time if life.request else None
     end = life.end if until_end is None else until_end
     in_time = calls.ended_at < end
-    retries = np.flatnonzero(calls.previous != NO_CALL)
-    dropped = (calls.ended_at != NEVER) & to_be_called[calls.recipient] & in_time
-    dropped[calls.previous[retries]] = False
+    # Calls in the order of the log, so that their instants are sorted
+    ended, created = calls.ended(0), calls.row_call[rows_of(calls.rows.kind, CREATES)]
+    before = calls.previous[created].astype(np.intp)
+    again = np.flatnonzero(before != NO_CALL)
+    retries, before = created[again], before[again]
+    left = to_be_called[calls.recipient] & in_time
+    left[before] = True
     start = life.end if life.start is None else life.start
     resumed = calls.created_at[(calls.call == 1) & (calls.past_status >= 0)[calls.recipient]]
     uncalled = (calls.past_status >= 0) & (calls.newest == NO_CALL)
@@ -377,10 +386,10 @@ def _retries_ahead(
         chosen: NDArray[np.bool_], since: NDArray[np.int64], until: NDArray[np.int64]
     ) -> StepFunction:
         """Those after some calls, and those who wait `since` or `until` some instants."""
-        after = retries[chosen[calls.previous[retries]]]
-        ended_at = calls.ended_at
-        since = np.concatenate([ended_at[calls.previous[after]], ended_at[chosen & dropped], since])
-        return StepFunction.of_moves(since, np.concatenate([calls.created_at[after], until]))
+        after, gone = chosen[before], (chosen & left)[ended]
+        since = np.concatenate([calls.ended_at[ended[gone]], since])
+        until = np.concatenate([calls.created_at[retries[after]], until])
+        return StepFunction.of_moves(since, until)
 
     nobody = np.empty(0, np.int64)
     past = np.concatenate([np.minimum(resumed, start), waiting])

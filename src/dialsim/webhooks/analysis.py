@@ -37,6 +37,20 @@ class AnalysisOutcome(IntEnum):
     ANALYSIS_FAILED_LATE = 6
 
 
+def _is_any(*outcomes: AnalysisOutcome) -> NDArray[np.bool_]:
+    """By outcome: whether it is one of some. To look codes up takes a tenth of `np.isin`."""
+    return np.isin(np.arange(len(AnalysisOutcome)), outcomes)
+
+
+IS_SPOILT = _is_any(AnalysisOutcome.AGENT_ERROR, AnalysisOutcome.NOT_RECORDED)
+"""By outcome: whether there is nothing to analyze (A2)."""
+_NEVER_READY = IS_SPOILT | _is_any(AnalysisOutcome.ANALYSIS_FAILED)
+"""By outcome: whether it is not analyzed (A2), or failed for good (A4)."""
+_FAILS = _is_any(AnalysisOutcome.ANALYSIS_FAILED, AnalysisOutcome.ANALYSIS_FAILED_LATE)
+"""By outcome: whether the analysis fails, for good or at first (A4)."""
+_IS_SOUND = _is_any(AnalysisOutcome.NONE, AnalysisOutcome.ANALYSIS_FAILED_LATE)
+"""By outcome: whether the analysis comes to a real result, at once or late."""
+
 NOT_SAID = -1
 
 _BY_WORD = {
@@ -71,12 +85,12 @@ class Conversations:
 
     def __getitem__(self, rows: NDArray[np.int64]) -> Conversations:
         return Conversations(
-            self.call[rows],
-            self.recipient[rows],
-            self.attempt[rows],
-            self.behaviour[rows],
-            self.ended_at[rows],
-            self.said[rows],
+            self.call.take(rows),
+            self.recipient.take(rows),
+            self.attempt.take(rows),
+            self.behaviour.take(rows),
+            self.ended_at.take(rows),
+            self.said.take(rows),
         )
 
     def by_behaviour(
@@ -228,10 +242,10 @@ def conversations(calls: Calls, which: NDArray[np.int64]) -> Conversations:
     """What analyses depend on, of some calls that were answered and have ended."""
     return Conversations(
         call=which,
-        recipient=calls.recipient[which],
-        attempt=calls.attempt[which],
-        behaviour=calls.behaviour[which],
-        ended_at=calls.ended_at[which],
+        recipient=calls.recipient.take(which),
+        attempt=calls.attempt.take(which),
+        behaviour=calls.behaviour.take(which),
+        ended_at=calls.ended_at.take(which),
         said=said(calls.scripted, calls.recipient[which], calls.call[which]),
     )
 
@@ -247,10 +261,7 @@ class Analyst:
         """The first analysis of each conversation (A1 to A4)."""
         outcome = outcomes(self._block, self._behaviours, calls)
         done = calls.ended_at + self._delays(calls, 0)  # A1
-        failed = np.isin(
-            outcome, (AnalysisOutcome.ANALYSIS_FAILED, AnalysisOutcome.ANALYSIS_FAILED_LATE)
-        )
-        ready = np.where(_never_ready(outcome), NEVER, done)
+        ready = np.where(_NEVER_READY.take(outcome), NEVER, done)
         for behaviour, rows in calls.by_behaviour(self._behaviours):
             late = rows[outcome[rows] == AnalysisOutcome.ANALYSIS_FAILED_LATE]  # A4
             delay = behaviour.late_result_delay
@@ -259,7 +270,7 @@ class Analyst:
             call=calls.call,
             outcome=outcome,
             ready_at=ready,
-            failed_at=np.where(failed, done, NEVER),
+            failed_at=np.where(_FAILS.take(outcome), done, NEVER),
             found=self._found(calls, outcome, 0),
         )
 
@@ -275,7 +286,7 @@ class Analyst:
         return Analyses(
             call=calls.call,
             outcome=outcome,
-            ready_at=np.where(_never_ready(outcome), NEVER, done),
+            ready_at=np.where(_NEVER_READY.take(outcome), NEVER, done),
             failed_at=np.full(len(calls), NEVER, dtype=np.int64),
             found=self._found(calls, outcome, result),
         )
@@ -301,7 +312,7 @@ class Analyst:
         """The funnel by one draw per call, and each field by one (see `Analyses.found`)."""
         analysis, draws = self._block.agent.analysis or Analysis(), self._block.draws
         found = np.zeros((len(calls), 1 + len(analysis.fields)), dtype=np.uint16)
-        rows = np.flatnonzero(_sound(outcome))
+        rows = np.flatnonzero(_IS_SOUND.take(outcome))
         sound = calls[rows]
         if analysis.funnel is not None:
             drawn = sound.draws(draws, Purpose.FUNNEL, (result,))
@@ -314,20 +325,3 @@ class Analyst:
                 ends = np.cumsum([*field.values.values()])[:-1]
                 found[rows, 1 + number] = np.searchsorted(ends, drawn, side="right")
         return found
-
-
-def _sound(outcome: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Which analyses come to a real result, at once or late."""
-    return np.isin(outcome, (AnalysisOutcome.NONE, AnalysisOutcome.ANALYSIS_FAILED_LATE))
-
-
-def _never_ready(outcome: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Not analyzed (A2), or failed for good (A4)."""
-    return np.isin(
-        outcome,
-        (
-            AnalysisOutcome.AGENT_ERROR,
-            AnalysisOutcome.NOT_RECORDED,
-            AnalysisOutcome.ANALYSIS_FAILED,
-        ),
-    )

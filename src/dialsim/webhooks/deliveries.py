@@ -255,6 +255,6 @@ def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[
 def _in_order(rounds: list[Posts]) -> Posts:
     """All rounds together, by (message, number)."""
     together = Posts.joined(rounds)
-    if len(rounds) <= 2 and not len(rounds[0]):
-        return together  # one POST of each, in the order of the messages
+    if len(together) == max(map(len, rounds)):
+        return together  # one row of each, in the order of the messages
     return together[np.argsort(together.message, kind="stable")]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.trace import Trace
 from dialsim.interface.payload import response_json
-from dialsim.webhooks.analysis import Analyses, AnalysisOutcome
+from dialsim.webhooks.analysis import IS_SPOILT, Analyses
 from dialsim.webhooks.bodies import Bodies, Body, instants_json
 from dialsim.webhooks.deliveries import Posts, ReceiverModel
 from dialsim.webhooks.messages import Content, MessageBuilder, Messages, horizon, sequence
@@ -177,15 +177,16 @@ def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verd
     code[analyses.call] = VERDICTS.index(Verdict.PENDING)
     failed = (analyses.failed_at != NEVER) & (analyses.failed_at <= until)
     code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
-    spoilt = np.isin(analyses.outcome, (AnalysisOutcome.AGENT_ERROR, AnalysisOutcome.NOT_RECORDED))
-    code[analyses.call[spoilt]] = VERDICTS.index(Verdict.NOT_ANALYZED)
+    code[analyses.call[IS_SPOILT.take(analyses.outcome)]] = VERDICTS.index(Verdict.NOT_ANALYZED)
     rows = np.flatnonzero(owed.content != Content.NOTHING)
-    rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
+    if owed.result.any():  # else there is one of each call at the most
+        rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
     of_content = np.zeros(len(Content), dtype=np.int8)
     for content, verdict in _OF_CONTENT.items():
         of_content[content] = VERDICTS.index(verdict)
-    code[owed.call[rows]] = of_content[owed.content[rows]]  # numpy keeps the last of several
-    found[owed.call[rows]] = owed.found[rows]
+    calls_of_rows = owed.call.take(rows)
+    code[calls_of_rows] = of_content.take(owed.content.take(rows))  # numpy keeps the last of several
+    found[calls_of_rows] = owed.found.take(rows, axis=0)
     return Verdicts(code, found)
 
 

@@ -78,7 +78,7 @@ def _means(function: StepFunction, pieces: Sequence[tuple[int, int]]) -> list[fl
 
 def draw_progress(scope: Scope, ax: Axes | None) -> Axes:
     """People reached and done with over time, of all that are on the lists."""
-    progress = ProgressCurve.of(scope.reading, scope.lives)
+    progress = ProgressCurve(scope.reading, scope.lives)
     ax = canvas(ax)
     shade(ax, scope.open)
     ax.axhline(progress.people, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="all people")
