@@ -81,13 +81,12 @@ def rows_of(kind: NDArray[np.uint8], kinds: NDArray[np.bool_]) -> NDArray[np.int
 
 
 _INSTANTS = {
-    "created_at": CREATES,
     "queued_at": RELEASES,
     "ringing_at": RINGS,
     "started_at": ANSWERS,
     "ended_at": HAS_END,
 }
-"""The columns that hold the instant of a call's newest change of some kinds."""
+"""The columns that hold the instant of a call's newest change of some kinds, its creation aside."""
 
 _COLUMNS: dict[str, tuple[type[np.integer], int]] = {
     "recipient": (np.int32, 0),
@@ -95,7 +94,7 @@ _COLUMNS: dict[str, tuple[type[np.integer], int]] = {
     "previous": (np.int32, NO_CALL),
     "attempts_before": (np.int32, 0),
     "attempt": (np.int32, 0),
-    **dict.fromkeys([*_INSTANTS, "initiated_at", "changed_at"], (np.int64, NEVER)),
+    **dict.fromkeys([*_INSTANTS, "created_at", "initiated_at", "changed_at"], (np.int64, NEVER)),
     "last_kind": (np.uint8, 0),
     "number": (np.int32, -1),
     "voice": (np.int32, -1),
@@ -209,7 +208,7 @@ class Calls:
             created = np.flatnonzero(CREATES[rows.kind])
             places = len(self) + np.arange(len(created))
             self._create(rows, created, places)
-            calls = np.empty(len(rows), dtype=np.intp)
+            calls = np.empty(len(rows), dtype=np.int32)
             calls[created] = places
             for chosen in self._by_turns(rows):
                 # Of a recipient all these rows are of one call: the newest, or one that they create
@@ -224,10 +223,10 @@ class Calls:
         created = rows_of(rows.kind, CREATES)
         before = np.zeros(self.people + 1, dtype=np.intp)  # calls of the recipients before each
         np.cumsum(np.bincount(rows.recipient[created], minlength=self.people), out=before[1:])
-        row_call = (before - 1).take(rows.recipient)
+        row_call = (before - 1).astype(np.int32).take(rows.recipient)
         row_call += rows.call
-        self._create(rows, created, row_call.take(created))
-        self.last_kind[row_call] = rows.kind
+        self._create(rows, created, row_call.take(created).astype(np.intp))
+        self.last_kind[row_call.astype(np.intp)] = rows.kind
         position = np.arange(len(self), dtype=np.int32)
         self.previous[:] = np.where(self.call > 1, position - 1, NO_CALL)
         self.newest[:] = np.where(before[1:] > before[:-1], before[1:] - 1, NO_CALL)
@@ -391,19 +390,21 @@ class Calls:
         self._show(len(self) + len(places))
         self.recipient[places] = rows.recipient.take(created)
         self.call[places] = rows.call.take(created)
+        self.created_at[places] = rows.at.take(created)
 
-    def _take_in(self, rows: CallRows, calls: NDArray[np.intp]) -> None:
+    def _take_in(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
         """Take in the next rows of the log, each of which is of one of `calls`."""
-        self.changed_at[calls] = rows.at
+        # numpy writes to places of its own type in a third of the time that others take
+        self.changed_at[calls.astype(np.intp)] = rows.at
         for name, kinds in _INSTANTS.items():
             chosen = rows_of(rows.kind, kinds)
-            changed = calls.take(chosen)
+            changed = calls.take(chosen).astype(np.intp)
             getattr(self, name)[changed] = rows.at.take(chosen)
             if kinds is HAS_END:
                 self._take_in_ends(changed)
         self._take_in_dials(rows, calls)
         self._rows_read += len(rows)
-        self.rows, self.row_call = rows, calls.astype(np.int32)
+        self.rows, self.row_call = rows, calls
 
     def _by_turns(self, rows: CallRows) -> list[NDArray[np.int64]]:
         """The rows of the newest calls known, then those of calls that are created one later, …
@@ -417,29 +418,28 @@ class Calls:
         order = np.argsort(later, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(later[order])) + 1)
 
-    def _begin(self, calls: NDArray[np.intp]) -> None:
+    def _begin(self, calls: NDArray[np.int32]) -> None:
         """Link calls that are created to those before them."""
         who = self.recipient[calls]
         self.attempts_before[calls] = self.attempts_of(who)
         self.previous[calls] = self.newest[who]
         self.newest[who] = calls
 
-    def _take_in_dials(self, rows: CallRows, calls: NDArray[np.intp]) -> None:
+    def _take_in_dials(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
         """Take in dials, and withdrawals, which take back what a dial has left (P5)."""
         chosen = rows_of(rows.kind, DIALS | WITHDRAWS)
-        calls, dialled = calls.take(chosen), rows.kind.take(chosen) == DIALLED
-        at = rows.at.take(chosen)
-        self.initiated_at[calls] = np.where(dialled, at, NEVER)
-        self.attempt[calls] = np.where(dialled, self.attempts_before[calls] + 1, 0)
+        places, dialled = calls.take(chosen).astype(np.intp), rows.kind.take(chosen) == DIALLED
+        self.initiated_at[places] = np.where(dialled, rows.at.take(chosen), NEVER)
+        self.attempt[places] = np.where(dialled, self.attempts_before.take(places) + 1, 0)
         known = slice(self._dials_read, self._dials_read + int(np.count_nonzero(dialled)))
         for column, texts in (
             (self.number, self._log.dial_numbers),
             (self.voice, self._log.dial_voices),
             (self.behaviour, self._log.dial_behaviours),
         ):
-            values = np.full(len(calls), -1, dtype=column.dtype)
+            values = np.full(len(places), -1, dtype=column.dtype)
             values[dialled] = np.array(texts[known])
-            column[calls] = values
+            column[places] = values
         self._dials_read = known.stop
 
     def _take_in_ends(self, calls: NDArray[np.intp]) -> None:

@@ -350,10 +350,9 @@ def _waited_at_closing(
     return waited
 
 
-_SETTLED = [
-    PERSON_STATES.index(state)
-    for state in (PersonState.REACHED, PersonState.EXHAUSTED, PersonState.REMOVED)
-]
+_SETTLED = (PersonState.REACHED, PersonState.EXHAUSTED, PersonState.REMOVED)
+_TO_BE_CALLED = np.array([state not in _SETTLED for state in PERSON_STATES])
+"""By state: whether calling was not done with the person."""
 
 
 def _retries_ahead(
@@ -365,33 +364,28 @@ def _retries_ahead(
     the campaign, or of the run, forestalled. The call may be one of the history: such people are
     counted from the campaign's start on.
     """
-    to_be_called = ~np.isin(states, _SETTLED)
+    to_be_called = _TO_BE_CALLED.take(states)
     until_end = life.request.end_date_time if life.request else None
     end = life.end if until_end is None else until_end
     in_time = calls.ended_at < end
     # Calls in the order of the log, so that their instants are sorted
-    ended, created = calls.ended(0), calls.row_call[rows_of(calls.rows.kind, CREATES)]
-    before = calls.previous[created].astype(np.intp)
-    again = np.flatnonzero(before != NO_CALL)
-    retries, before = created[again], before[again]
-    left = to_be_called[calls.recipient] & in_time
-    left[before] = True
+    retries = calls.row_call.take(rows_of(calls.rows.kind, CREATES))
+    retries = retries[np.flatnonzero(calls.previous.take(retries) != NO_CALL)]
+    before = calls.previous.take(retries).astype(np.intp)
+    is_followed = to_be_called.take(calls.recipient) & in_time
+    is_followed[before] = True
+    left = calls.ended(0)
+    left = left[np.flatnonzero(is_followed.take(left))]
     start = life.end if life.start is None else life.start
-    resumed = calls.created_at[(calls.call == 1) & (calls.past_status >= 0)[calls.recipient]]
-    uncalled = (calls.past_status >= 0) & (calls.newest == NO_CALL)
+    has_past = calls.past_status >= 0
+    resumed = calls.created_at[(calls.call == 1) & has_past.take(calls.recipient)]
+    uncalled = has_past & (calls.newest == NO_CALL)
     waiting = np.full(np.count_nonzero(uncalled & to_be_called & (start < end)), start)
-    timed_out = TIMES_OUT[calls.last_kind]
-
-    def between(
-        chosen: NDArray[np.bool_], since: NDArray[np.int64], until: NDArray[np.int64]
-    ) -> StepFunction:
-        """Those after some calls, and those who wait `since` or `until` some instants."""
-        after, gone = chosen[before], (chosen & left)[ended]
-        since = np.concatenate([calls.ended_at[ended[gone]], since])
-        until = np.concatenate([calls.created_at[retries[after]], until])
-        return StepFunction.of_moves(since, until)
-
-    nobody = np.empty(0, np.int64)
-    past = np.concatenate([np.minimum(resumed, start), waiting])
-    every = np.ones(len(calls), dtype=bool)
-    return between(every, past, resumed), between(timed_out, nobody, nobody)
+    since, until = calls.ended_at.take(left), calls.created_at.take(retries)
+    every = StepFunction.of_moves(
+        np.concatenate([since, np.minimum(resumed, start), waiting]),
+        np.concatenate([until, resumed]),
+    )
+    timed_out = TIMES_OUT.take(calls.last_kind)
+    churning = StepFunction.of_moves(since[timed_out.take(left)], until[timed_out.take(before)])
+    return every, churning

@@ -97,7 +97,7 @@ class Conversations:
         self, behaviours: Sequence[Behaviour]
     ) -> Iterator[tuple[Behaviour, NDArray[np.int64]]]:
         """The rows of each behaviour that any of the calls was dialled under."""
-        for index in np.unique(self.behaviour):
+        for index in np.flatnonzero(np.bincount(self.behaviour)).tolist():
             yield behaviours[index], np.flatnonzero(self.behaviour == index)
 
     def draws(self, draws: Draws, purpose: Purpose, detail: tuple[int, ...]) -> NDArray[np.float64]:

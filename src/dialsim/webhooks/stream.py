@@ -184,9 +184,9 @@ def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verd
     of_content = np.zeros(len(Content), dtype=np.int8)
     for content, verdict in _OF_CONTENT.items():
         of_content[content] = VERDICTS.index(verdict)
-    calls_of_rows = owed.call.take(rows)
-    code[calls_of_rows] = of_content.take(owed.content.take(rows))  # numpy keeps the last of several
-    found[calls_of_rows] = owed.found.take(rows, axis=0)
+    told = owed.call.take(rows)
+    code[told] = of_content.take(owed.content.take(rows))  # numpy keeps the last of several
+    found[told] = owed.found.take(rows, axis=0)
     return Verdicts(code, found)
 
 
