@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ANSWERS, IN_QUEUE, NEVER, SLOTS, Calls, read_calls, rows_of
+from dialsim.engine.calls import ANSWERS, NEVER, SLOTS, Calls, read_calls, rows_of
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
@@ -207,12 +207,12 @@ class RunView:
         own = [position for position in self.lives if position[0] == organization]
         return SlotUse(
             busy=StepFunction.total(self.busy[position] for position in own),
-            queued=counted((self.calls[position] for position in own), IN_QUEUE),
             allowed=limit(self.trace, organization),
             paced=paced(
                 [self.calls[position].rows for position in own],
                 dial_gap(self.world.scenario.engine.calls_per_second),
             ),
+            calls=tuple(self.calls[position] for position in own),
         )
 
     @property

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CREATES, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
+from dialsim.engine.calls import CREATES, IN_QUEUE, NO_CALL, TIMES_OUT, WAITING, Calls, rows_of
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
@@ -205,17 +206,23 @@ class Occupancy:
         return self.used_ms / self.capacity_ms if self.capacity_ms else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SlotUse:
     """An organization's slots: calls under way, calls in the queue, and the limit, over time.
 
     `paced` is 1 while callsPerSecond keeps the organization from dialling again (Q4), else 0.
+    `calls` are those of its campaigns.
     """
 
     busy: StepFunction
-    queued: StepFunction
     allowed: StepFunction
     paced: StepFunction
+    calls: tuple[Calls, ...]
+
+    @cached_property
+    def queued(self) -> StepFunction:
+        """Calls in the queue: counted when asked for, as most runs of a plan have no use for it."""
+        return counted(self.calls, IN_QUEUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +294,6 @@ def time_use(
         "open": StepFunction.of_spans(life.open),
         "paused": StepFunction.of_spans(life.paused),
         "free": (slots.allowed - slots.busy).positive(),
-        "queued": slots.queued,
         "retrying": retrying.positive(),
         "churning": (timed_out - (retrying - timed_out)).positive(),
         "ordinary": StepFunction.of_spans(_DEFAULT.open_spans(start, life.end)),
@@ -309,6 +315,7 @@ def time_use(
         return np.stack([edges[:-1][chosen], edges[1:][chosen]], axis=1)
 
     held = spans(full | paced)
+    in_queue = slots.queued.positive().integral(spans(paced)) if paced.any() else 0
     return TimeUse(
         pauses=ms(on["waiting"] & on["paused"]),
         windows=ms(closed),
@@ -319,7 +326,7 @@ def time_use(
         calls=ms(~on["waiting"] & ~on["retrying"]),
         nights=ms(waits_on & night),
         backlog=ms(closed & waited),
-        pacing_in_queue=ms(paced & on["queued"]),
+        pacing_in_queue=in_queue,
         slot_spans=spans(full),
         slots_used=_share(slots.busy.integral(held), slots.allowed.integral(held)),
         pace_used=_share(slots.paced.integral(held), length(held)),

@@ -473,9 +473,9 @@ class Scope:
         uses = [self.reading.slots[o] for o in dict.fromkeys(o for o, _ in self.positions)]
         return SlotUse(
             busy=StepFunction.total(use.busy for use in uses),
-            queued=StepFunction.total(use.queued for use in uses),
             allowed=StepFunction.total(use.allowed for use in uses),
             paced=StepFunction.total(use.paced for use in uses),
+            calls=tuple(calls for use in uses for calls in use.calls),
         )
 
     def title(self, text: str) -> str:
