@@ -7,8 +7,10 @@ on each machine.
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -67,6 +69,22 @@ def prepare(engine: Engine) -> None:
         from dialsim.engine.compiled import running  # noqa: F401
 
 
+@contextmanager
+def _no_garbage_looked_for() -> Iterator[None]:
+    """Have Python look for no garbage while compiled code is loaded.
+
+    That makes a hundred thousand objects which all stay; to go through them again and again takes
+    a seventh of a worker's start (benchmarks/decision.py).
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def run_world(
     world: World, engine: Engine, progress: Callable[[int, int], object] | None = None
 ) -> Trace:
@@ -76,7 +94,8 @@ def run_world(
     """
     if choose(engine, 0) == "compiled":  # a worker elsewhere may be without numba
         prepare("compiled")
-        from dialsim.engine.compiled.running import run
+        with _no_garbage_looked_for():
+            from dialsim.engine.compiled.running import run
 
         return run(world, progress)
     from dialsim.engine.simulation import Simulation

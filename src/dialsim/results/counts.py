@@ -167,7 +167,7 @@ def count_campaign(
         withdrawn=len(rows_of(kinds, WITHDRAWS)),
         reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
         waits=Durations(queue_waits(calls)[1]),
-        days=distinct((calls.rows.at[dialled] + THAI_OFFSET) // DAY),
+        days=distinct((calls.rows.at.take(dialled) + THAI_OFFSET) // DAY),
         talk_ms=int(talk_ms.sum()),
         charged_dials=int(np.count_nonzero(calls.attempt)),
         charged_increments=int(billed_increments(costs, talk_ms).sum()) if costs else 0,
