@@ -26,12 +26,12 @@ from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
-from dialsim.interface.status import AgentStatus, CampaignStatus, Phase
+from dialsim.interface.status import CampaignStatus, Phase
 from dialsim.results.money import billed_increments, cost_of
 from dialsim.results.people import PERSON_STATES, listed
 from dialsim.results.run_view import Catalog, RunView
 from dialsim.scenario.people import GeneratedPeople
-from dialsim.webhooks.analysis import Analyses, AnalysisOutcome
+from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
 from dialsim.webhooks.bodies import Body
 from dialsim.webhooks.stream import VERDICTS, Stream, Verdicts
 
@@ -83,8 +83,6 @@ def campaign_columns(
         "campaign": names(np.repeat(campaigns, sizes), catalog.campaigns),
     }
 
-
-AGENT_STATUSES = tuple(AgentStatus)
 
 _INSTANTS = {
     "created_at": "created_at",
@@ -186,21 +184,6 @@ def call_columns(world: World, catalog: Catalog, parts: Sequence[ChosenCalls]) -
         else cost_of(costs, attempt > 0, billed_increments(costs, talk_ms), started_at != NEVER),
         "voice_engine": joined(parts, np.int8, _voice_engine),
     }
-
-
-def agent_statuses(started_at: NDArray[np.int64], analyses: Analyses) -> NDArray[np.int8]:
-    """How the agent fared in each call (F2), as an index into `AGENT_STATUSES`.
-
-    -1 (null) while a conversation is still going on. `analyses` go by the places of the calls.
-    """
-    completed, error, not_started = (
-        np.int8(AGENT_STATUSES.index(status))
-        for status in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.NOT_STARTED)
-    )
-    status = np.where(started_at != NEVER, np.int8(-1), not_started)
-    stopped = analyses.outcome == AnalysisOutcome.AGENT_ERROR
-    status[analyses.call] = np.where(stopped, error, completed)
-    return status
 
 
 def _agent_status(part: ChosenCalls) -> NDArray[np.int8]:

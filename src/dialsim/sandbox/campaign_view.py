@@ -15,9 +15,9 @@ from dialsim.engine.identity import call_ids, recipient_ids, session_ids
 from dialsim.engine.trace import Trace
 from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus
-from dialsim.results.tables import AGENT_STATUSES, agent_statuses
 from dialsim.sandbox.analyses import LiveAnalyses
 from dialsim.scenario.people import GeneratedPeople
+from dialsim.webhooks.analysis import AGENT_STATUSES, agent_statuses
 from dialsim.webhooks.bodies import Body, duration_json, instants_json
 from dialsim.webhooks.visible_state import (
     ALL_EXPIRED,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -17,11 +16,13 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.status import AgentStatus, CallStatus, Phase
 from dialsim.results.run_view import Catalog
-from dialsim.results.tables import INSTANT, ChosenCalls, call_columns, change_columns
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.webhooks.analysis import AnalysisChanges
 from dialsim.webhooks.bodies import instants_json
 from dialsim.webhooks.stream import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAGE_SIZE = 100
 
@@ -107,6 +108,8 @@ class CallTable:
 
     def rows(self, chosen: NDArray[np.int64], at: int) -> list[CallRow]:
         """Some calls as they stand at an instant (ms) from now on."""
+        from dialsim.results.tables import ChosenCalls, call_columns
+
         view, world = self._view, self._view.part.trace.world
         part = ChosenCalls(
             part=view.part,
@@ -127,11 +130,15 @@ class CallTable:
 
 def json_rows(columns: dict[str, Any]) -> list[dict[str, object]]:
     """The rows of a table as they are in JSON: instants as texts, null for what is missing."""
+    import pandas as pd  # slow to import: a server starts sooner without it
+
     series = [_json_column(pd.Series(column)) for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*series, strict=True)]
 
 
 def _json_column(column: pd.Series[Any]) -> list[object]:
+    from dialsim.results.tables import INSTANT
+
     if column.dtype == INSTANT:
         return [*instants_json(column.dt.tz_localize(None).to_numpy().view(np.int64))]
     values: list[object] = column.astype(object).where(column.notna(), None).tolist()
@@ -208,4 +215,6 @@ class TransitionTable:
 
 def shown(changes: CallRows) -> list[TransitionRow]:
     """Changes as they are shown."""
+    from dialsim.results.tables import change_columns
+
     return [TransitionRow.model_validate(row) for row in json_rows(change_columns(changes))]

@@ -18,6 +18,7 @@ from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Draws, Purpose, rows_by_pair
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, call_keys
 from dialsim.engine.world import CampaignBlock, World
+from dialsim.interface.status import AgentStatus
 from dialsim.scenario.agent import Analysis
 from dialsim.scenario.behaviour import Behaviour, Rates
 from dialsim.scenario.distribution import Distribution
@@ -215,6 +216,24 @@ class AnalysisChanges:
 
     def __getitem__(self, rows: slice) -> AnalysisChanges:
         return AnalysisChanges(self.at[rows], self.call[rows], self.kind[rows])
+
+
+AGENT_STATUSES = tuple(AgentStatus)
+
+
+def agent_statuses(started_at: NDArray[np.int64], analyses: Analyses) -> NDArray[np.int8]:
+    """How the agent fared in each call (F2), as an index into `AGENT_STATUSES`.
+
+    -1 (null) while a conversation is still going on. `analyses` go by the places of the calls.
+    """
+    completed, error, not_started = (
+        np.int8(AGENT_STATUSES.index(status))
+        for status in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.NOT_STARTED)
+    )
+    status = np.where(started_at != NEVER, np.int8(-1), not_started)
+    stopped = analyses.outcome == AnalysisOutcome.AGENT_ERROR
+    status[analyses.call] = np.where(stopped, error, completed)
+    return status
 
 
 def changes_by(analyses: Analyses, until: int | NDArray[np.int64]) -> AnalysisChanges:
