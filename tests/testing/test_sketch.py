@@ -8,6 +8,7 @@ import pytest
 
 import dialsim
 from dialsim.interface.instants import parse_instant
+from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.testing import Sketch, at
 from dialsim.testing.sketch import stamp, time_windows
 
@@ -135,11 +136,45 @@ def test_every_action_of_the_timeline_can_be_sketched() -> None:
     assert done == [*told, "setCallingAllowed", "setConcurrency", "reanalyze"]
 
 
+def test_keys_at_the_top_and_of_agents_are_written_where_they_belong() -> None:
+    outage = {"from": at("Mon 10:00"), "to": at("Mon 10:20")}
+    sketch = (
+        Sketch(2)
+        .also(name="January", costs={"perDial": 1}, calendar={"closed": ["2026-01-06"]})
+        .having(webhook={"url": "https://example.test", "receiver": {"outages": [outage]}})
+        .agent("Reminder", voice_key="malee")
+        .campaign("A", "busy 0s", agent="Reminder", plan={"weekday": "10:00-11:00"},
+                  value={"reached": 3}, id="7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10")
+        .agent("Reminder", behaviour="slow")
+        .behaviour("slow", setup_time="9s")
+    )  # fmt: skip
+    scenario = sketch.scenario()
+    (acme,) = scenario.organizations
+    (january,) = acme.campaigns
+    assert scenario.name == "January"
+    assert scenario.costs is not None
+    assert scenario.costs.per_dial == 1
+    assert scenario.has_closed_dates
+    assert acme.webhook is not None
+    assert acme.webhook.receiver.outages[0].from_ == parse_instant("2026-01-05T03:00:00Z")
+    assert [agent.name for agent in acme.agents] == ["Agent", "Reminder"]
+    assert (acme.agents[1].voice_key, acme.agents[1].behaviour) == ("malee", "slow")
+    assert january.plan is not None
+    assert january.value is not None
+    assert january.id == "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
+
+
+def test_without_a_setup_time_people_behave_as_the_built_in_behaviour_says() -> None:
+    assert Sketch(1, setup_time=None).scenario().behaviours == {"default": BUILT_IN}
+    assert Sketch(1).scenario().behaviours != {"default": BUILT_IN}
+
+
 def test_a_sketch_is_never_changed() -> None:
     base = Sketch(1).campaign("A", "busy 0s")
     before = base.text
     more = base.at(1, "pause", "A").campaign("B").having(caller_ids=["021111111"])
     more.behaviour("x").organization("Bravo", 1)
+    more.also(name="Other").agent("Agent", voice_key="malee")
     assert base.text == before != more.text
 
 
@@ -165,5 +200,7 @@ def test_what_a_sketch_cannot_be_is_said() -> None:
         Sketch().campaign("A")
     with pytest.raises(dialsim.DialsimError, match="retry_interval needs a unit"):
         Sketch(1).campaign("A", retry_interval="5")
+    with pytest.raises(dialsim.DialsimError, match="nothing that a scenario file can say"):
+        _ = Sketch(1).also(name=b"bytes").text
     with pytest.raises(dialsim.DialsimError, match="has no time zone"):
         Sketch(1, start=datetime(2026, 1, 5, 9))  # noqa: DTZ001

@@ -128,7 +128,7 @@ _VALUE_OF = {
     "setBehaviour": "behaviour",
     "setWebhookUrl": "url",
 }
-_SHARE = ("priority", "weight", "reserved", "at_most")  # Q7 to Q11
+_OF_CAMPAIGN = ("id", "plan", "value", "priority", "weight", "reserved", "at_most")
 
 
 class Sketch:
@@ -136,8 +136,9 @@ class Sketch:
 
     Nothing is left to chance: people follow scripts, and a line is set up in 2 s. Keyword arguments
     are keys of the scenario file in snake case (`queue_timeout="5m"`); what stands deeper is
-    written as in the file. Instants are Thai time (`Mon 09:00`, in the week of 5 January 2026) or
-    seconds after the start. Mistakes show when the scenario is read: it goes through the loader.
+    written as in the file, instants as there or as `at` makes them. Instants are Thai time
+    (`Mon 09:00`, in the week of 5 January 2026) or seconds after the start. Mistakes show when the
+    scenario is read: it goes through the loader.
     """
 
     def __init__(
@@ -150,7 +151,12 @@ class Sketch:
         setup_time: object = "2s",
         **engine: object,
     ) -> None:
-        """With `slots` it has an organization `Acme` with so many; `engine` are its settings."""
+        """With `slots` it has an organization `Acme` with so many; `engine` are its settings.
+
+        With a `setup_time` of None the file says nothing of how people and lines behave: it is the
+        built-in behaviour, with its chance.
+        """
+        default = {"setupTime": setup_time, "analysisDelay": "20s"}
         self._start = instant_of(start, 0)
         self._document: dict[str, Any] = {
             "name": "Sketch",
@@ -158,12 +164,18 @@ class Sketch:
             "clock": {"start": self._text(start)},
             "engine": _wired(engine),
             "organizations": [],
-            "behaviours": {"default": {"setupTime": setup_time, "analysisDelay": "20s"}},
+            "behaviours": {} if setup_time is None else {"default": default},
         }
         if end is not None:
             self._document["clock"]["end"] = self._text(end)
         if slots is not None:
             self._add_organization("Acme", slots, {})
+
+    def also(self, **keys: object) -> Sketch:
+        """With further keys at the top of the file: `name`, `costs`, `calendar`, `compliance`, …"""
+        sketch = self._copy()
+        sketch._document.update(_wired(keys))
+        return sketch
 
     # -- who calls, and whom ----------------------------------------------------------------------
 
@@ -174,9 +186,15 @@ class Sketch:
         return sketch
 
     def having(self, **keys: object) -> Sketch:
-        """With further keys of the organization: `caller_ids`, `agents`, `calling_allowed`, …"""
+        """With further keys of the organization: `caller_ids`, `webhook`, `calling_allowed`, …"""
         sketch = self._copy()
         sketch._organization.update(_wired(keys))
+        return sketch
+
+    def agent(self, name: str = "Agent", **keys: object) -> Sketch:
+        """An agent, or further keys of one: `behaviour`, `analysis`, `voice_key`, …"""
+        sketch = self._copy()
+        sketch._agent(name).update(_wired(keys))
         return sketch
 
     def campaign(
@@ -195,18 +213,17 @@ class Sketch:
         the instant of the schedule request; None leaves the campaign DRAFT. `body` is the request:
         `start`, `end` and `windows` in Thai time, `retry_interval` as a duration or ms,
         `max_attempts` and so on. It starts at once and has the interface's windows otherwise.
-        `priority`, `weight`, `reserved` and `at_most` are the campaign's share of the lines.
+        `priority`, `weight`, `reserved` and `at_most` are the campaign's share of the lines; `id`,
+        `plan` and `value` are its own, too.
         """
         sketch = self._copy()
         listed = [_recipient(index, person) for index, person in enumerate(people)]
-        share = _wired({key: body.pop(key) for key in _SHARE if key in body})
-        written = {"name": name, "agent": agent, "recipients": recipients or listed, **share}
+        own = _wired({key: body.pop(key) for key in _OF_CAMPAIGN if key in body})
+        written = {"name": name, "agent": agent, "recipients": recipients or listed, **own}
         if requested is not None:
             written |= {"scheduledAt": self._text(requested), "schedule": self._request(body)}
         sketch._organization["campaigns"].append(written)
-        agents = sketch._organization["agents"]
-        if agent not in [known["name"] for known in agents]:
-            agents.append({"name": agent})
+        sketch._agent(agent)
         return sketch
 
     def behaviour(self, name: str, **keys: object) -> Sketch:
@@ -240,7 +257,7 @@ class Sketch:
     @property
     def text(self) -> str:
         """The scenario as the text of a file."""
-        return json.dumps(self._document, indent=2, ensure_ascii=False)
+        return json.dumps(self._document, indent=2, ensure_ascii=False, default=_instant_text)
 
     def scenario(self, overrides: str | Sequence[str] = ()) -> Scenario:
         """The scenario, read and checked as a file's; raises ScenarioError with all problems."""
@@ -273,6 +290,15 @@ class Sketch:
         }
         self._document["organizations"].append(written | _wired(keys))
 
+    def _agent(self, name: str) -> dict[str, Any]:
+        """The newest organization's agent of this name, who is added if there is none."""
+        agents: list[dict[str, Any]] = self._organization["agents"]
+        for known in agents:
+            if known["name"] == name:
+                return known
+        agents.append({"name": name})
+        return agents[-1]
+
     def _text(self, when: When) -> str:
         return format_instant(instant_of(when, self._start))
 
@@ -297,6 +323,13 @@ class Sketch:
 def _recipient(index: int, person: str | Mapping[str, object]) -> dict[str, object]:
     known = {"script": person} if isinstance(person, str) else person
     return {"tel": f"08{index:08d}", **known}
+
+
+def _instant_text(value: object) -> str:
+    """An instant that stands deeper in the file, as `at` makes it."""
+    if isinstance(value, datetime):
+        return format_instant(instant_of(value, 0))
+    raise DialsimError(f"{value!r} is nothing that a scenario file can say")
 
 
 def _milliseconds(duration: str) -> int:
