@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from math import sqrt
 from typing import Any
@@ -13,6 +12,8 @@ import pytest
 import dialsim
 from dialsim.results.result import Result
 from dialsim.sandbox.live_engine import LiveEngine
+from dialsim.testing import Sketch
+from dialsim.testing.sketch import When
 
 PEOPLE = 2_000
 RATES = {
@@ -35,53 +36,35 @@ ANALYSIS = {
         "mood": {"type": "string", "values": {"calm": 0.6, "tired": 0.3, "upset": 0.1}},
     },
 }
-DAY = {"dayOfWeek": 1, "time": [{"start": "00:00", "end": "23:59"}]}
 
 
-def scenario(recipients: Any, rates: Any = RATES, **more: Any) -> dict[str, Any]:
-    return {
-        "name": "Analyses",
-        "clock": {"start": "2026-01-05T02:00:00Z"} | more.pop("clock", {}),
-        "engine": {"queueLimit": "unlimited"},
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": PEOPLE,
-                "agents": [{"name": "Reminder", "analysis": ANALYSIS}],
-                "campaigns": [
-                    {
-                        "name": "January",
-                        "agent": "Reminder",
-                        "recipients": recipients,
-                        "schedule": {"startDateTime": "2026-01-05T02:00:00Z", "timeWindows": [DAY]},
-                    }
-                ],
-                "timeline": more.pop("timeline", []),
-            }
-        ],
-        "behaviours": {
-            "default": {
-                "outcomes": {"answered": 1},
-                "talkTime": "60s",
-                "setupTime": "1s",
-                "ringTime": {"answered": "5s"},
-                "analysisDelay": "20s",
-                "lateResultDelay": "30m",
-                "rates": rates,
-            }
-            | more.pop("behaviour", {}),
-            "other": {"outcomes": {"answered": 1}, "rates": {"silent": 1}, "analysisDelay": "5m"},
-        },
-    }
+def sketch(people: int, rates: Any = RATES, end: When | None = None) -> Sketch:
+    """Everybody is called at once, and answers."""
+    return (
+        Sketch(PEOPLE, end=end, setup_time="1s", queue_limit="unlimited")
+        .agent("Reminder", analysis=ANALYSIS)
+        .behaviour(
+            "default",
+            outcomes={"answered": 1},
+            talk_time="60s",
+            ring_time={"answered": "5s"},
+            late_result_delay="30m",
+            rates=rates,
+        )
+        .behaviour("other", outcomes={"answered": 1}, rates={"silent": 1}, analysis_delay="5m")
+        .campaign(
+            "January", recipients={"count": people}, agent="Reminder", windows="Mon 00:00-23:59"
+        )
+    )
 
 
-def load(*given: Any, **more: Any) -> dialsim.Scenario:
-    return dialsim.loads(json.dumps(scenario(*given, **more)))
+def run(sketch: Sketch) -> Result:
+    return dialsim.run(sketch.scenario())
 
 
 @cache
 def everybody() -> Result:
-    return dialsim.run(load({"count": PEOPLE}))
+    return run(sketch(PEOPLE))
 
 
 def close(count: int, share: float, of: int = PEOPLE) -> bool:
@@ -157,7 +140,7 @@ def test_draws_of_a_conversation_depend_on_nothing_that_happens_around_it() -> N
     few, many = (
         {
             body["payload"]["call"]["id"]: body["payload"]["callResult"]
-            for body in dialsim.run(load({"count": count})).webhooks.body
+            for body in run(sketch(count)).webhooks.body
         }
         for count in (3, 200)
     )
@@ -166,25 +149,23 @@ def test_draws_of_a_conversation_depend_on_nothing_that_happens_around_it() -> N
 
 def test_analyses_change_nothing_about_the_dialling() -> None:
     engine = everybody().transitions.query("cause not in ('analysis_failed', 'late_result')")
-    without = dialsim.run(load({"count": PEOPLE}, {}))
+    without = run(sketch(PEOPLE, {}))
     pd.testing.assert_frame_equal(engine.reset_index(drop=True), without.transitions)
     assert everybody().summary.finish == without.summary.finish
 
 
 def test_a1_delay_and_rates_are_those_of_the_behaviour_dialled_under() -> None:
-    people = {"count": 10}
-    change = {"at": "2026-01-05T02:00:03Z", "action": "setBehaviour"}
-    change |= {"agent": "Reminder", "behaviour": "other"}
-    dialled = dialsim.run(load(people, {}, timeline=[change]))
+    ten, change = sketch(10, {}), ("setBehaviour", "other")
+    dialled = run(ten.at(3, *change, agent="Reminder"))
     assert set(dialled.calls.analysis) == {"analyzed"}
     delay = dialled.webhooks.ready_at - dialled.calls.call_ended_at.iloc[0]
     assert set(delay) == {pd.Timedelta(seconds=20)}
-    before = dialsim.run(load(people, {}, timeline=[change | {"at": "2026-01-05T02:00:00Z"}]))
+    before = run(ten.at(0, *change, agent="Reminder"))
     assert set(before.calls.analysis) == {"no_conversation"}
 
 
 def test_a_run_that_ends_first_leaves_analyses_pending() -> None:
-    result = dialsim.run(load({"count": 5}, {}, clock={"end": "2026-01-05T02:01:10Z"}))
+    result = run(sketch(5, {}, end="Mon 09:01:10"))
     assert set(result.calls.analysis) == {"pending"}
     assert result.calls.funnel.isna().all()
     assert result.summary.analyses.pending == 5
@@ -195,7 +176,7 @@ def test_a_run_that_ends_first_leaves_analyses_pending() -> None:
     "share", [0.3, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.0, 1.0))]
 )
 def test_a5_a_share_of_the_delivered_is_analyzed_again_and_draws_anew(share: float) -> None:
-    simulation = dialsim.Simulation(load({"count": 1_000}))
+    simulation = dialsim.Simulation(sketch(1_000).scenario())
     simulation.advance(minutes=10)
     simulation.reanalyze("January", share)
     result = Result(simulation.run())
@@ -221,7 +202,7 @@ def test_a5_a_share_of_the_delivered_is_analyzed_again_and_draws_anew(share: flo
 
 
 def test_a5_one_call_is_analyzed_again_alone_and_only_once_delivered() -> None:
-    simulation = LiveEngine(load({"count": 30}, {}))
+    simulation = LiveEngine(sketch(30, {}).scenario())
     january = simulation.campaign(0, 0)
     simulation.advance(seconds=66)  # all have talked, and nothing is analyzed yet
     january.reanalyze_call(5, 1)
@@ -237,7 +218,7 @@ def test_a5_one_call_is_analyzed_again_alone_and_only_once_delivered() -> None:
 
 @pytest.mark.parametrize(("recipient", "call"), [(-1, 1), (3, 1), (0, 0), (0, 2)])
 def test_a_call_that_is_not_there_is_not_analyzed_again(recipient: int, call: int) -> None:
-    simulation = LiveEngine(load({"count": 3}))
+    simulation = LiveEngine(sketch(3).scenario())
     with pytest.raises(dialsim.Refused, match="Call not found"):
         simulation.campaign(0, 0).reanalyze_call(recipient, call)
     assert simulation.trace.reanalyses == []

@@ -15,43 +15,34 @@ import pytest
 import dialsim
 from dialsim.results.figures import WebhookFigures
 from dialsim.results.result import Result
+from dialsim.testing import Sketch, at
+from dialsim.testing.sketch import When
 
 PEOPLE = 5_000
 NINE = pd.Timestamp("2026-01-05T02:00:00Z")
 
 
-def scenario(recipients: Any, receiver: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "name": "Deliveries",
-        "clock": {"start": "2026-01-05T02:00:00Z"} | more.pop("clock", {}),
-        "engine": {"queueLimit": "unlimited", "queueTimeout": "2d"},
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": PEOPLE,
-                "webhook": {"url": "https://example.test/hook", "receiver": receiver},
-                "agents": [{"name": "Reminder"}],
-                "campaigns": [
-                    {
-                        "name": "January",
-                        "agent": "Reminder",
-                        "recipients": recipients,
-                        "schedule": {"startDateTime": "2026-01-05T02:00:00Z"},
-                    }
-                ],
-            }
-        ],
-        "behaviours": {"default": {"outcomes": {"noAnswer": 1}, "setupTime": "2s"}},
-    }
+HOOK = "https://example.test/hook"
 
 
-def run(*given: Any, **more: Any) -> Result:
-    return dialsim.run(dialsim.loads(json.dumps(scenario(*given, **more))))
+def sketch(receiver: dict[str, Any], end: When | None = None, **engine: Any) -> Sketch:
+    """Lines for everybody, and a receiver."""
+    engine = {"queue_limit": "unlimited", "queue_timeout": "2d", **engine}
+    return (
+        Sketch(PEOPLE, end=end, **engine)
+        .behaviour("default", outcomes={"noAnswer": 1})
+        .having(webhook={"url": HOOK, "receiver": receiver})
+    )
+
+
+def run(sketch: Sketch) -> Result:
+    return dialsim.run(sketch.scenario())
 
 
 def many(receiver: dict[str, Any]) -> WebhookFigures:
     """One result for each of many people, none of whom answers."""
-    figures = run({"count": PEOPLE}, receiver).summary.webhooks
+    everybody = sketch(receiver).campaign("January", recipients={"count": PEOPLE})
+    figures = run(everybody).summary.webhooks
     assert figures.results == PEOPLE
     return figures
 
@@ -61,10 +52,9 @@ def close(count: int, share: float) -> bool:
     return abs(count - PEOPLE * share) <= 4 * sqrt(PEOPLE * share * (1 - share))
 
 
-def one(receiver: dict[str, Any], **more: Any) -> list[tuple[float, object, bool]]:
+def one(receiver: dict[str, Any], end: When | None = None) -> list[tuple[float, object, bool]]:
     """The POSTs of one busy call that ends at 09:00:03: seconds after nine, response, received."""
-    people = [{"tel": "0812345678", "script": "busy 1s"}]
-    table = run(people, receiver, **more).webhooks
+    table = run(sketch(receiver, end).campaign("January", "busy 1s")).webhooks
     seconds = (table["at"] - NINE).dt.total_seconds()
     return [*zip(seconds, table.response, table.received, strict=True)]
 
@@ -115,10 +105,8 @@ def test_w2_the_whole_window_of_timeouts_is_thirty_three_seconds_and_three_posts
 
 
 def test_w3_first_posts_leave_webhook_delay_after_the_result_and_wait_for_no_other() -> None:
-    people = [{"tel": f"08123456{n}", "script": "busy 1s"} for n in (70, 71)]
-    written = scenario(people, {"latency": "9s"})
-    written["engine"]["webhookDelay"] = "7s"
-    table = dialsim.run(dialsim.loads(json.dumps(written))).webhooks
+    delayed = sketch({"latency": "9s"}, webhook_delay="7s").campaign("January", *["busy 1s"] * 2)
+    table = run(delayed).webhooks
     assert table.ready_at.tolist() == [NINE + pd.Timedelta("3s")] * 2
     assert table["at"].tolist() == [NINE + pd.Timedelta("10s")] * 2
 
@@ -129,7 +117,7 @@ def test_w3_first_posts_leave_webhook_delay_after_the_result_and_wait_for_no_oth
 def test_a2_what_is_not_recorded_or_not_sound_is_not_analyzed_and_sends_nothing(
     flaw: str, agent_status: str
 ) -> None:
-    result = run([{"tel": "0812345678", "script": f"answered 1s 9s {flaw}"}], {"latency": "1s"})
+    result = run(sketch({"latency": "1s"}).campaign("January", f"answered 1s 9s {flaw}"))
     assert len(result.webhooks) == 0
     call = result.calls.iloc[0]
     assert (call.status, call.agent_status, call.analysis) == (
@@ -140,7 +128,7 @@ def test_a2_what_is_not_recorded_or_not_sound_is_not_analyzed_and_sends_nothing(
 
 
 def test_w5_a_refused_connection_fails_at_once() -> None:
-    outage = {"from": "2026-01-05T02:00:00Z", "to": "2026-01-05T02:00:04Z", "mode": "refuse"}
+    outage = {"from": at("Mon 09:00"), "to": at("Mon 09:00:04"), "mode": "refuse"}
     assert one({"latency": "200ms", "outages": [outage]}) == [
         (3.0, "refused", False),
         (4.0, "200", True),  # the outage is over at its `to`
@@ -148,7 +136,7 @@ def test_w5_a_refused_connection_fails_at_once() -> None:
 
 
 def test_w5_a_connection_that_hangs_times_out_and_nothing_is_received() -> None:
-    outage = {"from": "2026-01-05T02:00:03Z", "to": "2026-01-05T02:00:15Z", "mode": "hang"}
+    outage = {"from": at("Mon 09:00:03"), "to": at("Mon 09:00:15"), "mode": "hang"}
     assert one({"latency": "200ms", "outages": [outage]}) == [
         (3.0, "timeout", False),
         (14.0, "timeout", False),
@@ -158,24 +146,17 @@ def test_w5_a_connection_that_hangs_times_out_and_nothing_is_received() -> None:
 
 def test_posts_after_the_end_of_the_clock_do_not_leave() -> None:
     receiver = {"latency": "300ms", "errorRate": 1}
-    sent = one(receiver, clock={"end": "2026-01-05T02:00:05Z"})
-    assert sent == [(3.0, "500", False), (4.3, "500", False)]
-    people = [{"tel": "0812345678", "script": "busy 1s"}]
-    figures = run(people, receiver, clock={"end": "2026-01-05T02:00:05Z"}).summary.webhooks
+    assert one(receiver, end=5) == [(3.0, "500", False), (4.3, "500", False)]
+    figures = run(sketch(receiver, end=5).campaign("January", "busy 1s")).summary.webhooks
     assert (figures.results, figures.pending, figures.lost) == (1, 1, 0)
 
 
 def test_results_overtaken_by_newer_ones_of_the_same_person_are_counted() -> None:
     # One line for two people: while one talks, the other's calls time out every two seconds, and
     # what has to be tried again arrives after its successors.
-    people = [
-        {"tel": "0812345678", "script": "answered 5s 5m"},
-        {"tel": "0812345679", "script": "noAnswer 25s"},
-    ]
-    given = scenario(people, {"latency": "100ms", "errorRate": 0.4})
-    given["engine"]["queueTimeout"] = "2s"
-    given["organizations"][0]["maxConcurrentCalls"] = 1
-    result = dialsim.run(dialsim.loads(json.dumps(given)))
+    crowded = sketch({"latency": "100ms", "errorRate": 0.4}, queue_timeout="2s")
+    crowded = crowded.having(max_concurrent_calls=1)
+    result = run(crowded.campaign("January", "answered 5s 5m", "noAnswer 25s"))
     taken = result.webhooks[result.webhooks.received]
     firsts = taken.groupby(["recipient", "call"]).agg(ready=("ready_at", "min"), at=("at", "min"))
     overtaken = sum(
@@ -189,14 +170,12 @@ def test_results_overtaken_by_newer_ones_of_the_same_person_are_counted() -> Non
 
 def test_w6_the_url_is_looked_up_when_each_result_is_sent() -> None:
     # Two busy calls, five minutes apart; meanwhile the URL changes, or is there for the first time.
-    people = [{"tel": "0812345678", "script": "busy 1s"}]
-    for first, second in (("https://example.test/hook", None), (None, "https://example.test/new")):
-        given = scenario(people, {"latency": "200ms"})
-        acme = given["organizations"][0]
-        acme["campaigns"][0]["schedule"] |= {"maxAttempts": 2, "retryInterval": 300_000}
-        if first is None:
-            del acme["webhook"]
-        simulation = dialsim.Simulation(dialsim.loads(json.dumps(given)))
+    retried = sketch({"latency": "200ms"}).campaign(
+        "January", "busy 1s", max_attempts=2, retry_interval="5m"
+    )
+    for first, second in ((HOOK, None), (None, "https://example.test/new")):
+        given = retried if first is not None else retried.having(webhook=None)
+        simulation = dialsim.Simulation(given.scenario())
         simulation.advance(minutes=1)
         simulation.set_webhook_url(second)
         table = Result(simulation.run()).webhooks
@@ -205,15 +184,13 @@ def test_w6_the_url_is_looked_up_when_each_result_is_sent() -> None:
 
 
 def test_a_url_set_on_the_instant_of_sending_holds_for_it() -> None:
-    given = scenario([{"tel": "0812345678", "script": "busy 1s"}], {"latency": "200ms"})
-    del given["organizations"][0]["webhook"]
-    action = {"action": "setWebhookUrl", "url": "https://example.test/hook"}
-    given["organizations"][0]["timeline"] = [{"at": "2026-01-05T02:00:03Z"} | action]
-    assert dialsim.run(dialsim.loads(json.dumps(given))).webhooks.received.tolist() == [True]
+    without = sketch({}).having(webhook=None).campaign("January", "busy 1s")
+    assert run(without.at(3, "setWebhookUrl", HOOK)).webhooks.received.tolist() == [True]
 
 
 def test_the_summary_has_the_figures_at_every_level_and_in_its_table() -> None:
-    result = run({"count": 50}, {"latency": "200ms", "errorRate": 0.5})
+    half = sketch({"latency": "200ms", "errorRate": 0.5})
+    result = run(half.campaign("January", recipients={"count": 50}))
     plain, frame = result.summary.to_dict(), result.summary.to_frame()
     acme = plain["organizations"][0]
     assert plain["webhooks"] == acme["webhooks"] == acme["campaigns"][0]["webhooks"]
@@ -224,9 +201,8 @@ def test_the_summary_has_the_figures_at_every_level_and_in_its_table() -> None:
 
 
 def test_what_is_mapped_from_bodies_is_a_column_of_its_own_type() -> None:
-    scripts = {"0812345678": "busy 1s", "0812345679": "failed 0s"}
-    people = [{"tel": tel, "script": script} for tel, script in scripts.items()]
-    bodies = run(people, {"latency": "200ms"}).webhooks.body
+    two = sketch({"latency": "200ms"}).campaign("January", "busy 1s", "failed 0s")
+    bodies = run(two).webhooks.body
     statuses = bodies.map(lambda body: body["payload"]["call"]["callStatus"])
     assert sorted(statuses) == ["BUSY", "FAILED"]
     attempts = bodies.apply(lambda body: body["payload"]["recipient"]["callAttempt"])
@@ -235,14 +211,11 @@ def test_what_is_mapped_from_bodies_is_a_column_of_its_own_type() -> None:
 
 def mixed() -> pd.DataFrame:
     """POSTs with every kind of response, one of them for a result without a URL."""
-    outage = {"from": "2026-01-05T02:00:00Z", "to": "2026-01-05T02:00:04Z", "mode": "refuse"}
-    scripts = ("busy 1s", "busy 5s", "busy 9s", "busy 5m")
-    people = [{"tel": f"081234567{n}", "script": text} for n, text in enumerate(scripts)]
-    receiver = {"latency": {"dist": "uniform", "low": "5s", "high": "15s"}, "errorRate": 0.4}
-    given = scenario(people, receiver | {"outages": [outage]})
-    off = {"at": "2026-01-05T02:05:00Z", "action": "setWebhookUrl", "url": None}
-    given["organizations"][0]["timeline"] = [off]
-    return dialsim.run(dialsim.loads(json.dumps(given))).webhooks
+    outage = {"from": at("Mon 09:00"), "to": at("Mon 09:00:04"), "mode": "refuse"}
+    latency = {"dist": "uniform", "low": "5s", "high": "15s"}
+    given = sketch({"latency": latency, "errorRate": 0.4, "outages": [outage]})
+    given = given.campaign("January", "busy 1s", "busy 5s", "busy 9s", "busy 5m")
+    return run(given.at("Mon 09:05", "setWebhookUrl", None)).webhooks
 
 
 def test_responses_are_words_that_can_be_counted_and_written() -> None:

@@ -20,41 +20,25 @@ from dialsim.engine.trace import CallLog
 from dialsim.engine.world import CampaignBlock
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.result import Result
+from dialsim.testing import Sketch
 from webhooks.test_stream import troubled
 
 NINE = parse_instant("2026-01-05T02:00:00Z")
 HOOK = "https://example.test/hook"
 Command = Callable[[dialsim.Simulation], object]
 Scenario = dict[str, Any]
+RETRY = {"max_attempts": 2, "retry_interval": "5m"}
 
 
 def iso(seconds: float) -> str:
     return format_instant(NINE + round(seconds * 1000))
 
 
-def scenario(*scripts: str, **more: Any) -> Scenario:
+def sketch(*scripts: str, receiver: Any = None, body: Any = None, **engine: Any) -> Sketch:
     """One campaign, everybody called at once; analyses take 20 s."""
-    people = [{"tel": f"08123456{n:02}", "script": text} for n, text in enumerate(scripts)]
-    receiver = {"latency": "200ms"} | more.pop("receiver", {})
-    rates = more.pop("rates", {})
-    acme = {
-        "name": "Acme",
-        "maxConcurrentCalls": 300,
-        "webhook": {"url": HOOK, "receiver": receiver},
-        "agents": [{"name": "Reminder"}],
-        "campaigns": [campaign("January", people)],
-    }
-    return {
-        "name": "Moments",
-        "clock": {"start": iso(0)},
-        "organizations": [acme | more],
-        "behaviours": {"default": {"setupTime": "2s", "analysisDelay": "20s", "rates": rates}},
-    }
-
-
-def campaign(name: str, people: Any) -> Scenario:
-    schedule = {"startDateTime": iso(0)}
-    return {"name": name, "agent": "Reminder", "recipients": people, "schedule": schedule}
+    webhook = {"url": HOOK, "receiver": {"latency": "200ms"} | (receiver or {})}
+    everybody = Sketch(300, **engine).having(webhook=webhook)
+    return everybody.campaign("January", *scripts, **(body or {}))
 
 
 def lines(simulation: dialsim.Simulation) -> list[bytes]:
@@ -74,11 +58,11 @@ def milliseconds(instant: datetime) -> int:
     return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-def live(written: Scenario) -> dialsim.Simulation:
-    return dialsim.Simulation(dialsim.loads(json.dumps(written)))
+def live(written: Sketch) -> dialsim.Simulation:
+    return dialsim.Simulation(written.scenario())
 
 
-def steered(written: Scenario, at: float, *commands: Command) -> list[Any]:
+def steered(written: Sketch, at: float, *commands: Command) -> list[Any]:
     """The POSTs of a run with commands given when the work of an instant is done."""
     simulation = live(written)
     simulation.advance(to=iso(at))
@@ -116,7 +100,7 @@ COMMANDS: dict[str, tuple[Command, Callable[[Any], bool]]] = {
 def test_w4_a_command_on_the_instant_of_a_post_holds_for_the_next_one(verb: str) -> None:
     # Busy: the POST leaves at 3 s. The other one is answered, and her result is there at 117 s.
     command, shows = COMMANDS[verb]
-    written = scenario("busy 1s", "answered 5s 90s")
+    written = sketch("busy 1s", "answered 5s 90s")
     on_the_instant = steered(written, 3, command)
     assert [line["at"] for line in on_the_instant] == [iso(3), iso(117)]
     assert [shows(line) for line in on_the_instant] == [False, True]
@@ -128,12 +112,12 @@ def test_w4_a_command_on_the_instant_of_a_post_holds_for_the_next_one(verb: str)
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_t4_what_the_file_does_on_the_instant_of_a_post_comes_before_it(verb: str) -> None:
     _, shows = COMMANDS[verb]
-    actions: dict[str, Any] = {
-        "set_concurrency": {"action": "setConcurrency", "value": 7},
-        "set_webhook_url-none": {"action": "setWebhookUrl", "url": None},
+    actions: dict[str, tuple[str, Any]] = {
+        "set_concurrency": ("setConcurrency", 7),
+        "set_webhook_url-none": ("setWebhookUrl", None),
     }
-    action = actions.get(verb, {"action": verb, "campaign": "January"})
-    written = scenario("busy 1s", "answered 5s 90s", timeline=[{"at": iso(3)} | action])
+    action = actions.get(verb, (verb, "January"))
+    written = sketch("busy 1s", "answered 5s 90s").at(3, *action)
     # a command before, of no account, makes no difference
     touched = steered(written, 1, lambda live: live.set_calling_allowed(True))
     assert [shows(line) for line in touched] == [True, True]
@@ -142,10 +126,7 @@ def test_t4_what_the_file_does_on_the_instant_of_a_post_comes_before_it(verb: st
 
 def test_w4_a_call_cancelled_on_the_instant_of_a_post_is_shown_as_it_was_before() -> None:
     # Busy at 3 s, called again from 303 s on, and the first result leaves at 304 s.
-    written = scenario("busy 1s")
-    written["engine"] = {"webhookDelay": "301s"}
-    schedule = {"maxAttempts": 2, "retryInterval": 300_000}
-    written["organizations"][0]["campaigns"][0]["schedule"] |= schedule
+    written = sketch("busy 1s", body=RETRY, webhook_delay="301s")
     for at, shown in ((304, "INITIATED"), (303.999, "CANCELLED")):
         sent = steered(written, at, lambda live: live.cancel("January"))
         status = [line["body"]["payload"]["recipient"]["latestCallStatus"] for line in sent]
@@ -154,7 +135,7 @@ def test_w4_a_call_cancelled_on_the_instant_of_a_post_is_shown_as_it_was_before(
 
 def test_t4_many_commands_on_one_instant_come_before_the_milliseconds_after_it() -> None:
     # The first result is there at 3 s, the second a millisecond later.
-    written = scenario("busy 1s", "busy 1.001s", "noAnswer 30s")
+    written = sketch("busy 1s", "busy 1.001s", "noAnswer 30s")
     commands = [lambda live, limit=limit: live.set_concurrency(limit) for limit in range(10, 20)]
     sent = steered(written, 3, *commands)
     limits = [line["body"]["payload"]["campaign"]["maxConcurrentCalls"] for line in sent]
@@ -164,10 +145,8 @@ def test_t4_many_commands_on_one_instant_come_before_the_milliseconds_after_it()
 def test_a4_an_analysis_that_fails_after_a_post_and_many_commands_is_not_shown_in_it() -> None:
     # The first result leaves at 403 s; the analysis of the second call, which ends at 383.004 s,
     # fails at 403.004 s.
-    written = scenario("busy 1s; answered 1s 77.004s analysisFailed")
-    written["engine"] = {"webhookDelay": "400s"}
-    schedule = {"maxAttempts": 2, "retryInterval": 300_000}
-    written["organizations"][0]["campaigns"][0]["schedule"] |= schedule
+    script = "busy 1s; answered 1s 77.004s analysisFailed"
+    written = sketch(script, body=RETRY, webhook_delay="400s")
     commands = [lambda live: live.set_concurrency(7)] * 10
     sent = steered(written, 402.999, *commands)
     status = [line["body"]["payload"]["recipient"]["latestCallStatus"] for line in sent]
@@ -175,14 +154,13 @@ def test_a4_an_analysis_that_fails_after_a_post_and_many_commands_is_not_shown_i
 
 
 def test_w6_a_url_set_on_the_instant_of_a_result_is_too_late_for_it() -> None:
-    written = scenario("busy 1s", "answered 5s 90s")
-    del written["organizations"][0]["webhook"]
+    written = sketch("busy 1s", "answered 5s 90s").having(webhook=None)
     sent = steered(written, 3, lambda live: live.set_webhook_url(HOOK))
     assert [line["response"] for line in sent] == [None, 200]
 
 
 def test_w4_the_second_and_third_post_repeat_the_body_whatever_was_commanded_meanwhile() -> None:
-    written = scenario("busy 1s", "noAnswer 30s", receiver={"errorRate": 1})
+    written = sketch("busy 1s", "noAnswer 30s", receiver={"errorRate": 1})
     sent = steered(written, 3, lambda live: live.pause("January"))
     assert [line["at"] for line in sent[:3]] == [iso(3), iso(4.2), iso(6.4)]
     assert [line["body"] for line in sent[:3]] == [sent[0]["body"]] * 3
@@ -192,22 +170,20 @@ def test_w4_the_second_and_third_post_repeat_the_body_whatever_was_commanded_mea
 
 def test_a5_what_was_delivered_on_the_instant_of_the_command_is_analyzed_again() -> None:
     # Both conversations' results are there, and sent, at 30 s: 2 + 1 + 7 + 20.
-    written = scenario("answered 1s 7s", "answered 1s 7s")
+    written = sketch("answered 1s 7s", "answered 1s 7s")
     again = steered(written, 30, lambda live: live.reanalyze("January"))
     assert [line["at"] for line in again] == [iso(30)] * 2 + [iso(50)] * 2
     assert [line["body"]["payload"]["isReAnalysis"] for line in again] == [False] * 2 + [True] * 2
     early = steered(written, 29.999, lambda live: live.reanalyze("January"))
     assert [line["at"] for line in early] == [iso(30)] * 2
-    action = {"at": iso(30), "action": "reanalyze", "campaign": "January", "share": 1}
-    written["organizations"][0]["timeline"] = [action]
-    assert len(steered(written, 30)) == 2
+    assert len(steered(written.at(30, "reanalyze", "January", share=1), 30)) == 2
 
 
 def test_a5_a_fallback_that_was_sent_stays_though_the_next_command_finds_a_good_result() -> None:
-    written = scenario(rates={"analysisUnavailable": 0.5})
-    written["organizations"][0]["campaigns"] = [campaign("January", {"count": 100})]
-    always = {"outcomes": {"answered": 1}, "talkTime": "7s", "analysisDelay": "0s"}
-    written["behaviours"]["default"] |= always
+    written = sketch(body={"recipients": {"count": 100}}).behaviour(
+        "default", outcomes={"answered": 1}, talk_time="7s", analysis_delay="0s",
+        rates={"analysisUnavailable": 0.5},
+    )  # fmt: skip
     simulation = live(written)
     simulation.advance(hours=1)
     sent = []
@@ -231,18 +207,16 @@ def test_a5_a_fallback_that_was_sent_stays_though_the_next_command_finds_a_good_
 
 def test_posts_that_a_command_brings_about_come_behind_those_of_its_instant() -> None:
     # January's result is there at 10 s, February's at 60 s; the re-analysis of the former as well.
-    written = scenario("answered 1s 7s")
-    acme = written["organizations"][0]
     later = {"tel": "0812345699", "script": "busy 58s"}
-    acme["campaigns"].append(campaign("February", [later]))
-    written["behaviours"]["default"]["analysisDelay"] = "0s"
+    written = sketch("answered 1s 7s").campaign("February", later)
+    written = written.behaviour("default", analysis_delay="0s")
     sent = steered(written, 60, lambda live: live.reanalyze("January"))
     shown = [(line["at"], line["body"]["payload"]["campaign"]["name"]) for line in sent]
     assert shown == [(iso(10), "January"), (iso(60), "February"), (iso(60), "January")]
 
 
 def test_a_log_that_is_made_after_some_turns_knows_the_turns_of_its_rows() -> None:
-    simulation = live(scenario("busy 1s"))
+    simulation = live(sketch("busy 1s"))
     trace = simulation.trace
     for _ in range(2):
         simulation.set_calling_allowed(True)
@@ -295,11 +269,11 @@ def added(campaigns: list[CampaignBlock], now: datetime) -> Scenario:
 @given(st.integers(0, 2000), st.randoms(use_true_random=False))
 @settings(max_examples=8)
 def test_t4_what_has_been_read_of_the_stream_never_changes(seed: int, rng: random.Random) -> None:
-    written = troubled(seed)
-    quiet = live(written)
+    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    quiet = dialsim.Simulation(scenario)
     quiet.run()
     eventful = sorted({json.loads(line)["at"] for line in lines(quiet)})
-    simulation, seen = live(written), list[bytes]()
+    simulation, seen = dialsim.Simulation(scenario), list[bytes]()
     for target in sorted(rng.sample(eventful, min(len(eventful), 6))):
         if parse_instant(target) > milliseconds(simulation.now):
             simulation.advance(to=target)
