@@ -16,6 +16,7 @@ import pytest
 
 import dialsim
 from dialsim.results.result import Result
+from dialsim.testing import Sketch
 from webhooks.payload_rules import broken
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -26,65 +27,39 @@ FIELDS = {
     "rate": {"type": "number", "values": {"0.5": 1}},
     "mood": {"type": "string", "enumVariant": ["calm", "upset"], "values": {"calm": 1}},
 }
-SCHEDULE = {"startDateTime": "2026-01-05T02:00:00Z"}
-Draft = dict[str, Any]
+PERSON = {
+    "tel": "0812345678",
+    "customerName": "สมชาย ใจดี",
+    "agentParams": {"amount": 1500, "metadata__ref": "A-1"},
+}
+WEBHOOK = {"url": "https://example.test/hook", "receiver": {"latency": "200ms"}}
 
 
-def draft(script: str, *, analysis: Any = None, **organization: Any) -> Draft:
+def draft(
+    script: str, *others: Any, analysis: Any = None, body: Any = None, **engine: Any
+) -> Sketch:
     """One person with a script, one agent, one campaign, one receiver without chance."""
-    campaign = {
-        "name": "January",
-        "agent": "Reminder",
-        "recipients": [
-            {
-                "tel": "0812345678",
-                "customerName": "สมชาย ใจดี",
-                "agentParams": {"amount": 1500, "metadata__ref": "A-1"},
-                "script": script,
-            }
-        ],
-        "schedule": SCHEDULE | organization.pop("schedule", {}),
-    }
     agent = {
         "name": "Reminder",
         "paramsSchema": {"amount": {"type": "number", "required": True, "default": 0}},
         "analysis": {"funnel": FUNNEL, "fields": FIELDS} if analysis is None else analysis,
     }
-    webhook = {"url": "https://example.test/hook", "receiver": {"latency": "200ms"}}
-    return {
-        "name": "Golden",
-        "clock": {"start": "2026-01-05T01:00:00Z"},
-        "engine": organization.pop("engine", {}),
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": 1,
-                "callerIds": ["021000001"],
-                "webhook": webhook,
-                "agents": [agent],
-                "campaigns": [campaign],
-            }
-            | organization
-        ],
-        "behaviours": {"default": {"setupTime": "2s", "analysisDelay": "20s"}},
-    }
+    people = (PERSON | {"script": script}, *others)
+    return (
+        Sketch(1, start="Mon 08:00", **engine)
+        .having(caller_ids=["021000001"], webhook=WEBHOOK, agents=[agent])
+        .campaign("January", *people, agent="Reminder", start="Mon 09:00", **(body or {}))
+    )
 
 
-def lines(scenario: Draft, steer: Callable[[dialsim.Simulation], object] | None = None) -> Any:
+def lines(draft: Sketch, steer: Callable[[dialsim.Simulation], object] | None = None) -> Any:
     """The lines of a run, steered by hand if need be."""
-    simulation = dialsim.Simulation(dialsim.loads(json.dumps(scenario)))
+    simulation = dialsim.Simulation(draft.scenario())
     if steer is not None:
         steer(simulation)
     file = io.BytesIO()
     Result(simulation.run()).write_webhooks(file)
     return [json.loads(line) for line in file.getvalue().splitlines()]
-
-
-def two_people(scenario: Draft) -> Draft:
-    """A second person, behind the first in the queue."""
-    people = scenario["organizations"][0]["campaigns"][0]["recipients"]
-    people.append({"tel": "0812345679", "agentParams": {"amount": 1}, "script": "busy 1s"})
-    return scenario
 
 
 def reanalyzed(simulation: dialsim.Simulation) -> None:
@@ -113,28 +88,31 @@ CASES: dict[str, Any] = {
     "no-answer-busy-failed": (
         draft(
             "noAnswer 25s; busy 1s; failed 0s",
-            schedule={
-                "maxAttempts": 3,
-                "retryInterval": 300000,
-                "endDateTime": "2026-01-05T09:00:00Z",
-                "timeWindows": [{"dayOfWeek": 1, "time": [{"start": "09:00", "end": "12:00"}]}],
+            body={
+                "max_attempts": 3,
+                "retry_interval": "5m",
+                "end": "Mon 16:00",
+                "windows": "Mon 09:00-12:00",
             },
         ),
     ),
     "queue-timeout": (
-        two_people(
-            draft("answered 5s 90s", engine={"queueTimeout": "30s", "queueLimit": "unlimited"})
+        draft(
+            "answered 5s 90s",
+            {"tel": "0812345679", "agentParams": {"amount": 1}, "script": "busy 1s"},
+            queue_timeout="30s",
+            queue_limit="unlimited",
         ),
     ),
     "re-analysis": (draft(TALK), reanalyzed),
     "re-analysis-of-a-fallback": (draft(f"{TALK} silent"), reanalyzed),
-    "without-url": (draft(TALK, webhook=None),),
-    "audio-expired": (draft(TALK, retention={"audio": "20s"}),),
-    "personal-data-expired": (draft(TALK, retention={"personalData": "20s"}),),
-    "output-expired": (draft(TALK, retention={"output": "20s"}),),
+    "without-url": (draft(TALK).having(webhook=None),),
+    "audio-expired": (draft(TALK).having(retention={"audio": "20s"}),),
+    "personal-data-expired": (draft(TALK).having(retention={"personalData": "20s"}),),
+    "output-expired": (draft(TALK).having(retention={"output": "20s"}),),
     "deleted-under-way": (draft(TALK), deleted),
     "cancelled-by-the-user": (draft(TALK), cancelled),
-    "expired": (draft(TALK, schedule={"endDateTime": "2026-01-05T02:00:01Z"}),),
+    "expired": (draft(TALK, body={"end": "Mon 09:00:01"}),),
     "agent-error": (draft(f"{TALK} agentError"),),
     "not-recorded": (draft(f"{TALK} notRecorded"),),
     "analysis-failed": (draft(f"{TALK} analysisFailed"),),
