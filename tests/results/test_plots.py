@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,34 +29,41 @@ from dialsim.results.plots.drawing import (
 from dialsim.results.plots.plots import Plots
 from dialsim.results.result import Result
 from dialsim.results.time_use import StepFunction
+from dialsim.testing import Sketch, at
+from dialsim.testing.sketch import When
 
-SCENARIO = """
-name: แคมเปญทดสอบ
-seed: 5
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 12
-    webhook:
-      url: https://receiver.example/results
-      receiver:
-        errorRate: 0.05
-        outages: [{from: 2026-01-05T03:00:00Z, to: 2026-01-05T03:20:00Z}]
-    agents:
-      - name: Reminder
-        analysis:
-          funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]
-    campaigns:
-      - name: มกราคม
-        agent: Reminder
-        recipients: {count: 900}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 10800000}
-      - name: Second
-        agent: Reminder
-        recipients: {count: 300}
-        schedule: {startDateTime: 2026-01-05T04:00:00Z, maxAttempts: 2, retryInterval: 600000}
-    timeline:
-      - {at: 2026-01-05T05:00:00Z, action: setConcurrency, value: 6}
-"""
+FUNNEL = [{"step": "Greeted", "share": 0.9}, {"step": "Promised", "share": 0.4}]
+OUTAGE = {"from": at("Mon 10:00"), "to": at("Mon 10:20")}
+WEBHOOK = {
+    "url": "https://receiver.example/results",
+    "receiver": {"errorRate": 0.05, "outages": [OUTAGE]},
+}
+
+
+def simulated(
+    name: str = "มกราคม",
+    owner: str = "Acme",
+    people: int = 900,
+    requested: When | None = 0,
+    **january: Any,
+) -> Result:
+    """Two campaigns whose lines are halved on the way; `january` is of the first one's request."""
+    schedule = {"max_attempts": 3, "retry_interval": "3h", **january}
+    retry = {"max_attempts": 2, "retry_interval": "10m"}
+    end = "Tue 07:00" if requested is None else None
+    sketch = (
+        Sketch(seed=5, end=end, setup_time=None)
+        .also(name="แคมเปญทดสอบ")
+        .organization(owner, 12, webhook=WEBHOOK)
+        .agent(analysis={"funnel": FUNNEL})
+        .campaign(name, recipients={"count": people}, requested=requested, **schedule)
+        .campaign(
+            "Second", recipients={"count": 300}, requested=requested, start="Mon 11:00", **retry
+        )
+        .at("Mon 12:00", "setConcurrency", 6)
+    )
+    return dialsim.run(sketch.scenario())
+
 
 PICTURES: dict[str, Callable[[Plots, Axes | None], Axes]] = {
     "progress": lambda plot, ax: plot.progress(ax=ax),
@@ -73,12 +81,12 @@ PICTURES: dict[str, Callable[[Plots, Axes | None], Axes]] = {
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return dialsim.run(dialsim.loads(SCENARIO))
+    return simulated()
 
 
 @pytest.fixture(scope="module")
 def again() -> Result:
-    return dialsim.run(dialsim.loads(SCENARIO))
+    return simulated()
 
 
 def ms(instants: pd.Series[pd.Timestamp]) -> np.ndarray:
@@ -154,8 +162,7 @@ def cut_off(figure: Figure) -> list[str]:
 @pytest.mark.parametrize("name", PICTURES)
 def test_no_title_and_no_legend_is_cut_off_on_a_page(name: str) -> None:
     long = "A campaign of an insurance company with quite a long name to be told"
-    text = SCENARIO.replace("มกราคม", long).replace("Acme", "Siam Insurance Public Company Limited")
-    result = dialsim.run(dialsim.loads(text))
+    result = simulated(long, "Siam Insurance Public Company Limited")
     figure = Figure(figsize=PAGE, layout="constrained")
     draw = {
         **PICTURES,
@@ -230,8 +237,7 @@ def test_progress_is_done_with_everybody_at_the_finish(result: Result) -> None:
 
 
 def test_progress_of_an_expired_campaign_ends_with_its_finish() -> None:
-    late = SCENARIO.replace("maxAttempts: 3,", "maxAttempts: 3, endDateTime: 2026-01-05T02:30:00Z,")
-    result = dialsim.run(dialsim.loads(late))
+    result = simulated(end="Mon 09:30")
     part = result.summary.campaigns[0]
     assert part.people_expired
     _, done = line(result.plot.progress("มกราคม"), "done with")
@@ -276,8 +282,7 @@ def test_bars_of_outcomes_add_up_to_the_calls_by_end_and_hour(result: Result) ->
 
 
 def test_a_long_run_shows_its_calls_by_thai_day() -> None:
-    text = SCENARIO.replace("count: 900", "count: 40").replace("10800000", "432000000")
-    result = dialsim.run(dialsim.loads(text))
+    result = simulated(people=40, retry_interval="5d")
     ax = result.plot.outcomes()
     calls = result.calls.dropna(subset="initiated_at")
     day = calls["initiated_at"].dt.tz_convert("Asia/Bangkok").dt.date
@@ -337,46 +342,30 @@ def test_answers_are_shares_of_one_attempt_by_thai_weekday_and_hour(
         assert drawn[day, hour - first] == pytest.approx(share)
 
 
-TWO_CLIENTS = """
-name: Two clients
-seed: 5
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 50
-    agents:
-      - name: Reminder
-        behaviour: rarely
-        analysis: {funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]}
-      - {name: Plain, behaviour: rarely}
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 300}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
-      - name: Plain talk
-        agent: Plain
-        recipients: {count: 200}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
-  - name: Bolt
-    maxConcurrentCalls: 50
-    agents:
-      - name: Reminder
-        behaviour: always
-        analysis: {funnel: [{step: Heard, share: 0.5}]}
-    campaigns:
-      - name: Noon
-        agent: Reminder
-        recipients: {count: 100}
-        schedule: {startDateTime: 2026-01-05T05:00:00Z, maxAttempts: 1}
-behaviours:
-  rarely: {outcomes: {answered: 0.2, noAnswer: 0.8}}
-  always: {outcomes: {answered: 1}}
-"""
+TWO_CLIENTS = (
+    Sketch(seed=5, setup_time=None)
+    .behaviour("rarely", outcomes={"answered": 0.2, "noAnswer": 0.8})
+    .behaviour("always", outcomes={"answered": 1})
+    .organization("Acme", 50)
+    .agent("Reminder", behaviour="rarely", analysis={"funnel": FUNNEL})
+    .agent("Plain", behaviour="rarely")
+    .campaign(
+        "January",
+        recipients={"count": 300},
+        agent="Reminder",
+        max_attempts=2,
+        retry_interval="1h",
+    )
+    .campaign("Plain talk", recipients={"count": 200}, agent="Plain")
+    .organization("Bolt", 50)
+    .agent("Reminder", behaviour="always", analysis={"funnel": [{"step": "Heard", "share": 0.5}]})
+    .campaign("Noon", recipients={"count": 100}, agent="Reminder", start="Mon 12:00")
+)
 
 
 @pytest.fixture(scope="module")
 def clients() -> Result:
-    return dialsim.run(dialsim.loads(TWO_CLIENTS))
+    return dialsim.run(TWO_CLIENTS.scenario())
 
 
 def test_a_map_of_answers_mixes_neither_organizations_nor_attempts(clients: Result) -> None:
@@ -444,10 +433,7 @@ def test_the_funnel_goes_from_people_to_its_last_step(result: Result) -> None:
 
 
 def test_pictures_of_a_run_in_which_nothing_was_scheduled_say_so() -> None:
-    text = re.sub(r"\n +schedule: .*", "", SCENARIO).replace(
-        "seed: 5", "seed: 5\nclock: {start: 2026-01-05T00:00:00Z, end: 2026-01-06T00:00:00Z}"
-    )
-    result = dialsim.run(dialsim.loads(text))
+    result = simulated(requested=None)
     for name, draw in PICTURES.items():
         assert "<svg" in draw(result.plot, None)._repr_svg_(), name
     assert any("Nobody" in text.get_text() for text in result.plot.answers().texts)
