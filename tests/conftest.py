@@ -30,7 +30,7 @@ os.environ.setdefault(
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    if not pluginmanager.has_plugin("dialsim"):  # run from src/, without an entry point
+    if not pluginmanager.has_plugin("dialsim"):  # plugins are not loaded by their entry points
         pluginmanager.register(import_module("dialsim.testing.plugin"), "dialsim")
     parser.addoption(
         "--sample",
@@ -47,6 +47,7 @@ def pytest_collection_modifyitems(
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
+    _put_compiled_engine_behind(items)
     yield  # to -m
     wanted = config.getoption("--sample")
     if wanted is None:
@@ -57,6 +58,17 @@ def pytest_collection_modifyitems(
     kept = {*random.Random(today).sample(drawn, min(wanted, len(drawn)))}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
     items[:] = [item for item in items if item.nodeid in kept]
+
+
+def _put_compiled_engine_behind(items: list[pytest.Item]) -> None:
+    """Have the tests of the compiled engine come behind the other tests of engines.
+
+    By then a test of the program has had it compiled, which two processes would do at once.
+    """
+    places = [place for place, item in enumerate(items) if "engine" in item.path.parts]
+    if places:
+        engines = slice(places[0], places[-1] + 1)
+        items[engines] = sorted(items[engines], key=lambda item: "compiled" in item.path.parts)
 
 
 def _minutes(item: pytest.Item) -> bool:

@@ -12,9 +12,6 @@ import pytest
 
 from cli.program import ROOT
 
-nbformat = pytest.importorskip("nbformat", reason="needs '.[notebooks]'")
-nbclient = pytest.importorskip("nbclient", reason="needs '.[notebooks]'")
-
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -46,6 +43,8 @@ def told(notebook: Any) -> list[tuple[str, list[tuple[str, str]]]]:
 @pytest.mark.slow(minutes=2)
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_shows_what_is_stored_in_it(file: Any, request: pytest.FixtureRequest) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="needs '.[notebooks]'")
+    nbclient = pytest.importorskip("nbclient", reason="needs '.[notebooks]'")
     stored = nbformat.read(file, as_version=4)
     fresh = nbformat.read(file, as_version=4)
     nbclient.NotebookClient(

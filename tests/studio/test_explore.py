@@ -7,11 +7,6 @@ from typing import Any
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat", reason="needs '.[notebooks]'")
-nbclient = pytest.importorskip("nbclient", reason="needs '.[notebooks]'")
-pytest.importorskip("ipykernel", reason="needs '.[notebooks]'")
-pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
-
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
 CELLS = (
     "import dialsim\npage = dialsim.explore(scenario)",
@@ -48,6 +43,10 @@ def shown(cell: Any) -> str:
 
 @pytest.mark.slow
 def test_a_cell_shows_the_studio_and_python_turns_its_levers(browser: Any, tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="needs '.[notebooks]'")
+    nbclient = pytest.importorskip("nbclient", reason="needs '.[notebooks]'")
+    pytest.importorskip("ipykernel", reason="needs '.[notebooks]'")
+    pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
     notebook = nbformat.v4.new_notebook()
     sources = (f"scenario = {str(SCENARIO)!r}\n{CELLS[0]}", *CELLS[1:])
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
