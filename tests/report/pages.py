@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from typing import Any
 
 import dialsim
 from dialsim.experiments.comparison import compare
@@ -17,31 +19,42 @@ from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import plan_report, replications_report, run_report, sweep_report
+from dialsim.testing import Sketch
+from dialsim.testing.sketch import When
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "source"}
 
-SCENARIO = """
-name: งวดมกราคม <& Co>
-description: Two campaigns
-seed: 3
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 5
-    webhook: {url: "https://receiver.example/results"}
-    agents:
-      - name: Reminder
-        analysis: {funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]}
-    campaigns:
-      - name: มกราคม
-        agent: Reminder
-        recipients: {count: 120}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
-      - name: Second
-        agent: Reminder
-        recipients: {count: 40}
-        schedule: {startDateTime: 2026-01-05T03:00:00Z, maxAttempts: 1}
-costs: {currency: THB, perDial: 0.10, perMinute: 1.20, billingIncrement: 60s}
-"""
+FUNNEL = [{"step": "Greeted", "share": 0.9}, {"step": "Promised", "share": 0.4}]
+
+
+def acme(
+    lines: int = 5,
+    people: int = 120,
+    *,
+    end: When | None = None,
+    requested: When | None = 0,
+    january: Mapping[str, Any] | None = None,
+    **engine: Any,
+) -> Sketch:
+    """Two campaigns of one organization; `january` is of the first one's request."""
+    schedule = {"max_attempts": 2, "retry_interval": "1h", **(january or {})}
+    own: dict[str, Any] = {"agent": "Reminder", "requested": requested}
+    return (
+        Sketch(lines, seed=3, end=end, setup_time=None, **engine)
+        .also(name="งวดมกราคม <& Co>", description="Two campaigns")
+        .also(
+            costs={"currency": "THB", "perDial": 0.1, "perMinute": 1.2, "billingIncrement": "60s"}
+        )
+        .having(webhook={"url": "https://receiver.example/results"})
+        .agent("Reminder", analysis={"funnel": FUNNEL})
+        .campaign("มกราคม", recipients={"count": people}, **own, **schedule)
+        .campaign("Second", recipients={"count": 40}, **own, start="Mon 10:00", max_attempts=1)
+    )
+
+
+ACME = acme()
+BETA = ACME.organization("Beta", 1).campaign("Slow", recipients={"count": 100}, max_attempts=1)
+"""With a second organization, which finishes last."""
 
 
 LINES = "organizations.Acme.maxConcurrentCalls"
@@ -50,7 +63,7 @@ KINDS = ("run", "replications", "sweep", "compare", "plan")
 
 
 def make(kind: str) -> str:
-    scenario = dialsim.loads(SCENARIO)
+    scenario = ACME.scenario()
     if kind == "run":
         return run_report(dialsim.run(scenario), pairs=2)
     if kind == "replications":
@@ -60,9 +73,8 @@ def make(kind: str) -> str:
         baseline = found.variants[0].name
         return sweep_report(found, found.differences(), baseline, 3, FurtherRuns(2))
     if kind == "compare":
-        more = SCENARIO.replace("maxConcurrentCalls: 5", "maxConcurrentCalls: 7")
         planned, other = "january-as-planned.yaml", "january-more-lines.yaml"
-        files = {planned: scenario, other: dialsim.loads(more)}
+        files = {planned: scenario, other: acme(7).scenario()}
         both = compare(files, 4, jobs=1)
         return sweep_report(both, both.differences(), planned, 3, FurtherRuns(0))
     answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
@@ -77,7 +89,7 @@ def rendered(kind: str) -> str:
 
 def dozen() -> str:
     """The page of a sweep of twelve variants with long names that cost about the same."""
-    scenario = dialsim.loads(SCENARIO)
+    scenario = ACME.scenario()
     first = figures_of(dialsim.run(scenario))
     levers = ("two lines more", "an hour more a day", "one attempt more", "retries sooner")
     variants = [Variant("as it is", ())]
@@ -100,30 +112,36 @@ def dozen() -> str:
     return sweep_report(found, found.differences(), "as it is", 3, FurtherRuns(0))
 
 
-def clients(organizations: int = 3, campaigns: int = 6) -> str:
-    """A run of many campaigns of several organizations; of each, every other agent has a funnel."""
-    lines = ["name: Eighteen campaigns", "seed: 4", "organizations:"]
+def clients(
+    organizations: int = 3,
+    campaigns: int = 6,
+    *,
+    start: When = "Mon 09:00",
+    end: When | None = None,
+    name: str = "Campaign",
+    drafts: int = 0,
+) -> Sketch:
+    """Many campaigns of several organizations; of each, every other agent has a funnel.
+
+    The first `drafts` are never scheduled, and with any the 13th begins a year later.
+    """
+    sketch = Sketch(seed=4, start=start, end=end, setup_time=None)
+    sketch = sketch.also(name="Eighteen campaigns")
     for owner in range(1, organizations + 1):
-        lines += [
-            f"  - name: Client {owner}",
-            f"    maxConcurrentCalls: {2 + 2 * owner}",
-            "    agents:",
-            "      - {name: Plain}",
-            "      - name: Reminder",
-            "        analysis:",
-            "          funnel: [{step: Greeted, share: 0.9}, {step: Promised, share: 0.4}]",
-            "    campaigns:",
-        ]
+        sketch = sketch.organization(f"Client {owner}", 2 + 2 * owner)
+        sketch = sketch.agent("Reminder", analysis={"funnel": FUNNEL})
         for place in range(campaigns):
-            start = f"2026-01-0{5 + place % 3}T0{2 + place % 4}:00:00Z"
-            lines += [
-                f"      - name: Campaign {owner}.{place + 1}",
-                f"        agent: {('Plain', 'Reminder')[place % 2]}",
-                f"        recipients: {{count: {20 + 10 * place}}}",
-                f"        schedule: {{startDateTime: {start}, maxAttempts: {1 + place % 3}, "
-                "retryInterval: 3600000}",
-            ]
-    return "\n".join(lines)
+            year = 2027 if drafts and place == 12 else 2026
+            sketch = sketch.campaign(
+                f"{name} {owner}.{place + 1}",
+                recipients={"count": 20 + 10 * place},
+                requested=None if place < drafts else 0,
+                agent=("Plain", "Reminder")[place % 2],
+                start=f"{5 + place % 3} Jan {year} {9 + place % 4:02}:00",
+                max_attempts=1 + place % 3,
+                retry_interval="1h",
+            )
+    return sketch
 
 
 class Reader(HTMLParser):

@@ -21,8 +21,8 @@ def files(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> dict[str, P
         found[kind] = folder / f"{kind}.html"
         found[kind].write_text(rendered(kind), encoding="utf-8")
     # names as long as they may be, and figures of seven digits
-    text = clients(2, 3).replace("Campaign", "งวดมกราคมของลูกค้าประกันภัย-AVeryLongNameWithoutSpaces")
-    result = dialsim.run(dialsim.loads(f"{text}\ncosts: {{perMinute: 1234567.5}}"))
+    many = clients(2, 3, name="งวดมกราคมของลูกค้าประกันภัย-AVeryLongNameWithoutSpaces")
+    result = dialsim.run(many.also(costs={"perMinute": 1234567.5}).scenario())
     found["many"] = folder / "many.html"
     found["many"].write_text(run_report(result, pairs=0), encoding="utf-8")
     found["dozen"] = folder / "dozen.html"

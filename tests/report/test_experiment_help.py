@@ -32,7 +32,7 @@ from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.summary import Summary
 from dialsim.scenario.calendar import THAI
 from dialsim.scenario.scenario import Scenario
-from report.pages import SCENARIO, Reader
+from report.pages import ACME, BETA, Reader, acme
 
 pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
@@ -42,7 +42,7 @@ PAIRS = 3
 
 @pytest.fixture(scope="module")
 def scenario() -> Scenario:
-    return dialsim.loads(SCENARIO)
+    return ACME.scenario()
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def measured(answer: Plan, scenario: Scenario, pairs: int = PAIRS) -> GoalWhatIf
 
 
 def by_hand(*overrides: str) -> list[Summary]:
-    varied = dialsim.loads(SCENARIO, overrides=overrides)
+    varied = ACME.scenario(overrides)
     return [dialsim.run(varied, replication=number).summary for number in range(PAIRS)]
 
 
@@ -170,12 +170,7 @@ def test_who_is_done_first_because_fewer_people_are_reached_is_not_the_answer(
 
 
 def test_where_no_variant_finishes_in_all_runs_that_is_said(scenario: Scenario) -> None:
-    cut = dialsim.loads(
-        SCENARIO.replace(
-            "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:09:00Z}"
-        )
-    )
-    found = sweep(cut, {LINES: [4, 5]}, 3, jobs=1)
+    found = sweep(acme(end="Mon 09:09").scenario(), {LINES: [4, 5]}, 3, jobs=1)
     words = page_of(found, FurtherRuns(0)).words
     assert "What finishes first? None finishes in all its runs Each finishes in 0 of 3" in words
 
@@ -245,7 +240,7 @@ def test_the_page_of_a_plan_that_nothing_meets_says_what_would_help_at_the_close
     answer = planned(scenario, "p95(finish) <= 2026-01-05T03:18:00Z")
     page = Reader(plan_report(answer, scenario, None, FurtherRuns(PAIRS)))
     assert page.headings[1][1].startswith("No number of lines from ")
-    held = dialsim.run(dialsim.loads(SCENARIO)).summary.held_back
+    held = dialsim.run(scenario).summary.held_back
     assert held is not None
     reason, _, said = held.sentence.partition(": ")
     assert (
@@ -304,17 +299,7 @@ def test_figures_of_the_goal_that_no_table_of_effects_has_get_their_own(
 
 
 def test_a_goal_about_one_organization_is_helped_there() -> None:
-    second = """
-  - name: Beta
-    maxConcurrentCalls: 1
-    agents: [{name: A}]
-    campaigns:
-      - name: Slow
-        agent: A
-        recipients: {count: 100}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
-costs:"""
-    scenario = dialsim.loads(SCENARIO.replace("\ncosts:", second))
+    scenario = BETA.scenario()
     answer = planned(scenario, "p95(Second.finish) <= 2026-01-05T03:05:00Z", (4, 4))
     assert asked_of(answer) == ("Acme", "Second")
     page = Reader(plan_report(answer, scenario, None, FurtherRuns(2)))

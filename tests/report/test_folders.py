@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
 from pictures import unrendered
-from report.pages import SCENARIO, Reader
+from report.pages import ACME, Reader, acme
 
 pytestmark = pytest.mark.usefixtures("pictures_unrendered")
 
@@ -47,7 +47,7 @@ def scenario(tmp_path: Path) -> Path:
 
 def written(folder: Path) -> Path:
     file = folder / "scenario.yaml"
-    file.write_text(SCENARIO, encoding="utf-8")
+    file.write_text(ACME.text, encoding="utf-8")
     return file
 
 
@@ -138,7 +138,7 @@ def test_report_measures_what_would_help_where_the_run_did_not(moved: Path) -> N
 
 def test_a_folder_keeps_the_scenario_and_how_it_was_loaded(one_run: Path) -> None:
     said = json.loads((one_run / "manifest.json").read_bytes())
-    assert (one_run / "scenario.yaml").read_text(encoding="utf-8") == SCENARIO
+    assert (one_run / "scenario.yaml").read_text(encoding="utf-8") == ACME.text
     assert (said["overrides"], said["scenario_folder"]) == (["seed=8"], str(one_run.parent))
 
 
@@ -150,7 +150,7 @@ def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
 
 def test_a_scenario_that_was_changed_is_refused(moved: Path) -> None:
     before = (moved / "report.html").read_bytes()
-    (moved / "scenario.yaml").write_text(SCENARIO.replace("count: 120", "count: 121"))
+    (moved / "scenario.yaml").write_text(acme(people=121).text, encoding="utf-8")
     outcome = dialsim("report", moved)
     assert "was changed since" in str(outcome.exception)
     assert (moved / "report.html").read_bytes() == before

@@ -6,13 +6,12 @@ from math import inf
 
 import pytest
 
-import dialsim
 from dialsim.experiments.prior import UNKNOWN
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.sweep import Sweep
 from dialsim.experiments.variants import Variant
 from dialsim.report.frontier import Frontier
-from report.pages import SCENARIO
+from report.pages import ACME
 
 HOUR = 3_600_000
 NOISE = (0.0, 0.03, -0.02, 0.01, 0.02, -0.01, 0.01, -0.03)
@@ -36,7 +35,7 @@ def frontier(
     baseline: str = "a",
     lost: frozenset[str] = frozenset(),
 ) -> Frontier:
-    scenario = dialsim.loads(SCENARIO)
+    scenario = ACME.scenario()
     variants = [Variant(name) for name in figures]
     found = Sweep(scenario, variants, [*figures.values()], [UNKNOWN] * len(variants))
     return Frontier(found, baseline, lost)

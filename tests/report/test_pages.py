@@ -24,9 +24,9 @@ from dialsim.report.writing import (
     sweep_report,
 )
 from dialsim.results.bottleneck import percent
+from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText, answers
-from pictures import unrendered
-from report.pages import GOAL, KINDS, LINES, SCENARIO, Reader, clients, make, rendered
+from report.pages import ACME, GOAL, KINDS, LINES, Reader, acme, clients, make, rendered
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,9 +123,9 @@ def test_same_experiment_same_page(kind: str) -> None:
 
 
 def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
-    pages: dict[str, str],
+    pages: dict[str, str], acme_run: Result
 ) -> None:
-    summary = dialsim.run(dialsim.loads(SCENARIO)).summary
+    summary = acme_run.summary
     page = Reader(pages["run"])
     assert page.headings[1][1].startswith("Done Mon 5 Jan 2026 ")
     for question in (
@@ -145,16 +145,10 @@ def test_the_page_of_a_run_answers_first_and_in_the_summary_s_figures(
     ]
 
 
-@pytest.fixture(scope="module")
-def eighteen() -> str:
-    with unrendered():
-        return run_report(dialsim.run(dialsim.loads(clients())), pairs=0)
-
-
 def test_the_table_of_campaigns_names_their_organizations(
-    eighteen: str, pages: dict[str, str]
+    eighteen: str, eighteen_run: Result, pages: dict[str, str]
 ) -> None:
-    summary = dialsim.run(dialsim.loads(clients())).summary
+    summary = eighteen_run.summary
     page = Reader(eighteen).words
     assert "Campaign organization finish reach held back by Campaign 1.1 Client 1 " in page
     one = Reader(pages["run"]).words
@@ -180,20 +174,19 @@ def test_campaigns_without_a_picture_are_named_with_how_to_get_it(
 
 @pytest.mark.usefixtures("pictures_unrendered")
 def test_a_campaign_that_never_started_takes_no_other_s_picture() -> None:
-    text = clients(1, 14).replace("startDateTime: 2026-01-05T02", "startDateTime: 2027-01-05T02")
-    text = f"{text}\nclock: {{start: 2026-01-01T00:00:00Z, end: 2026-02-01T00:00:00Z}}"
-    text = re.sub(r"(name: Campaign 1\.[12]\n.*\n.*)\n +schedule: .*", r"\1", text)
-    page = Reader(run_report(dialsim.run(dialsim.loads(text)), pairs=0))
+    many = clients(1, 14, start="1 Jan 2026 07:00", end="1 Feb 2026 07:00", drafts=2)
+    page = Reader(run_report(dialsim.run(many.scenario()), pairs=0))
     pictures = [label["aria-label"] or "" for label in page.of("svg")]
     assert sum(label.startswith("Progress of") for label in pictures) == 12
     assert "have pictures of their own" not in page.words
 
 
-def test_maps_of_answers_and_funnels_are_those_of_one_organization(eighteen: str) -> None:
-    result = dialsim.run(dialsim.loads(clients()))
+def test_maps_of_answers_and_funnels_are_those_of_one_organization(
+    eighteen: str, eighteen_run: Result
+) -> None:
     page = Reader(eighteen).words
-    calls = result.calls[result.calls["attempt"] == 1]
-    for owner in result.summary.organizations:
+    calls = eighteen_run.calls[eighteen_run.calls["attempt"] == 1]
+    for owner in eighteen_run.summary.organizations:
         own = calls[calls["organization"] == owner.name]
         share = percent(float(own["call_started_at"].notna().mean()))
         assert (
@@ -210,7 +203,9 @@ def test_maps_of_answers_and_funnels_are_those_of_one_organization(eighteen: str
         ) in page
 
 
-def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(eighteen: str) -> None:
+def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(
+    eighteen: str, eighteen_run: Result
+) -> None:
     page = Reader(eighteen)
     choices = [part["aria-label"] for part in page.of("div") if part.get("role") == "radiogroup"]
     assert choices == ["Attempt", "Attempt", "Attempt", "Of"]
@@ -218,9 +213,8 @@ def test_reach_and_hours_of_answers_are_chosen_by_organization_and_attempt(eight
     assert labels == ["1", "2", "3"] * 3 + ["Client 1", "Client 2", "Client 3"]
     checked = [box["id"] for box in page.of("input") if "checked" in box]
     assert [str(name).rpartition("-")[2] for name in checked] == ["1"] * 4
-    result = dialsim.run(dialsim.loads(clients()))
-    for owner in result.summary.organizations:
-        own = result.calls[result.calls["organization"] == owner.name]
+    for owner in eighteen_run.summary.organizations:
+        own = eighteen_run.calls[eighteen_run.calls["organization"] == owner.name]
         second = own[own["attempt"] == 2]
         share = percent(float(second["call_started_at"].notna().mean()))
         assert f"Share of the attempts no. 2 of {owner.name} that were answered, " in page.words
@@ -236,7 +230,7 @@ LINES_OF_FIRST = "organizations.0.maxConcurrentCalls"
 @pytest.mark.usefixtures("pictures_undrawn")
 @pytest.mark.parametrize("kind", ["replications", "plan", "optimum"])
 def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
-    scenario = dialsim.loads(f"{clients(2, 2)}\ncosts: {{perMinute: 1, currency: THB}}")
+    scenario = clients(2, 2).also(costs={"perMinute": 1, "currency": "THB"}).scenario()
     runs = replicate(scenario, 5, jobs=1)
     table = campaign_table(runs.figures, "THB")
     assert table.columns == (
@@ -268,7 +262,7 @@ def test_pages_of_many_runs_have_a_row_for_each_campaign(kind: str) -> None:
 def test_the_tables_of_a_sweep_name_the_organization_of_each_campaign_where_there_are_several() -> (
     None
 ):
-    found = sweep(dialsim.loads(clients(2, 2)), {"organizations.0.maxConcurrentCalls": [4, 6]}, 2,
+    found = sweep(clients(2, 2).scenario(), {"organizations.0.maxConcurrentCalls": [4, 6]}, 2,
                   jobs=1)  # fmt: skip
     page = Reader(
         sweep_report(found, found.differences(), found.variants[0].name, 3, FurtherRuns(0))
@@ -304,7 +298,7 @@ def test_the_page_of_few_replications_does_not_say_by_when_95_in_100_are_done(
 @pytest.mark.slow
 @pytest.mark.usefixtures("pictures_undrawn")
 def test_the_page_of_replications_says_by_when_95_in_100_are_done_if_its_runs_tell() -> None:
-    runs = replicate(dialsim.loads(SCENARIO), 72, jobs=1)
+    runs = replicate(ACME.scenario(), 72, jobs=1)
     latest = runs.runs["finish"].max().tz_convert("Asia/Bangkok")
     enough = Reader(replications_report(runs, FurtherRuns(0)))
     assert enough.headings[1][1] == (
@@ -321,7 +315,7 @@ def test_the_page_of_a_sweep_recommends_a_variant(pages: dict[str, str]) -> None
 
 
 def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, str]) -> None:
-    scenario = dialsim.loads(SCENARIO)
+    scenario = ACME.scenario()
     answer = plan(scenario, LINES, (2, 12), GOAL, replications=5, max_replications=5, jobs=1)
     assert answer.value is not None
     assert answer.neighbour is not None
@@ -333,7 +327,7 @@ def test_the_page_of_a_plan_names_the_value_and_its_neighbour(pages: dict[str, s
 
 @pytest.mark.usefixtures("pictures_undrawn")
 def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
-    scenario = dialsim.loads(SCENARIO)
+    scenario = ACME.scenario()
     goal = "p95(finish) <= 2026-01-05T02:05:00Z"
     answer = plan(scenario, LINES, (2, 4), goal, replications=2, max_replications=2, jobs=1)
     page = Reader(plan_report(answer, scenario, 3, FurtherRuns(0)))
@@ -342,23 +336,20 @@ def test_the_page_of_a_plan_that_nothing_meets_says_so() -> None:
 
 @pytest.mark.usefixtures("pictures_undrawn")
 def test_a_run_that_does_not_finish_says_no_and_why() -> None:
-    text = SCENARIO.replace(
-        "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"
-    )
-    page = Reader(run_report(dialsim.run(dialsim.loads(text)), pairs=0))
+    page = Reader(run_report(dialsim.run(acme(end="Mon 09:10").scenario()), pairs=0))
     assert "2 campaigns do not finish" in page.words
     assert "Will it finish? No" in page.words
     assert "cut by clock.end" in page.words
 
 
-EXPIRES = SCENARIO.replace("maxAttempts: 2,", "maxAttempts: 2, endDateTime: 2026-01-05T02:30:00Z,")
+EXPIRES = acme(january={"end": "Mon 09:30"})
 
 
 @pytest.mark.usefixtures("pictures_undrawn")
 def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
     pages: dict[str, str],
 ) -> None:
-    result = dialsim.run(dialsim.loads(EXPIRES))
+    result = dialsim.run(EXPIRES.scenario())
     lost = result.summary.people_lost
     assert lost > 20
     page = Reader(run_report(result, pairs=0))
@@ -367,7 +358,7 @@ def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
         f"Will it finish? No: {lost} people lost มกราคม: not finished: expired Mon 5 Jan 2026 "
         f"09:30 Thai time, {lost} people lost."
     ) in page.words
-    runs = replicate(dialsim.loads(EXPIRES), 3, jobs=1)
+    runs = replicate(EXPIRES.scenario(), 3, jobs=1)
     many = Reader(replications_report(runs, FurtherRuns(0))).words
     average = f"{runs.runs['people_lost'].mean():,.1f}".removesuffix(".0")
     assert f"In 0 % of 3 runs 3 did not finish. On average {average} people are lost." in many
@@ -375,8 +366,8 @@ def test_a_run_that_loses_people_has_not_finished_and_says_how_many(
 
 @pytest.mark.usefixtures("pictures_undrawn")
 def test_of_many_campaigns_that_do_not_finish_the_first_are_named() -> None:
-    text = f"{clients()}\nclock: {{start: 2026-01-05T00:00:00Z, end: 2026-01-06T02:01:00Z}}"
-    result = dialsim.run(dialsim.loads(text))
+    cut = clients(start="Mon 07:00", end="Tue 09:01")
+    result = dialsim.run(cut.scenario())
     page = Reader(run_report(result, pairs=0)).words
     count = len(result.summary.unfinished)
     assert count > 6
@@ -385,10 +376,8 @@ def test_of_many_campaigns_that_do_not_finish_the_first_are_named() -> None:
 
 @pytest.mark.usefixtures("pictures_unrendered")
 def test_a_run_in_which_nothing_was_scheduled_has_a_page_too() -> None:
-    text = re.sub(r"\n +schedule: .*", "", SCENARIO).replace(
-        "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:10:00Z}"
-    )
-    page = Reader(run_report(dialsim.run(dialsim.loads(text))))
+    drafts = acme(end="Mon 09:10", requested=None)
+    page = Reader(run_report(dialsim.run(drafts.scenario())))
     assert page.headings[1][1] == "Nothing was scheduled"
 
 

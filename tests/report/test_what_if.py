@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import json
+from functools import cache
 from math import inf, isnan, nan
 
 import numpy as np
@@ -27,7 +27,8 @@ from dialsim.report.what_if import (
 )
 from dialsim.report.writing import run_report
 from dialsim.results.result import Result
-from report.pages import SCENARIO, Reader
+from dialsim.testing import Sketch
+from report.pages import ACME, BETA, Reader, acme
 
 pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
@@ -46,8 +47,9 @@ def effect(
     return Difference(estimate, low, high, p_value, "paired t", pairs, rose, fell)
 
 
-def run(text: str = SCENARIO) -> Result:
-    return dialsim.run(dialsim.loads(text))
+@cache
+def run(sketch: Sketch = ACME) -> Result:
+    return dialsim.run(sketch.scenario())
 
 
 def changes(result: Result, organization: str | None = None) -> dict[str, dict[str, str]]:
@@ -87,28 +89,19 @@ def test_levers_pull_lines_windows_attempts_and_retries_a_little() -> None:
 
 
 def test_lines_are_added_to_every_limit_of_the_timeline_too() -> None:
-    late = "    timeline: [{at: 2026-01-05T02:30:00Z, action: setConcurrency, value: 3}]\ncosts:"
-    found = changes(run(SCENARIO.replace("costs:", late)))
+    found = changes(run(ACME.at("Mon 09:30", "setConcurrency", 3)))
     assert found["2 lines more (7)"]["organizations.0.timeline.0.value"] == "5"
 
 
 def test_lines_by_time_and_plans_are_levers_where_they_are_written() -> None:
-    text = """
-clock: {start: 2026-01-05T01:00:00Z}
-calendar: {ownHolidays: {"2026-01-06": Tuesday}}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 2
-    lines: {"Mon-Fri 13:00-18:00": 4}
-    agents: [{name: R}]
-    campaigns:
-      - name: A
-        agent: R
-        recipients: {count: 300}
-        plan: {weekday: [09:00-12:00, 13:00-18:00], holiday: 10:00-12:00}
-        schedule: {startDateTime: 2026-01-05T01:00:00Z}
-"""
-    found = changes(run(text))
+    plan = {"weekday": ["09:00-12:00", "13:00-18:00"], "holiday": "10:00-12:00"}
+    planned = (
+        Sketch(2, start="Mon 08:00", setup_time=None)
+        .also(calendar={"ownHolidays": {"2026-01-06": "Tuesday"}})
+        .having(lines={"Mon-Fri 13:00-18:00": 4})
+        .campaign("A", recipients={"count": 300}, plan=plan)
+    )
+    found = changes(run(planned))
     place = "organizations.0"
     assert found["2 lines more (4)"] == {
         f"{place}.maxConcurrentCalls": "4",
@@ -118,36 +111,25 @@ organizations:
         f"{place}.campaigns.0.plan.weekday": '["09:00-12:00", "13:00-19:00"]',
         f"{place}.campaigns.0.plan.holiday": '["10:00-13:00"]',
     }
-    assert {lever.name for lever in measure(run(text), 2).levers} >= set(found)
+    assert {lever.name for lever in measure(run(planned), 2).levers} >= set(found)
 
 
 def test_the_queue_the_pace_and_the_end_are_levers_where_they_hold_a_run_back() -> None:
-    text = SCENARIO.replace(
-        "seed: 3", "seed: 3\nengine: {queueLimit: unlimited, callsPerSecond: 0.05}"
-    ).replace("maxAttempts: 2,", "maxAttempts: 2, endDateTime: 2026-01-05T02:20:00Z,")
-    found = changes(run(text))
+    end = {"end": "Mon 09:20"}
+    held = acme(january=end, queue_limit="unlimited", calls_per_second=0.05)
+    found = changes(run(held))
     assert found["queue of 5 calls"] == {"engine.queueLimit": "5"}
     assert found["0.1 dials a second"] == {"engine.callsPerSecond": "0.1"}
     assert list(found["endDateTime a day later"].values()) == ['"2026-01-06T02:20:00.000Z"']
-    measured = measure(run(text), 2)
+    measured = measure(run(held), 2)
     assert len(measured.levers) == len(found)
 
 
-PACED = """
-name: Paced
-engine: {callsPerSecond: 0.16}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 10
-    agents: [{name: Reminder}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 300}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
-behaviours:
-  default: {setupTime: 1s, ringTime: {answered: 4s}, talkTime: 55s, outcomes: {answered: 1}}
-"""
+PACED = (
+    Sketch(10, setup_time="1s", calls_per_second=0.16)
+    .behaviour("default", outcomes={"answered": 1}, ring_time={"answered": "4s"}, talk_time="55s")
+    .campaign("January", recipients={"count": 300}, max_attempts=1)
+)
 
 
 def test_causes_that_bind_together_are_pulled_together_too() -> None:
@@ -179,27 +161,17 @@ def test_where_a_shorter_retry_interval_is_advised_the_page_says_that_its_gain_i
 
 
 def test_the_organization_that_finishes_last_is_the_one_to_be_helped() -> None:
-    second = """
-  - name: Beta
-    maxConcurrentCalls: 1
-    agents: [{name: A}]
-    campaigns:
-      - name: Slow
-        agent: A
-        recipients: {count: 100}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
-costs:"""
-    found = changes(run(SCENARIO.replace("\ncosts:", second)))
+    found = changes(run(BETA))
     assert found["2 lines more (3)"] == {"organizations.1.maxConcurrentCalls": "3"}
-    named = changes(run(SCENARIO.replace("\ncosts:", second)), "Acme")
+    named = changes(run(BETA), "Acme")
     assert named["2 lines more (7)"] == {"organizations.0.maxConcurrentCalls": "7"}
 
 
 def test_windows_that_last_till_midnight_are_not_made_longer() -> None:
-    always = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]}
-              for day in range(1, 8)]  # fmt: skip
-    text = SCENARIO.replace("schedule: {", f"schedule: {{timeWindows: {json.dumps(always)}, ")
-    assert "an hour more a day" not in changes(run(text))
+    always = Sketch(5, setup_time=None).campaign(
+        "January", recipients={"count": 120}, windows="00:00-23:59"
+    )
+    assert "an hour more a day" not in changes(run(always))
 
 
 def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None:
@@ -209,11 +181,9 @@ def test_effects_are_the_differences_of_runs_that_meet_the_same_chance() -> None
     lever = measured.levers[0]
     differences = []
     for replication in range(3):
-        base = dialsim.run(dialsim.loads(SCENARIO), replication=replication).summary
+        base = dialsim.run(ACME.scenario(), replication=replication).summary
         more = ["organizations.0.maxConcurrentCalls=7"]
-        changed = dialsim.run(
-            dialsim.loads(SCENARIO, overrides=more), replication=replication
-        ).summary
+        changed = dialsim.run(ACME.scenario(more), replication=replication).summary
         assert base.finish is not None
         assert changed.finish is not None
         differences.append((changed.finish - base.finish).total_seconds())
@@ -338,9 +308,7 @@ def test_a_page_takes_few_runs_of_few_people_and_none_of_many() -> None:
     assert affordable_pairs(5 * 160) == 6
     assert affordable_pairs(5 * 20_000) == 3
     assert affordable_pairs(5 * 20_001) == 0
-    many = SCENARIO.replace("count: 120", "count: 30000").replace(
-        "seed: 3", "seed: 3\nclock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:01:00Z}"
-    )
+    many = acme(people=30_000, end="Mon 09:01")
     words = Reader(run_report(run(many))).words
     assert (
         "What would help? Not measured It takes 3 runs or more of each of 5 variants, which "
@@ -392,14 +360,13 @@ def test_effects_read_as_earlier_or_later_with_their_sureness() -> None:
 
 
 def test_where_runs_do_not_finish_it_is_told_how_many_do() -> None:
-    cut = "clock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T03:18:00Z}"
-    measured = measure(run(SCENARIO.replace("seed: 3", f"seed: 3\n{cut}")), 2)
+    measured = measure(run(acme(end="Mon 10:18")), 2)
     (faster,) = [lever for lever in measured.levers if lever.name == "2 lines more (7)"]
     assert finish_effect(faster, measured) == "done in 2 of 2 runs instead of 0"
 
 
 def test_a_run_with_an_added_campaign_has_no_levers_for_its_text_is_not_the_whole() -> None:
-    simulation = dialsim.Simulation(dialsim.loads(SCENARIO))
+    simulation = dialsim.Simulation(ACME.scenario())
     owner = simulation.trace.world.organizations[0]
     people = {"name": "Added later", "agent": owner.settings.agents[0].name, "recipients": []}
     simulation.add_campaign(people, owner.name)
