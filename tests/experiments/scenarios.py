@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
+from dialsim.testing import Sketch
 
 LIMIT = "organizations.Acme.maxConcurrentCalls"
-OPEN = [{"dayOfWeek": day, "time": [{"start": "00:00", "end": "23:59"}]} for day in range(1, 8)]
 START = "2026-01-04T17:00:00Z"  # Monday 00:00 in Thailand
 
 
@@ -24,45 +22,24 @@ def crowd(
     **behaviour: Any,
 ) -> Scenario:
     """One campaign that calls everybody from START on; by default calls last exactly a minute."""
-    schedule = {
-        "startDateTime": START,
-        "timeWindows": OPEN,
-        "maxAttempts": attempts,
-        "retryInterval": 600_000,
-    } | ({"endDateTime": expires} if expires else {})
-    written = {
-        "name": "Crowd",
-        "seed": 20260105,
-        "clock": {"start": START} | ({"end": end} if end else {}),
-        "engine": {"queueTimeout": "2d"},
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": slots,
-                "agents": [{"name": "Agent"}],
-                "campaigns": [
-                    {
-                        "name": "January",
-                        "agent": "Agent",
-                        "recipients": {"count": people},
-                        "schedule": schedule,
-                    }
-                ],
-            }
-        ],
-        "behaviours": {
-            "default": {
-                "outcomes": {"answered": 1.0},
-                "setupTime": "1s",
-                "ringTime": {"answered": 0, "noAnswer": 0},
-                "talkTime": "59s",
-                **behaviour,
-            }
-        },
-    }
+    always: dict[str, Any] = {"outcomes": {"answered": 1.0}, "setupTime": "1s", "talkTime": "59s"}
+    always |= {"ringTime": {"answered": 0, "noAnswer": 0}}
+    sketch = (
+        Sketch(slots, start=START, end=end, seed=20260105, setup_time=None, queue_timeout="2d")
+        .also(name="Crowd")
+        .behaviour("default", **always | behaviour)
+        .campaign(
+            "January",
+            recipients={"count": people},
+            windows="00:00-23:59",
+            max_attempts=attempts,
+            retry_interval="10m",
+            **({"end": expires} if expires else {}),
+        )
+    )
     if costs:
-        written["costs"] = {"currency": "THB", "perDial": 1, "perMinute": 2}
-    return loads(json.dumps(written))
+        sketch = sketch.also(costs={"currency": "THB", "perDial": 1, "perMinute": 2})
+    return sketch.scenario()
 
 
 CHANCY: dict[str, Any] = {

@@ -23,26 +23,20 @@ from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.errors import DialsimError
 from dialsim.results.figures import NUMBERS, Unit
+from dialsim.testing import Sketch
 
-WEEK = "{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2}"
-SCENARIO = dialsim.loads(f"""
-costs: {{currency: THB, perDial: 0.5, perMinute: 1.2}}
-value: {{reached: 12}}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 4
-    agents:
-      - name: Reminder
-        analysis:
-          funnel: [{{step: Greeted, share: 1}}, {{step: Promised to pay, share: 0.4}}]
-          fields: {{paid: {{type: boolean, values: {{"true": 0.3, "false": 0.7}}}}}}
-      - name: Survey
-        analysis: {{funnel: [{{step: Greeted, share: 0.9}}]}}
-    campaigns:
-      - {{name: Debt, agent: Reminder, recipients: {{count: 40}}, schedule: {WEEK}}}
-      - {{name: VIP list, agent: Survey, recipients: {{count: 30}}, schedule: {WEEK}}}
-      - {{name: "ทวงหนี้.1", agent: Survey, recipients: {{count: 10}}, schedule: {WEEK}}}
-""")
+FUNNEL = [{"step": "Greeted", "share": 1}, {"step": "Promised to pay", "share": 0.4}]
+PAID = {"paid": {"type": "boolean", "values": {"true": 0.3, "false": 0.7}}}
+SKETCH = (
+    Sketch(4, setup_time=None)
+    .also(costs={"currency": "THB", "perDial": 0.5, "perMinute": 1.2}, value={"reached": 12})
+    .agent("Reminder", analysis={"funnel": FUNNEL, "fields": PAID})
+    .agent("Survey", analysis={"funnel": [{"step": "Greeted", "share": 0.9}]})
+    .campaign("Debt", recipients={"count": 40}, agent="Reminder", max_attempts=2)
+    .campaign("VIP list", recipients={"count": 30}, agent="Survey", max_attempts=2)
+    .campaign("ทวงหนี้.1", recipients={"count": 10}, agent="Survey", max_attempts=2)
+)
+SCENARIO = SKETCH.scenario()
 START = 1_767_578_400_000
 PLACES = [(None, None), ("Acme", None), ("Acme", "Debt"), ("Acme", "VIP list"),
           ("Acme", "ทวงหนี้.1")]  # fmt: skip
@@ -332,7 +326,7 @@ def test_an_expression_that_can_not_be_read_is_told_why_and_where(text: str) -> 
 
 
 def test_without_costs_or_value_there_is_no_money() -> None:
-    free = dialsim.loads(SCENARIO.origin.text, overrides=["costs=", "value="])  # type: ignore[union-attr]
+    free = SKETCH.also(costs=None, value=None).scenario()
     for name, noun in (("cost_per_reached", "costs"), ("net_value", "value")):
         with pytest.raises(ExperimentError) as refused:
             read_expression(f"{name} / people", free)

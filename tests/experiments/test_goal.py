@@ -15,8 +15,8 @@ from dialsim.experiments.goal import Evidence, Goal, Statistic, judge, read_goal
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
-from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
+from dialsim.testing import Sketch
 
 START = parse_instant("2026-01-05T02:00:00Z")
 SIGNS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
@@ -24,18 +24,12 @@ SIGNS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.g
 
 def named(*campaigns: tuple[str, str]) -> Scenario:
     """Organizations with campaigns of these names."""
-    owners = dict.fromkeys(owner for owner, _ in campaigns)
-    blocks = [
-        f"  - name: {owner}\n    maxConcurrentCalls: 1\n    agents: [{{name: A}}]\n    campaigns:\n"
-        + "".join(
-            f"      - name: {name}\n        agent: A\n        recipients: {{count: 1}}\n"
-            "        schedule: {startDateTime: 2026-01-05T02:00:00Z}\n"
-            for other, name in campaigns
-            if other == owner
-        )
-        for owner in owners
-    ]
-    return loads("organizations:\n" + "".join(blocks))
+    sketch = Sketch(setup_time=None)
+    for owner in dict.fromkeys(owner for owner, _ in campaigns):
+        sketch = sketch.organization(owner, 1)
+        for name in [name for other, name in campaigns if other == owner]:
+            sketch = sketch.campaign(name, recipients={"count": 1})
+    return sketch.scenario()
 
 
 ONE = named(("Acme", "January"))

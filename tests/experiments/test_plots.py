@@ -21,42 +21,41 @@ from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.results.plots.drawing import DAY_MS, svg
+from dialsim.testing import Sketch
+from dialsim.testing.sketch import When
 from results.test_plots import cut_off
 
 LINES = "organizations.Acme.maxConcurrentCalls"
 TRIES = "organizations.Acme.campaigns.January.schedule.maxAttempts"
-SCENARIO = """
-name: January
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 4
-    agents: [{name: Reminder}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 60}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
-costs: {currency: THB, perDial: 0.10, perMinute: 1.20}
-"""
-NO_COSTS = SCENARIO.replace("costs: {currency: THB, perDial: 0.10, perMinute: 1.20}\n", "")
-SCENARIO_CUT = SCENARIO + "clock: {start: 2026-01-05T02:00:00Z, end: 2026-01-05T02:05:00Z}\n"
+
+
+def january(end: When | None = None) -> Sketch:
+    return (
+        Sketch(4, end=end, setup_time=None)
+        .also(name="January", costs={"currency": "THB", "perDial": 0.1, "perMinute": 1.2})
+        .campaign("January", recipients={"count": 60}, max_attempts=2, retry_interval="1h")
+    )
+
+
+SCENARIO = january().scenario()
+NO_COSTS = january().also(costs=None).scenario()
+CUT = january(end="Mon 09:05").scenario()
 
 
 @pytest.fixture(scope="module")
 def runs() -> Replications:
-    return replicate(dialsim.loads(SCENARIO), 12, jobs=1)
+    return replicate(SCENARIO, 12, jobs=1)
 
 
 @pytest.fixture(scope="module")
 def grid() -> Sweep:
-    return sweep(dialsim.loads(SCENARIO), {LINES: [3, 6, 9], TRIES: [1, 2]}, 4, jobs=1)
+    return sweep(SCENARIO, {LINES: [3, 6, 9], TRIES: [1, 2]}, 4, jobs=1)
 
 
 @pytest.fixture(scope="module")
 def answer() -> Plan:
     goal = "p95(finish) <= 2026-01-05T03:12:00Z and mean(people_reached) >= 10"
-    scenario = dialsim.loads(SCENARIO)
-    return plan(scenario, LINES, (1, 12), goal, replications=6, max_replications=6, jobs=1)
+    return plan(SCENARIO, LINES, (1, 12), goal, replications=6, max_replications=6, jobs=1)
 
 
 def line(ax: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
@@ -65,9 +64,8 @@ def line(ax: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_marks_are_the_instants_at_which_shares_of_all_people_had_been_reached() -> None:
-    scenario = dialsim.loads(SCENARIO)
-    figures = replicate(scenario, 1, jobs=1).figures[0]
-    result = dialsim.run(scenario)
+    figures = replicate(SCENARIO, 1, jobs=1).figures[0]
+    result = dialsim.run(SCENARIO)
     reached = result.recipients["reached_at"].dropna().sort_values().dt.tz_localize(None)
     instants = reached.to_numpy("datetime64[ms]").astype(np.int64)
     for number, mark in enumerate(figures.reached, 1):
@@ -103,13 +101,13 @@ def test_the_share_of_runs_that_are_done_goes_up_run_by_run(runs: Replications) 
 
 
 def test_runs_that_never_finish_are_drawn_without_a_finish() -> None:
-    runs = replicate(dialsim.loads(SCENARIO_CUT), 3, jobs=1)
+    runs = replicate(CUT, 3, jobs=1)
     assert "No run finished." in [text.get_text() for text in runs.plot.finish().texts]
     assert "finishes" not in runs.plot.progress().get_legend_handles_labels()[1]
 
 
 def test_variants_that_never_finish_are_drawn_without_a_finish() -> None:
-    found = sweep(dialsim.loads(SCENARIO_CUT), {LINES: [3, 4]}, 2, jobs=1)
+    found = sweep(CUT, {LINES: [3, 4]}, 2, jobs=1)
     _, finish = line(found.plot.curve("finish"), "half of the runs")
     assert np.isnan(finish).all()
     ax = found.plot.cost()
@@ -148,7 +146,7 @@ def test_named_what_ifs_stand_below_one_another() -> None:
         Variant("more lines", (SettingChange(LINES, "8"),)),
         Variant("more tries", (SettingChange(TRIES, "3"),)),
     ]
-    found = sweep(dialsim.loads(SCENARIO), variants, 3, jobs=1)
+    found = sweep(SCENARIO, variants, 3, jobs=1)
     ax = found.plot.curve("cost")
     shown = [text.get_text() for text in ax.get_yticklabels()]
     assert shown == ["as it is", "more lines", "more tries"]
@@ -170,7 +168,7 @@ def dozen() -> Sweep:
         Variant("four attempts and one line more than there are now", (SettingChange(TRIES, "4"),
                                                                        SettingChange(LINES, "5"))),
     ]  # fmt: skip
-    return sweep(dialsim.loads(SCENARIO), variants, 3, jobs=1)
+    return sweep(SCENARIO, variants, 3, jobs=1)
 
 
 def overlapping(texts: Sequence[Text]) -> list[tuple[str, str]]:
@@ -208,7 +206,7 @@ def test_the_points_of_a_dozen_variants_bear_numbers_that_the_legend_explains(do
 def test_values_that_are_texts_stand_below_one_another() -> None:
     start = "organizations.Acme.campaigns.January.schedule.startDateTime"
     instants = [f"2026-01-05T{hour:02}:00:00Z" for hour in range(2, 6)]
-    found = sweep(dialsim.loads(SCENARIO), {start: instants, LINES: [4, 8]}, 2, jobs=1)
+    found = sweep(SCENARIO, {start: instants, LINES: [4, 8]}, 2, jobs=1)
     figure = Figure(figsize=(4.7, 1.4 + 0.36 * names_of(found)), layout="constrained")
     ax = found.plot.curve("cost", ax=figure.add_subplot())
     assert cut_off(figure) == []
@@ -270,7 +268,7 @@ def test_what_is_not_there_can_not_be_drawn(grid: Sweep, answer: Plan) -> None:
     with pytest.raises(ExperimentError, match="doesn't vary"):
         grid.plot.curve("finish", "seed")
     with pytest.raises(ExperimentError, match="names no costs"):
-        sweep(dialsim.loads(NO_COSTS), {LINES: [3, 4]}, 2, jobs=1).plot.cost()
+        sweep(NO_COSTS, {LINES: [3, 4]}, 2, jobs=1).plot.cost()
     with pytest.raises(ExperimentError, match="2 clauses"):
         answer.plot.evidence(2)
 
@@ -300,9 +298,7 @@ def test_evidence_is_drawn_at_every_value_tried_against_the_bound(answer: Plan) 
 )
 def test_durations_and_instants_have_axes_of_their_own(path: str, between: str, label: str) -> None:
     goal = "prob(finish <= 6h) >= 0.5"
-    found = plan(
-        dialsim.loads(SCENARIO), path, between, goal, replications=2, max_replications=2, jobs=1
-    )
+    found = plan(SCENARIO, path, between, goal, replications=2, max_replications=2, jobs=1)
     ax = found.plot.evidence()
     assert ax.get_xlabel() == label
     assert ax.get_ylabel() == "probability"

@@ -2,58 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from dialsim.experiments.prior import prior_of
 from dialsim.experiments.replications import replicate
-from dialsim.scenario.loading import load, loads
+from dialsim.scenario.loading import load
 from dialsim.scenario.scenario import Scenario
+from dialsim.testing import Sketch
+from dialsim.testing.sketch import NUMBERS
 from experiments.scenarios import CHANCY, START, crowd
 
 ACME = "organizations.Acme"
 HOUR, DAY = 3_600_000, 86_400_000
 
 
-def scripted(script: str | None = "noAnswer 25s; answered 5s 90s", **more: Any) -> Scenario:
+def scripted(script: str | None = "noAnswer 25s; answered 5s 90s", **plain: Any) -> Sketch:
     """Five people who do what is written, and behaviour to go with it."""
-    people = [{"tel": f"08{number:08}"} | ({"script": script} if script else {})
-              for number in range(5)]  # fmt: skip
-    campaign = {
-        "name": "January",
-        "agent": "Agent",
-        "recipients": people,
-        "schedule": {"startDateTime": START, "maxAttempts": 2, "retryInterval": 600_000},
-    }
-    acme = {
-        "name": "Acme",
-        "maxConcurrentCalls": 2,
-        "callerIds": ["021000001", "021000002"],
-        "agents": [{"name": "Agent", "behaviour": "plain"} | more.pop("agent", {})],
-        "campaigns": [campaign],
-        "timeline": more.pop("timeline", []),
-        **({"webhook": more.pop("webhook")} if "webhook" in more else {}),
-    }
-    plain = {"setupTime": "1s", "outcomes": {"answered": 0.4, "noAnswer": 0.6}}
-    behaviours = {"plain": plain | more.pop("plain", {}), "default": {}} | more
-    document = {"clock": {"start": START}, "organizations": [acme], "behaviours": behaviours}
-    return loads(json.dumps(document))
+    plain = {"setup_time": "1s", "outcomes": {"answered": 0.4, "noAnswer": 0.6}, **plain}
+    return (
+        Sketch(2, start=START, setup_time=None)
+        .having(caller_ids=NUMBERS[:2])
+        .agent(behaviour="plain")
+        .behaviour("default")
+        .behaviour("plain", **plain)
+        .campaign(
+            "January",
+            *[{"script": script} if script else {}] * 5,
+            max_attempts=2,
+            retry_interval="10m",
+        )
+    )
 
 
-def analysis(**more: Any) -> dict[str, Any]:
-    return {"agent": {"analysis": more}}
+def analysis(**more: Any) -> Scenario:
+    return scripted().agent(analysis=more).scenario()
 
 
-REANALYSIS = {"at": "2026-01-05T09:00:00Z", "action": "reanalyze", "campaign": "January"}
-URL = "https://example.test/hook"
+def receiver(**behaves: Any) -> Sketch:
+    return scripted().having(webhook={"url": "https://example.test/hook", "receiver": behaves})
+
+
+REANALYSIS = ("Mon 16:00", "reanalyze", "January")
 
 WITHOUT = {
     "scripts, a constant setup, and odds that nobody asks": scripted(
-        plain={"people": {"reachable": 0.5, "concentration": 2}, "talkTime": CHANCY["talkTime"]}
-    ),
-    "scripts, and caller IDs drawn that change nothing": scripted().with_(
+        people={"reachable": 0.5, "concentration": 2}, talk_time=CHANCY["talkTime"]
+    ).scenario(),
+    "scripts, and caller IDs drawn that change nothing": scripted().scenario(
         f'{ACME}.campaigns.January.schedule.callerIds=["021000001","021000002"]'
     ),
     "one outcome, and constants": crowd(),
@@ -61,14 +58,12 @@ WITHOUT = {
         "behaviours.default.answeredOdds={byHour: {9: 0.5}, byAttempt: [1, 0.3]}"
     ),
     "nobody ever answers": crowd(outcomes={"noAnswer": 1.0}, attempts=3),
-    "an analysis that always says the same": scripted(
-        **analysis(
-            funnel=[{"step": "Greeted", "share": 1}, {"step": "Bought", "share": 0}],
-            fields={"mood": {"type": "string", "values": {"good": 1}}},
-        )
+    "an analysis that always says the same": analysis(
+        funnel=[{"step": "Greeted", "share": 1}, {"step": "Bought", "share": 0}],
+        fields={"mood": {"type": "string", "values": {"good": 1}}},
     ),
-    "everybody analyzed again, and a receiver that is always as slow": scripted(
-        timeline=[REANALYSIS], webhook={"url": URL, "receiver": {"latency": "300ms"}}
+    "everybody analyzed again, and a receiver that is always as slow": (
+        receiver(latency="300ms").at(*REANALYSIS).scenario()
     ),
     "the lesson of scripts": load("scenarios/scripted.yaml"),
 }
@@ -88,12 +83,12 @@ def test_what_is_called_certain_is_the_same_in_all_runs_of_all_seeds(name: str) 
 
 
 CHANCE = {
-    "a person without a script": scripted(None),
+    "a person without a script": scripted(None).scenario(),
     "a setup time that is drawn": scripted(
-        plain={"setupTime": {"dist": "uniform", "low": "1s", "high": "2s"}}
-    ),
-    "a behaviour that a timeline brings, with such a setup time": scripted(
-        timeline=[{"at": START, "action": "setBehaviour", "agent": "Agent", "behaviour": "default"}]
+        setup_time={"dist": "uniform", "low": "1s", "high": "2s"}
+    ).scenario(),
+    "a behaviour that a timeline brings, with such a setup time": (
+        scripted().at(0, "setBehaviour", "default").scenario()
     ),
     "two outcomes": crowd(outcomes={"answered": 0.4, "noAnswer": 0.6}),
     "a rare outcome": crowd(outcomes={"answered": 0.9999999, "noAnswer": 1e-7}),
@@ -122,17 +117,13 @@ def test_each_source_of_chance_leaves_nothing_certain(name: str) -> None:
 
 
 AFTER_CALLS = {
-    "a funnel": scripted(**analysis(funnel=[{"step": "Greeted", "share": 0.5}])),
-    "a field": scripted(
-        **analysis(fields={"mood": {"type": "string", "values": {"good": 0.5, "bad": 0.5}}})
-    ),
-    "how long an analysis takes": scripted(plain={"analysisDelay": CHANCY["talkTime"]}),
+    "a funnel": analysis(funnel=[{"step": "Greeted", "share": 0.5}]),
+    "a field": analysis(fields={"mood": {"type": "string", "values": {"good": 0.5, "bad": 0.5}}}),
+    "how long an analysis takes": scripted(analysis_delay=CHANCY["talkTime"]).scenario(),
     "what goes wrong in an answered call": crowd(rates={"silent": 0.1}),
-    "which calls are analyzed again": scripted(timeline=[REANALYSIS | {"share": 0.5}]),
-    "how slow the receiver is": scripted(
-        webhook={"url": URL, "receiver": {"latency": CHANCY["talkTime"]}}
-    ),
-    "the receiver's errors": scripted(webhook={"url": URL, "receiver": {"errorRate": 0.1}}),
+    "which calls are analyzed again": scripted().at(*REANALYSIS, share=0.5).scenario(),
+    "how slow the receiver is": receiver(latency=CHANCY["talkTime"]).scenario(),
+    "the receiver's errors": receiver(errorRate=0.1).scenario(),
 }
 
 

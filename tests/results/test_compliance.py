@@ -4,40 +4,37 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 import dialsim
 from dialsim.results.compliance import Compliance
-from dialsim.scenario.loading import loads
+from dialsim.testing import Sketch
 
 # Fri 10 April 2026, 19:58 in Thailand; Mon 13 is a holiday
-SCENARIO = """
-clock: {start: 2026-04-10T12:58:00Z, end: 2026-04-13T14:00:00Z}
-calendar: {holidays: TH}
-compliance:
-  - thai-debt-collection
-  - {name: Twice, perDay: 2}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 9
-    agents: [{name: R}]
-    campaigns:
-      - name: Debt
-        agent: R
-        recipients:
-          - {tel: "0812345670", script: noAnswer 20s}
-          - {tel: "0812345671", script: answered 5s 60s}
-        plan: {weekday: 19:50-21:00, holiday: 17:50-18:10}
-        schedule: {startDateTime: 2026-04-10T12:58:00Z, maxAttempts: 9, retryInterval: 300000}
-      - name: Survey
-        agent: R
-        recipients: [{tel: "+66812345671", script: answered 5s 60s}]
-        plan: {weekday: 20:00-21:00}
-        schedule: {startDateTime: 2026-04-10T12:58:00Z}
-behaviours: {default: {setupTime: 2s}}
-"""
+WEEKDAY = {"weekday": "20:00-21:00"}
+
+
+def two(start: str = "10 Apr 2026 19:58", survey: Mapping[str, str] = WEEKDAY) -> Sketch:
+    """Two campaigns, one of which may call only a little later."""
+    return (
+        Sketch(9, start=start, end="13 Apr 2026 21:00")
+        .also(
+            calendar={"holidays": "TH"},
+            compliance=["thai-debt-collection", {"name": "Twice", "perDay": 2}],
+        )
+        .campaign(
+            "Debt",
+            {"tel": "0812345670", "script": "noAnswer 20s"},
+            {"tel": "0812345671", "script": "answered 5s 60s"},
+            plan={"weekday": "19:50-21:00", "holiday": "17:50-18:10"},
+            max_attempts=9,
+            retry_interval="5m",
+        )
+        .campaign("Survey", {"tel": "+66812345671", "script": "answered 5s 60s"}, plan=dict(survey))
+    )
 
 
 def test_dials_outside_are_counted_by_rule_campaign_and_person() -> None:
@@ -46,7 +43,7 @@ def test_dials_outside_are_counted_by_rule_campaign_and_person() -> None:
     The first is inside; the other eight begin after 20:00, and are beyond the first of the day. The
     second is answered at 19:58, and again in the other campaign at 20:00:00, which is outside.
     """
-    result = dialsim.run(loads(SCENARIO))
+    result = dialsim.run(two().scenario())
     assert result.summary.compliance == (
         row("thai-debt-collection", "Debt", (10, 8, 1, 8, 1, 0)),
         row("thai-debt-collection", "Survey", (1, 1, 1, 1, 1, 1)),
@@ -83,14 +80,8 @@ def row(rule: str, campaign: str, counts: tuple[int, ...]) -> Compliance:
 
 
 def test_holidays_have_their_own_hours() -> None:
-    overrides = [
-        "clock.start=2026-04-13T10:50:00Z",
-        "organizations.Acme.campaigns.Debt.schedule.startDateTime=2026-04-13T10:50:00Z",
-        "organizations.Acme.campaigns.Survey.schedule.startDateTime=2026-04-13T10:50:00Z",
-        "organizations.Acme.campaigns.Survey.plan.weekday=19:00-20:00",
-        "organizations.Acme.campaigns.Survey.plan.holiday=18:00-18:10",
-    ]
-    result = dialsim.run(loads(SCENARIO, overrides=overrides))
+    survey = {"weekday": "19:00-20:00", "holiday": "18:00-18:10"}
+    result = dialsim.run(two("13 Apr 2026 17:50", survey).scenario())
     # 17:50:00, 17:55:22, then 18:00:44 and 18:06:06 are outside
     assert [(r.dials, r.outside, r.repeated) for r in result.summary.compliance[:2]] == [
         (5, 2, 3),
@@ -99,30 +90,26 @@ def test_holidays_have_their_own_hours() -> None:
 
 
 def test_summaries_without_rules_say_nothing_of_them() -> None:
-    plain = dialsim.run(loads(SCENARIO, overrides=["compliance="])).summary
+    plain = dialsim.run(two().scenario("compliance=")).summary
     assert "compliance" not in plain.to_dict()
-    told: dict[str, Any] = json.loads(dialsim.run(loads(SCENARIO)).summary.to_json())
+    told: dict[str, Any] = json.loads(dialsim.run(two().scenario()).summary.to_json())
     assert told["compliance"][0]["outside"] == 8
     assert plain.compliance == ()
 
 
 def test_counts_are_those_of_a_naive_reading_with_chance() -> None:
-    text = """
-clock: {start: 2026-04-10T00:00:00Z}
-calendar: {holidays: TH}
-compliance: [thai-debt-collection]
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 5
-    agents: [{name: R}]
-    campaigns:
-      - name: A
-        agent: R
-        recipients: {count: 700}
-        plan: {weekday: 07:00-21:00, sunday: 07:00-19:00, holiday: 17:00-19:00}
-        schedule: {startDateTime: 2026-04-10T00:00:00Z, maxAttempts: 6, retryInterval: 1800000}
-"""
-    result = dialsim.run(loads(text))
+    sketch = (
+        Sketch(5, start="10 Apr 2026 07:00", setup_time=None)
+        .also(calendar={"holidays": "TH"}, compliance=["thai-debt-collection"])
+        .campaign(
+            "A",
+            recipients={"count": 700},
+            plan={"weekday": "07:00-21:00", "sunday": "07:00-19:00", "holiday": "17:00-19:00"},
+            max_attempts=6,
+            retry_interval="30m",
+        )
+    )
+    result = dialsim.run(sketch.scenario())
     calls = result.calls[result.calls["initiated_at"].notna()]
     at = calls["initiated_at"].dt.tz_convert("Asia/Bangkok")
     outside = repeated = 0

@@ -10,6 +10,7 @@ from dialsim.results.bottleneck import Bottleneck, percent
 from dialsim.results.result import Result
 from dialsim.results.summary import Summary
 from dialsim.scenario.service import EngineSettings
+from dialsim.testing import Sketch
 from results.test_summary import JANUARY
 from results.traces import HOUR, MINUTE, HandCampaign, hand_trace
 
@@ -188,28 +189,17 @@ def test_q5_an_unlimited_queue_that_churns_is_named() -> None:
     )
 
 
-PACED = """
-name: Paced
-engine: {callsPerSecond: RATE}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: LINES
-    agents: [{name: Reminder}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 300}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 1}
-behaviours:
-  default: {setupTime: 1s, ringTime: {answered: 4s}, talkTime: 55s, outcomes: {answered: 1}}
-"""
-
-
 @cache
 def paced(lines: int, rate: float) -> Summary:
-    """Calls of a minute, which LINES lines and RATE dials a second bound."""
-    text = PACED.replace("LINES", str(lines)).replace("RATE", str(rate))
-    return dialsim.run(dialsim.loads(text)).summary
+    """Calls of a minute, which so many lines and dials a second bound."""
+    sketch = (
+        Sketch(lines, setup_time="1s", calls_per_second=rate)
+        .behaviour(
+            "default", outcomes={"answered": 1}, ring_time={"answered": "4s"}, talk_time="55s"
+        )
+        .campaign("January", recipients={"count": 300}, max_attempts=1)
+    )
+    return dialsim.run(sketch.scenario()).summary
 
 
 def test_slots_and_pacing_that_bind_together_are_named_together() -> None:

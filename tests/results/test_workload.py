@@ -13,6 +13,7 @@ from dialsim.results.result import run
 from dialsim.results.workload import workload, workload_text
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
+from dialsim.testing import Sketch
 from engine.chancy import chancy_scenario
 from experiments.scenarios import CHANCY, START, crowd
 
@@ -44,18 +45,9 @@ def test_without_chance_the_bound_is_the_makespan_but_for_a_few_calls(
 
 def default(people: int, lines: int, **more: Any) -> Scenario:
     """A campaign with the default behaviour and windows, and everything that may be drawn."""
-    schedule = {"startDateTime": "2026-01-09T02:00:00Z", "maxAttempts": 2, **more}
-    return loads(
-        json.dumps({
-            "organizations": [{
-                "name": "Acme",
-                "maxConcurrentCalls": lines,
-                "agents": [{"name": "Agent"}],
-                "campaigns": [{"name": "January", "agent": "Agent",
-                               "recipients": {"count": people}, "schedule": schedule}],
-            }],
-        })
-    )  # fmt: skip
+    sketch = Sketch(lines, start="9 Jan 2026 09:00", setup_time=None)
+    schedule = {"max_attempts": 2, **more}
+    return sketch.campaign("January", recipients={"count": people}, **schedule).scenario()
 
 
 def test_no_run_of_the_default_behaviour_is_done_before_the_bound() -> None:
