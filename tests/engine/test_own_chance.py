@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
@@ -13,7 +12,7 @@ import dialsim
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.own_chance import DEAD, Odds, own_chances
 from dialsim.engine.world import World
-from dialsim.scenario.loading import loads
+from dialsim.testing import Sketch
 from oracle.given import DAY, HOUR, MINUTE, instant
 from oracle.own_chance import Reading
 from oracle.scenarios import iso
@@ -33,27 +32,12 @@ ODDS = {
 def own(case: Reading, seed: int = 5) -> tuple[list[float], Draws]:
     """The own chances of many people who are all as in this case, and their draws."""
     person = {"tel": "0810000000", "history": case.history, "segment": case.segment}
-    written = {
-        "name": "P",
-        "clock": {"start": iso(NINE + 30 * DAY)},
-        "organizations": [
-            {
-                "name": "O",
-                "maxConcurrentCalls": 1,
-                "agents": [{"name": "R"}],
-                "campaigns": [
-                    {
-                        "name": "A",
-                        "agent": "R",
-                        "recipients": [person] * PEOPLE,
-                        "schedule": case.schedule,
-                    }
-                ],
-            }
-        ],
-        "behaviours": {"default": case.behaviour},
-    }
-    world = World(loads(json.dumps(written)), seed)
+    sketch = (
+        Sketch(1, start=iso(NINE + 30 * DAY), setup_time=None)
+        .behaviour("default", **case.behaviour)
+        .campaign("A", recipients=[person] * PEOPLE, **case.schedule)
+    )
+    world = World(sketch.scenario(), seed)
     (block,) = world.organizations[0].campaigns
     behaviour = world.scenario.behaviours["default"]
     odds = Odds(behaviour.answered_odds, block.people)
@@ -137,26 +121,15 @@ def test_p8_who_by_the_behaviour_is_never_there_may_still_have_a_history() -> No
 
 def test_p8_each_behaviour_reads_the_history_by_its_own_figures() -> None:
     # By `sure` half of the people answer at once, and nobody else ever: none is left.
-    people = [{"tel": f"08100{i:05d}", "history": HISTORY} for i in range(100)]
-    schedule = {"startDateTime": iso(NINE), "maxAttempts": 3, "retryInterval": 3_600_000}
-    switch = {"at": iso(NINE + DAY), "action": "setBehaviour", "agent": "R", "behaviour": "sure"}
-    campaign = {"name": "A", "agent": "R", "recipients": people, "schedule": schedule}
-    organization = {
-        "name": "O",
-        "maxConcurrentCalls": 9,
-        "agents": [{"name": "R"}],
-        "campaigns": [campaign],
-    }
-    written = {
-        "name": "P",
-        "clock": {"start": iso(NINE + DAY)},
-        "organizations": [organization],
-        "behaviours": {
-            "default": {"outcomes": OUTCOMES, "people": {"concentration": 6}},
-            "sure": {"outcomes": {"answered": 0.5, "busy": 0.5}, "people": {"reachable": 0.5}},
-        },
-    }
-    as_it_was = dialsim.run(loads(json.dumps(written))).summary
+    sketch = (
+        Sketch(9, start=iso(NINE + DAY), setup_time=None)
+        .behaviour("default", outcomes=OUTCOMES, people={"concentration": 6})
+        .behaviour("sure", outcomes={"answered": 0.5, "busy": 0.5}, people={"reachable": 0.5})
+        .campaign(
+            "A", *[{"history": HISTORY}] * 100, start=iso(NINE), max_attempts=3, retry_interval="1h"
+        )
+    )
+    as_it_was = dialsim.run(sketch.scenario()).summary
     assert 10 < as_it_was.people_reached < 50
-    organization["timeline"] = [switch]
-    assert dialsim.run(loads(json.dumps(written))).summary.people_reached == 0
+    switched = sketch.at(0, "setBehaviour", "sure")
+    assert dialsim.run(switched.scenario()).summary.people_reached == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dialsim
+from dialsim.testing import Sketch
 
 PEOPLE = 2000
 HALF = {"answered": 0.5, "noAnswer": 0.25, "failed": 0.25}
@@ -20,28 +20,12 @@ def run(
 ) -> dialsim.Result:
     """Campaigns of one call per person; each has a number of its own, a single one has two."""
     numbers = [f"0210{i:05d}" for i in range(max(2, campaigns))]
-    schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
-    organization = {
-        "name": "Acme",
-        "maxConcurrentCalls": count,
-        "callerIds": numbers,
-        "agents": [{"name": "R"}],
-        "campaigns": [
-            {
-                "name": f"C{i}",
-                "agent": "R",
-                "recipients": {"count": count},
-                "schedule": schedule | {"callerIds": [numbers[i]] if campaigns > 1 else numbers},
-            }
-            for i in range(campaigns)
-        ],
-    }
-    written = {
-        "name": "People",
-        "organizations": [organization],
-        "behaviours": {"default": {"outcomes": HALF, **behaviour}},
-    }
-    return dialsim.run(dialsim.loads(json.dumps(written)), replication=replication)
+    sketch = Sketch(count, setup_time=None).having(caller_ids=numbers)
+    sketch = sketch.behaviour("default", outcomes=HALF, **behaviour)
+    for i in range(campaigns):
+        shown = [numbers[i]] if campaigns > 1 else numbers
+        sketch = sketch.campaign(f"C{i}", recipients={"count": count}, caller_ids=shown)
+    return dialsim.run(sketch.scenario(), replication=replication)
 
 
 def ended(result: dialsim.Result, status: str) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.results.thai_time import thai
 from dialsim.scenario.calendar import thai_date
 from dialsim.scenario.loading import loads
-from dialsim.testing import assert_no_violations
+from dialsim.testing import Sketch, assert_no_violations
 from engine.breadth import add_plans
 from engine.readings import ENGINES, assert_both_agree, first_reading
 from engine.rows import told
@@ -23,27 +23,20 @@ from oracle.given import clock_start, instant
 from oracle.scenarios import Draft, Scenario, add_trouble
 from oracle.second_reading import second_reading
 
-SONGKRAN = """
-clock: {start: 2026-04-09T17:00:00Z}
-calendar: {holidays: TH}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 1
-    agents: [{name: R}]
-    campaigns:
-      - name: Debt
-        agent: R
-        recipients:
-          - {tel: "0812345670", script: noAnswer 20s}
-          - {tel: "0812345671", script: noAnswer 20s}
-        plan: {weekday: 09:00-18:00, holiday: 10:00-12:00}
-        schedule:
-          startDateTime: 2026-04-10T02:00:00Z
-          endDateTime: 2026-04-24T11:00:00Z
-          maxAttempts: 5
-          retryInterval: 86400000
-behaviours: {default: {setupTime: 2s}}
-"""
+SONGKRAN = (
+    Sketch(1, start="10 Apr 2026 00:00")
+    .also(calendar={"holidays": "TH"})
+    .campaign(
+        "Debt",
+        "noAnswer 20s",
+        "noAnswer 20s",
+        start="10 Apr 2026 09:00",
+        end="24 Apr 2026 18:00",
+        plan={"weekday": "09:00-18:00", "holiday": "10:00-12:00"},
+        max_attempts=5,
+        retry_interval="1d",
+    )
+)
 
 
 def as_compiled(written: Scenario) -> Scenario:
@@ -94,7 +87,7 @@ def test_t6_all_readings_agree_on_plans_and_lines(seed: int) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_t6_songkran_worked_by_hand(engine: Engine) -> None:
     """Each call is a day after the one before; Mon 13 to Wed 15 are holidays, from 10:00."""
-    result = dialsim.run(loads(SONGKRAN), engine=engine)
+    result = dialsim.run(SONGKRAN.scenario(), engine=engine)
     assert_no_violations(result.trace)
     first = result.calls[result.calls["recipient"] == 0]
     dialled = [
@@ -130,12 +123,12 @@ def test_t6_a_run_does_not_wait_for_what_is_planned_and_nothing_is_refused(engin
         "organizations.Acme.campaigns.Debt.schedule.maxAttempts=1",
         "organizations.Acme.lines={holiday: 3, Sat: 2}",
     ]
-    result = dialsim.run(loads(SONGKRAN, overrides=overrides), engine=engine)
+    result = dialsim.run(SONGKRAN.scenario(overrides), engine=engine)
     assert thai(result.trace.end).strftime("%a %d %H:%M:%S") == "Fri 10 09:00:44"
     assert not result.summary.refused
     assert [row.limit for row in result.trace.limits] == [1]
     cut = dialsim.run(
-        loads(SONGKRAN, overrides=[*overrides, "clock.end=2026-04-15T00:00:00Z"]), engine=engine
+        SONGKRAN.scenario([*overrides, "clock.end=2026-04-15T00:00:00Z"]), engine=engine
     )
     assert not cut.summary.refused
     assert [row.limit for row in cut.trace.limits] == [1, 2, 1, 3]
@@ -144,14 +137,14 @@ def test_t6_a_run_does_not_wait_for_what_is_planned_and_nothing_is_refused(engin
 @pytest.mark.parametrize("engine", ENGINES)
 def test_t6_a_campaign_that_was_refused_is_not_waited_for(engine: Engine) -> None:
     result = dialsim.run(
-        loads(SONGKRAN, overrides=["organizations.Acme.callingAllowed=false"]), engine=engine
+        SONGKRAN.scenario(["organizations.Acme.callingAllowed=false"]), engine=engine
     )
     assert [row.action for row in result.summary.refused] == ["schedule"]
     assert thai(result.trace.end).strftime("%a %d %H:%M") == "Fri 10 00:00"
 
 
 def test_t6_stepping_to_idle_ends_where_a_run_ends() -> None:
-    scenario = loads(SONGKRAN, overrides=["organizations.Acme.lines={Sat: 2}"])
+    scenario = SONGKRAN.scenario(["organizations.Acme.lines={Sat: 2}"])
     simulation = dialsim.Simulation(scenario)
     simulation.advance(until="idle")
     run = dialsim.run(scenario, engine="simpy").trace
@@ -164,7 +157,7 @@ def test_t6_stepping_to_idle_ends_where_a_run_ends() -> None:
 
 
 def test_t6_an_organization_is_told_of_lines_on_the_first_day_from_the_start() -> None:
-    scenario = loads(SONGKRAN, overrides=["organizations.Acme.lines={2026-04-10 00:00-10:00: 4}"])
+    scenario = SONGKRAN.scenario(["organizations.Acme.lines={2026-04-10 00:00-10:00: 4}"])
     at = scenario.organizations[0].planned[0].at
     assert (at, thai_date(at).day) == (instant("2026-04-09T17:00:00Z"), 10)
     assert timedelta(milliseconds=scenario.organizations[0].planned[1].at - at) == timedelta(
@@ -172,20 +165,18 @@ def test_t6_an_organization_is_told_of_lines_on_the_first_day_from_the_start() -
     )
 
 
-HOLIDAY = """
-clock: {start: 2026-04-12T17:00:00Z}
-calendar: {ownHolidays: {"2026-04-13": Monday}}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 50
-    agents: [{name: R}]
-    campaigns:
-      - name: Debt
-        agent: R
-        recipients: {count: 800}
-        schedule: {startDateTime: 2026-04-13T02:00:00Z, maxAttempts: 4, retryInterval: 36000000}
-behaviours: {default: {outcomes: {answered: 0.4, noAnswer: 0.6}}}
-"""
+HOLIDAY = (
+    Sketch(50, start="13 Apr 2026 00:00", setup_time=None)
+    .also(calendar={"ownHolidays": {"2026-04-13": "Monday"}})
+    .behaviour("default", outcomes={"answered": 0.4, "noAnswer": 0.6})
+    .campaign(
+        "Debt",
+        recipients={"count": 800},
+        start="13 Apr 2026 09:00",
+        max_attempts=4,
+        retry_interval="10h",
+    )
+)
 ODDS = "behaviours.default.answeredOdds"
 
 
@@ -193,7 +184,7 @@ ODDS = "behaviours.default.answeredOdds"
 def test_odds_on_a_holiday_are_those_of_its_day_of_the_week(engine: Engine) -> None:
     """Monday is the only holiday, so a factor on Mondays makes the very same calls."""
     by_holiday, by_day, plain = (
-        told(dialsim.run(loads(HOLIDAY, overrides=overrides), engine=engine).trace)
+        told(dialsim.run(HOLIDAY.scenario(overrides), engine=engine).trace)
         for overrides in (
             [f"{ODDS}.onHoliday=0.5", f"{ODDS}.byHour={{9: 0.8}}"],
             [f"{ODDS}.byDay={{1: 0.5}}", f"{ODDS}.byHour={{9: 0.8}}", "calendar="],
@@ -205,7 +196,7 @@ def test_odds_on_a_holiday_are_those_of_its_day_of_the_week(engine: Engine) -> N
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_odds_on_holidays_move_the_share_that_answers_as_odds_do(engine: Engine) -> None:
-    result = dialsim.run(loads(HOLIDAY, overrides=[f"{ODDS}.onHoliday=0.5"]), engine=engine)
+    result = dialsim.run(HOLIDAY.scenario([f"{ODDS}.onHoliday=0.5"]), engine=engine)
     first = result.calls[result.calls["attempt"] == 1]
     share = (first["status"] == "COMPLETED").mean()
     expected = 0.4 * 0.5 / (0.6 + 0.4 * 0.5)  # 0.25
@@ -214,6 +205,6 @@ def test_odds_on_holidays_move_the_share_that_answers_as_odds_do(engine: Engine)
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_calendar_alone_changes_no_call(engine: Engine) -> None:
-    with_it = dialsim.run(loads(HOLIDAY), engine=engine).trace
-    without = dialsim.run(loads(HOLIDAY, overrides=["calendar="]), engine=engine).trace
+    with_it = dialsim.run(HOLIDAY.scenario(), engine=engine).trace
+    without = dialsim.run(HOLIDAY.scenario(["calendar="]), engine=engine).trace
     assert told(with_it) == told(without)

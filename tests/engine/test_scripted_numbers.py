@@ -5,12 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-import dialsim
 from dialsim.engine.simulation import Simulation
 from dialsim.interface.errors import DialsimError
 from dialsim.results.result import Result
 from dialsim.scenario.scripts import format_script, parse_script
-from dialsim.testing import assert_no_violations
+from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario
 from engine.paper import (
     Written,
@@ -154,33 +153,19 @@ def others(live: Simulation, tel: str) -> pd.DataFrame:
     return result.calls[rows].reset_index(drop=True).astype(object)
 
 
-ANALYZED = """
-clock: {start: 2026-01-05T03:00:00Z}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 9
-    agents: [{name: Agent, analysis: {funnel: [{step: Greeted, share: 1}]}}]
-    campaigns:
-      - name: A
-        agent: Agent
-        recipients:
-          - {tel: "0810000000", script: answered 1s 1s agentError}
-          - {tel: "0810000001"}
-          - {tel: "0810000002"}
-          - {tel: "0810000003"}
-          - {tel: "0810000004", script: answered 1s 1s}
-        schedule: {startDateTime: 2026-01-05T03:00:00Z}
-        scheduledAt: 2026-01-05T03:00:10Z
-behaviours:
-  default: {outcomes: {answered: 1}, talkTime: 10s, rates: {notRecorded: 1}}
-"""
+ANALYZED = (
+    Sketch(9, start="Mon 10:00", setup_time=None)
+    .agent(analysis={"funnel": [{"step": "Greeted", "share": 1}]})
+    .behaviour("default", outcomes={"answered": 1}, talk_time="10s", rates={"notRecorded": 1})
+    .campaign("A", "answered 1s 1s agentError", {}, {}, {}, "answered 1s 1s", requested=10)
+).scenario()
 
 
 def test_a1_the_flaw_of_a_step_spoils_the_analysis_and_without_one_it_is_sound() -> None:
-    live = Simulation(dialsim.loads(ANALYZED))
-    live.script("0810000000", "answered 1s 1s")
-    live.script("0810000001", "answered 1s 1s silent")
-    live.script("0810000002", "answered 1s 1s analysisFailed")
+    live = Simulation(ANALYZED)
+    live.script("0800000000", "answered 1s 1s")
+    live.script("0800000001", "answered 1s 1s silent")
+    live.script("0800000002", "answered 1s 1s analysisFailed")
     live.advance(minutes=5)
     live.reanalyze("A")
     result = Result(live.run())
@@ -191,11 +176,11 @@ def test_a1_the_flaw_of_a_step_spoils_the_analysis_and_without_one_it_is_sound()
 
 
 def test_a_copy_of_the_trace_says_what_the_scripts_said() -> None:
-    live = Simulation(dialsim.loads(ANALYZED))
-    live.script("0810000001", "answered 1s 1s silent")
+    live = Simulation(ANALYZED)
+    live.script("0800000001", "answered 1s 1s silent")
     live.advance(minutes=5)
     taken = Result(live.trace.snapshot())
-    live.script("0810000001", None)
+    live.script("0800000001", None)
     assert taken.calls.analysis.tolist()[1] == "no_conversation"
 
 
@@ -225,7 +210,7 @@ def test_a_script_is_written_as_it_is_read(text: str) -> None:
 
 
 def test_generated_people_are_found_by_their_numbers() -> None:
-    live = Simulation(dialsim.loads(GENERATED))
+    live = Simulation(GENERATED.scenario())
     people = live.trace.world.organizations[0].campaigns[0].people
     tels = people.tels()
     assert [people.tel(index) for index in range(people.count)] == tels
@@ -236,18 +221,8 @@ def test_generated_people_are_found_by_their_numbers() -> None:
     ]
 
 
-GENERATED = """
-clock: {start: 2026-01-05T03:00:00Z}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 40
-    agents: [{name: Agent}]
-    campaigns:
-      - name: A
-        agent: Agent
-        recipients: {count: 40}
-        schedule: {startDateTime: 2026-01-05T03:00:00Z}
-        scheduledAt: 2026-01-05T03:00:01Z
-behaviours:
-  default: {outcomes: {busy: 1}, setupTime: 2s, ringTime: {busy: 30s}}
-"""
+GENERATED = (
+    Sketch(40, start="Mon 10:00")
+    .behaviour("default", outcomes={"busy": 1}, ring_time={"busy": "30s"})
+    .campaign("A", recipients={"count": 40}, requested=1)
+)

@@ -33,6 +33,7 @@ from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.runner import Workers
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import Result, result_of
+from dialsim.testing import Sketch
 from experiments.scenarios import CHANCY, START, crowd
 
 
@@ -185,9 +186,8 @@ def test_a_run_that_may_spill_over_to_the_next_day_widens_the_mean_of_the_finish
 
 
 def test_what_was_never_scheduled_has_no_finish() -> None:
-    text = crowd().origin.text.replace('"schedule"', '"x"')
-    body = text.split(', "x": ')[0] + "}]}]" + text[text.index(', "behaviours"') :]
-    drafts = replicate(dialsim.loads(body), 2, jobs=1)
+    draft = Sketch(4).campaign("January", recipients={"count": 30}, requested=None)
+    drafts = replicate(draft.scenario(), 2, jobs=1)
     assert drafts.frame["finish_seconds"].isna().all()
     assert drafts.origin is None
     assert "nothing was scheduled" in drafts._repr_html_()

@@ -17,6 +17,8 @@ from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
 from dialsim.scenario.loading import load, loads
 from dialsim.scenario.scenario import Scenario as Model
+from dialsim.testing import Sketch
+from dialsim.testing.sketch import NUMBERS
 from engine.breadth import broad_scenario, broad_scenarios
 from engine.rows import have_same_calls, told, told_beside_calls
 from oracle.scenarios import Scenario
@@ -117,42 +119,33 @@ def test_both_engines_agree_and_write_the_same_bytes_of_every_shipped_scenario(
     assert {name for name in one if one[name] != other[name]} == set()
 
 
-MANY = """
-version: 1
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 300
-    callerIds: ["021000001", "021000002", "021000003"]
-    agents: [{name: Reminder}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: %d, segments: {vip: 0.1, mass: 0.9}}
-        schedule:
-          startDateTime: "2026-01-05T02:00:00Z"
-          maxAttempts: 3
-          retryInterval: 3600000
-          callerIds: ["021000001", "021000002", "021000003"]
-      - name: February
-        agent: Reminder
-        recipients: {count: 5000}
-        schedule: {startDateTime: "2026-01-06T02:00:00Z", maxAttempts: 4}
-behaviours:
-  default:
-    people: {reachable: 0.95, concentration: 3}
-    answeredOdds:
-      byHour: {"9": 0.8, "17": 1.3}
-      byAttempt: [1, 0.9]
-      bySegment: {vip: 1.4}
-      byCallerIdUse: {per1000: 0.97, recovery: 1d}
-"""
+def many(people: int) -> Model:
+    odds = {
+        "byHour": {"9": 0.8, "17": 1.3},
+        "byAttempt": [1, 0.9],
+        "bySegment": {"vip": 1.4},
+        "byCallerIdUse": {"per1000": 0.97, "recovery": "1d"},
+    }
+    return (
+        Sketch(300, setup_time=None)
+        .behaviour("default", people={"reachable": 0.95, "concentration": 3}, answered_odds=odds)
+        .campaign(
+            "January",
+            recipients={"count": people, "segments": {"vip": 0.1, "mass": 0.9}},
+            caller_ids=NUMBERS,
+            max_attempts=3,
+            retry_interval="1h",
+        )
+        .campaign("February", recipients={"count": 5000}, start="Tue 09:00", max_attempts=4)
+        .scenario()
+    )
 
 
 @pytest.mark.parametrize(
     "people", [8_000, pytest.param(1_000_000, marks=pytest.mark.slow(minutes=2))]
 )
 def test_both_engines_agree_on_many_people(people: int) -> None:
-    simpy, compiled = both(loads(MANY % people))
+    simpy, compiled = both(many(people))
     assert simpy.end == compiled.end
     assert sorted(simpy.campaigns) == sorted(compiled.campaigns)
     assert len(simpy.calls[0][0]) > 5 * people

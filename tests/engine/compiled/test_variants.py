@@ -12,6 +12,7 @@ from dialsim.engine.engines import run_world
 from dialsim.engine.world import World
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario as Model
+from dialsim.testing import Sketch
 from engine.breadth import broad_scenario, campaigns
 from engine.rows import told
 from oracle.scenarios import Scenario
@@ -96,31 +97,23 @@ def test_p8_variants_with_other_windows_read_histories_anew() -> None:
         "latestCallStatus": "NO_ANSWER",
         "lastEndedAt": "2026-01-05T02:30:00Z",
     }
-    asked = {"startDateTime": "2026-01-06T02:00:00Z", "maxAttempts": 3, "retryInterval": 300_000}
-    models = []
-    for windows in (("09:00", "18:00"), ("09:00", "10:00")):
-        time = [dict(zip(("start", "end"), windows, strict=True))]
-        every_day = [{"dayOfWeek": day, "time": time} for day in range(1, 8)]
-        called = {
-            "name": "A",
-            "agent": "R",
-            "recipients": [{"tel": f"08{n:08d}", "history": past} for n in range(500)],
-            "schedule": asked | {"timeWindows": every_day},
-        }
-        owner = {"name": "O", "maxConcurrentCalls": 500, "agents": [{"name": "R"}]}
-        written = {
-            "version": 1,
-            "clock": {"start": "2026-01-06T02:00:00Z"},
-            "organizations": [owner | {"campaigns": [called]}],
-            "behaviours": {
-                "default": {
-                    "outcomes": {"answered": 0.5, "noAnswer": 0.5, "busy": 0, "failed": 0},
-                    "people": {"deadNumbers": 0, "concentration": 1},
-                    "answeredOdds": {"byHour": {"9": 0.05, "15": 50, "16": 50, "17": 50}},
-                }
-            },
-        }
-        models.append(loads(json.dumps(written)))
+    odds = {"byHour": {"9": 0.05, "15": 50, "16": 50, "17": 50}}
+    called = Sketch(500, start="Tue 09:00", setup_time=None).behaviour(
+        "default",
+        outcomes={"answered": 0.5, "noAnswer": 0.5, "busy": 0, "failed": 0},
+        people={"deadNumbers": 0, "concentration": 1},
+        answered_odds=odds,
+    )
+    models = [
+        called.campaign(
+            "A",
+            *[{"history": past}] * 500,
+            windows=windows,
+            max_attempts=3,
+            retry_interval="5m",
+        ).scenario()
+        for windows in ("09:00-18:00", "09:00-10:00")
+    ]
     first = World(models[0])
     all_day = told(run_world(first, "compiled"))
     mornings = told(run_world(World(models[1], like=first), "compiled"))
