@@ -12,37 +12,38 @@ from tests.sandbox.asking import Client, control
 import dialsim
 from dialsim.interface.instants import LAST_INSTANT
 from dialsim.sandbox.core import SandboxCore
+from dialsim.testing import Sketch
 
 KEY = "acme_0123456789abcdef0123456789abcdef"
 CAMPAIGN = "cccccccc-0000-4000-8000-000000000001"
 ACCOUNT, CALLER = "AAAAAAAA-0000-4000-8000-00000000000A", "bbbbbbbb-0000-4000-8000-00000000000b"
 MOST = 2**53 - 1
-SCENARIO = f"""
-version: 1
-seed: 1
-clock: {{start: 2026-01-05T01:00:00Z}}
-organizations:
-  - name: Acme
-    apiKey: {KEY}
-    maxConcurrentCalls: 2
-    sipAccounts: [{{id: {ACCOUNT}, callerIds: [{{id: {CALLER}, number: "021000009"}}]}}]
-    agents:
-      - name: Caller
-        paramsSchema: {{amount: {{type: number, default: 123456789012345678901234567890}}}}
-        analysis: {{fields: {{size: {{type: number, values: {{"1e20": 1}}}}}}}}
-    campaigns:
-      - name: January
-        id: {CAMPAIGN}
-        agent: Caller
-        recipients:
-          - {{tel: "0812345678", agentParams: {{amount: 123456789012345678901234567890}},
-             script: answered 5s 90s}}
-"""
+AMOUNT = 123456789012345678901234567890
+
+
+def scenario(start: str = "Mon 08:00", **keys: Any) -> dialsim.Scenario:
+    """A draft with numbers that no double holds; `keys` are of the organization."""
+    account = {"id": ACCOUNT, "callerIds": [{"id": CALLER, "number": "021000009"}]}
+    person = {
+        "tel": "0812345678",
+        "agentParams": {"amount": AMOUNT},
+        "script": "answered 5s 90s",
+    }
+    return (
+        Sketch(2, start=start, setup_time=None)
+        .having(api_key=KEY, caller_ids=[], sip_accounts=[account], **keys)
+        .agent(
+            params_schema={"amount": {"type": "number", "default": AMOUNT}},
+            analysis={"fields": {"size": {"type": "number", "values": {"1e20": 1}}}},
+        )
+        .campaign("January", person, id=CAMPAIGN, requested=None)
+        .scenario()
+    )
 
 
 @pytest.fixture
 def client() -> Client:
-    return Client(SandboxCore(dialsim.loads(SCENARIO)))
+    return Client(SandboxCore(scenario()))
 
 
 def ask(client: Client, method: str, path: str, body: Any = None) -> httpx.Response:
@@ -104,9 +105,8 @@ def test_a_campaign_at_the_end_of_time_leaves_the_clock_alone(
 
 
 def test_what_would_come_after_the_year_9999_does_not_happen() -> None:
-    text = SCENARIO.replace("2026-01-05T01", "9999-12-31T20")
-    text = text.replace("agents:", "webhook: {url: 'http://127.0.0.1:9/'}\n    agents:")
-    client = Client(SandboxCore(dialsim.loads(text)))
+    late = scenario("9999-12-31T20:00:00Z", webhook={"url": "http://127.0.0.1:9/"})
+    client = Client(SandboxCore(late))
     windows = [{"dayOfWeek": 6, "time": [{"start": "06:00", "end": "09:00"}]}]
     schedule(client, startDateTime="9999-12-31T23:59:00Z", timeWindows=windows)
     ends = control(client, "POST", "/clock/advance", {"to": "9999-12-31T23:59:59.999Z"})
@@ -136,7 +136,7 @@ def test_a_history_of_more_attempts_than_anybody_is_called_is_refused(client: Cl
             "lastEndedAt": "2026-01-01T00:00:00Z",
         }
         person = {"tel": "0812345678", "agentParams": {"amount": 1}, "history": history}
-        block = {"organization": "Acme", "agent": "Caller", "name": "N", "recipients": [person]}
+        block = {"organization": "Acme", "agent": "Agent", "name": "N", "recipients": [person]}
         return control(client, "POST", "/campaigns", block)
 
     for count in (10**6 + 1, 3 * 10**9, 10**30):

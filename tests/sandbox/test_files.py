@@ -14,37 +14,34 @@ from tests.sandbox.asking import Client
 import dialsim
 from dialsim.results.result import Result
 from dialsim.sandbox.core import SandboxCore
+from dialsim.testing import Sketch
 
-SCENARIO = """
-clock: {start: 2026-01-05T02:00:00Z}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 9
-    retention: {audio: 30m, personalData: 40m}
-    agents: [{name: Female, voiceKey: malee}, {name: Male, voiceKey: arthit}]
-    campaigns:
-      - name: A
-        agent: Female
-        recipients:
-          - {tel: "0810000001", script: answered 5s 2.5s}
-          - {tel: "0810000002", script: answered 5s 90s}
-          - {tel: "0810000003", script: answered 5s 90s silent}
-          - {tel: "0810000004", script: noAnswer 20s}
-          - {tel: "0810000005", script: answered 5s 90s notRecorded}
-          - {tel: "0810000006", script: answered 5s 3h}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z}
-      - name: B
-        agent: Male
-        recipients: [{tel: "0820000001", script: answered 5s 13s}]
-        schedule: {startDateTime: 2026-01-05T02:00:00Z}
-behaviours: {default: {setupTime: 2s, analysisDelay: 0}}
-"""
+VOICES = [{"name": "Female", "voiceKey": "malee"}, {"name": "Male", "voiceKey": "arthit"}]
+SKETCH = (
+    Sketch(9, seed=5)
+    .behaviour("default", analysis_delay=0)
+    .having(
+        agents=[{"name": "Female", "voiceKey": "malee"}, {"name": "Male", "voiceKey": "arthit"}]
+    )
+    .campaign(
+        "A",
+        {"tel": "0810000001", "script": "answered 5s 2.5s"},
+        {"tel": "0810000002", "script": "answered 5s 90s"},
+        {"tel": "0810000003", "script": "answered 5s 90s silent"},
+        {"tel": "0810000004", "script": "noAnswer 20s"},
+        {"tel": "0810000005", "script": "answered 5s 90s notRecorded"},
+        {"tel": "0810000006", "script": "answered 5s 3h"},
+        agent="Female",
+    )
+    .campaign("B", {"tel": "0820000001", "script": "answered 5s 13s"}, agent="Male")
+)
+SCENARIO = SKETCH.having(retention={"audio": "30m", "personalData": "40m"}).scenario()
 LATER = "2026-01-05T02:05:00Z"
 
 
 @pytest.fixture
 def client() -> Client:
-    core = SandboxCore(dialsim.loads(SCENARIO, overrides=["seed=5"]))
+    core = SandboxCore(SCENARIO)
     core.simulation.advance(to=LATER)
     return Client(core)
 
@@ -127,7 +124,7 @@ def test_head_is_answered_as_get(client: Client) -> None:
 
 
 def test_links_expire_in_virtual_time() -> None:
-    client = Client(SandboxCore(dialsim.loads(SCENARIO.replace("retention:", "# "))))
+    client = Client(SandboxCore(SKETCH.scenario("seed=1")))
     simulation = client.core.simulation
     simulation.advance(to=LATER)
     payload = payloads(client)["0810000002"]  # sent at 02:01:37, so good until 03:01:37

@@ -17,39 +17,10 @@ from typing import Any
 import httpx
 import pytest
 
+from dialsim.testing import Sketch
 from dialsim.testing.receiver import Answer, Receiver
 
 KEY = {"X-API-Key": "sim_0123456789abcdef0123456789abcdef"}
-SCENARIO = """
-seed: 11
-clock: {{start: 2026-01-05T01:00:00Z, end: 2026-01-20T00:00:00Z}}
-service: {{publicUrl: "https://voicely.example"}}
-organizations:
-  - name: Acme
-    apiKey: sim_0123456789abcdef0123456789abcdef
-    maxConcurrentCalls: 6
-    webhook: {{url: "{url}"}}
-    agents: [{{name: Caller}}]
-    campaigns:
-      - name: One
-        agent: Caller
-        recipients: {{count: {people}}}
-        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 1800000}}
-  - name: Quiet
-    maxConcurrentCalls: 4
-    agents: [{{name: Caller}}]
-    campaigns:
-      - name: Two
-        agent: Caller
-        recipients: {{count: {people}}}
-        schedule: {{startDateTime: 2026-01-05T02:30:00Z, maxAttempts: 2, retryInterval: 3600000}}
-behaviours:
-  default:
-    outcomes: {{answered: 0.5, noAnswer: 0.3, busy: 0.1, failed: 0.1}}
-    talkTime: 20s
-    analysisDelay: {{dist: uniform, low: 1s, high: 40s}}
-    rates: {{analysisFailed: 0.1, lateResult: 0.5}}
-"""
 INSTANTS = [
     f"2026-01-05T{hour:02}:{minute:02}:00Z" for hour in range(2, 8) for minute in (0, 20, 45)
 ]
@@ -168,7 +139,7 @@ class Deeds:
 
     def create(self, process: Process, name: str) -> None:
         if all(one["name"] != name for one in process.ask("GET", "/_dialsim/campaigns")):
-            body = {"organization": "Acme", "agent": "Caller", "name": name}
+            body = {"organization": "Acme", "agent": "Agent", "name": name}
             people = [{"tel": f"06{name[-1]}{n:07d}"} for n in range(30)]
             schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
             process.ask(
@@ -223,7 +194,28 @@ def undisturbed(
 def scenario(folder: Path, receiver: Receiver, people: int = 260) -> Path:
     """A file of two campaigns with so many people each."""
     file = folder / "kills.yaml"
-    file.write_text(SCENARIO.format(url=receiver.url, people=people))
+    sketch = (
+        Sketch(seed=11, start="Mon 08:00", end="20 Jan 2026 07:00", setup_time=None)
+        .also(service={"publicUrl": "https://voicely.example"})
+        .behaviour(
+            "default",
+            outcomes={"answered": 0.5, "noAnswer": 0.3, "busy": 0.1, "failed": 0.1},
+            talk_time="20s",
+            analysis_delay={"dist": "uniform", "low": "1s", "high": "40s"},
+            rates={"analysisFailed": 0.1, "lateResult": 0.5},
+        )
+        .organization("Acme", 6, api_key=KEY["X-API-Key"], webhook={"url": receiver.url})
+        .campaign(
+            "One", recipients={"count": people}, start="Mon 09:00", max_attempts=3,
+            retry_interval="30m",
+        )
+        .organization("Quiet", 4)
+        .campaign(
+            "Two", recipients={"count": people}, start="Mon 09:30", max_attempts=2,
+            retry_interval="1h",
+        )
+    )  # fmt: skip
+    file.write_text(sketch.text, encoding="utf-8")
     return file
 
 

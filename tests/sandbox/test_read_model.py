@@ -8,54 +8,80 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import dialsim
 from dialsim.interface.instants import format_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.results.result import Result
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.operation import PageQuery
 from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.testing import Sketch, at
 
-SCENARIO = """
-seed: {seed}
-clock: {{start: 2026-01-05T01:00:00Z, end: 2026-03-01T00:00:00Z}}
-engine: {{queueLimit: 40, queueTimeout: 5m}}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 12
-    callerIds: ["021000001", "021000002"]
-    duplicateCallAlert: {{window: 30d}}
-    retention: {{personalData: 5h, output: 7h, audio: 1h}}
-    agents:
-      - name: Reminder
-        paramsSchema: {{amount: {{type: number}}}}
-        analysis:
-          funnel: [{{step: Greeted, share: 0.9}}, {{step: Promised, share: 0.3}}]
-          fields: {{promise: {{type: boolean, required: true, values: {{true: 0.4, false: 0.6}}}}}}
-    campaigns:
-      - name: First
-        agent: Reminder
-        recipients: {{count: 105, agentParams: {{amount: 100, metadata__case: K}}}}
-        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 1800000}}
-      - name: Second
-        agent: Reminder
-        recipients:
-          - {{tel: "0811111111", customerName: Before, history: {{callAttempt: 1, latestCallStatus: BUSY, lastEndedAt: 2026-01-05T00:30:00Z}}}}
-          - {{tel: "0822222222", history: {{callAttempt: 2, latestCallStatus: COMPLETED, lastEndedAt: 2026-01-05T00:40:00Z}}}}
-          - {{tel: "0833333333", id: EEEEEEEE-0000-4000-8000-000000000001}}
-        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 3600000, removeDuplicates: true}}
-    timeline:
-      - {{at: 2026-01-05T03:00:00Z, action: pause, campaign: First}}
-      - {{at: 2026-01-05T03:20:00Z, action: resume, campaign: First}}
-      - {{at: 2026-01-05T04:10:00Z, action: reanalyze, campaign: First, share: 0.7}}
-behaviours:
-  default:
-    outcomes: {{answered: 0.4, noAnswer: 0.4, busy: 0.1, failed: 0.1}}
-    talkTime: {{dist: lognormal, mean: 75s, sd: 60s, min: 2s, max: 10m}}
-    analysisDelay: {{dist: uniform, low: 5s, high: 4m}}
-    lateResultDelay: 20m
-    rates: {{silent: 0.1, agentError: 0.1, notRecorded: 0.1, analysisUnavailable: 0.1, analysisFailed: 0.2, lateResult: 0.5}}
-"""  # noqa: E501 - a scenario's people are read line by line
+ANALYSIS = {
+    "funnel": [{"step": "Greeted", "share": 0.9}, {"step": "Promised", "share": 0.3}],
+    "fields": {
+        "promise": {"type": "boolean", "required": True, "values": {"true": 0.4, "false": 0.6}}
+    },
+}
+RATES = {
+    "silent": 0.1,
+    "agentError": 0.1,
+    "notRecorded": 0.1,
+    "analysisUnavailable": 0.1,
+    "analysisFailed": 0.2,
+    "lateResult": 0.5,
+}
+
+
+def past(attempt: int, status: str, minute: int) -> dict[str, object]:
+    """A history that ends before the clock starts."""
+    ended = at(f"Mon 07:{minute}")
+    return {"history": {"callAttempt": attempt, "latestCallStatus": status, "lastEndedAt": ended}}
+
+
+def eventful(seed: int) -> Sketch:
+    """Two campaigns with all that changes what is shown of calls."""
+    return (
+        Sketch(
+            12, seed=seed, start="Mon 08:00", end="1 Mar 2026 07:00", setup_time=None,
+            queue_limit=40, queue_timeout="5m",
+        )
+        .having(
+            caller_ids=["021000001", "021000002"],
+            duplicate_call_alert={"window": "30d"},
+            retention={"personalData": "5h", "output": "7h", "audio": "1h"},
+        )
+        .agent(params_schema={"amount": {"type": "number"}}, analysis=ANALYSIS)
+        .behaviour(
+            "default",
+            outcomes={"answered": 0.4, "noAnswer": 0.4, "busy": 0.1, "failed": 0.1},
+            talk_time={"dist": "lognormal", "mean": "75s", "sd": "60s", "min": "2s", "max": "10m"},
+            analysis_delay={"dist": "uniform", "low": "5s", "high": "4m"},
+            late_result_delay="20m",
+            rates=RATES,
+        )
+        .campaign(
+            "First",
+            recipients={"count": 105, "agentParams": {"amount": 100, "metadata__case": "K"}},
+            start="Mon 09:00",
+            max_attempts=3,
+            retry_interval="30m",
+        )
+        .campaign(
+            "Second",
+            {"tel": "0811111111", "customerName": "Before", **past(1, "BUSY", 30)},
+            {"tel": "0822222222", **past(2, "COMPLETED", 40)},
+            {"tel": "0833333333", "id": "EEEEEEEE-0000-4000-8000-000000000001"},
+            start="Mon 09:00",
+            max_attempts=3,
+            retry_interval="1h",
+            remove_duplicates=True,
+        )
+        .at("Mon 10:00", "pause", "First")
+        .at("Mon 10:20", "resume", "First")
+        .at("Mon 11:10", "reanalyze", "First", share=0.7)
+    )  # fmt: skip
+
+
 INSTANTS = [
     "2026-01-05T01:30:00Z",
     "2026-01-05T02:00:00Z",
@@ -70,7 +96,7 @@ SEEDS = (1, pytest.param(2, marks=pytest.mark.slow))
 
 @pytest.fixture(params=SEEDS)
 def service(request: pytest.FixtureRequest) -> InterfaceOperations:
-    return InterfaceOperations(SandboxCore(dialsim.loads(SCENARIO.format(seed=request.param))))
+    return InterfaceOperations(SandboxCore(eventful(request.param).scenario()))
 
 
 def stops(service: InterfaceOperations) -> Iterator[Result]:
@@ -227,7 +253,7 @@ def test_a_campaign_that_is_added_is_served_like_any_other(service: InterfaceOpe
     simulation.advance(hours=1)
     person = {"tel": "0844444444", "id": "eeeeeeee-0000-4000-8000-000000000002"}
     identifier = simulation.add_campaign(
-        {"name": "Third", "agent": "Reminder", "recipients": [person]}
+        {"name": "Third", "agent": "Agent", "recipients": [person]}
     )
     before = service.get_recipient(0, person["id"])
     assert (before["campaignId"], before["createdAt"]) == (identifier, "2026-01-05T02:00:00.000Z")

@@ -22,38 +22,6 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch
 
 TEL = "0810000001"
-SCENARIO = """
-seed: 11
-clock: {{start: 2026-01-05T01:00:00Z}}
-service: {{publicUrl: "https://voicely.example"}}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 6
-    callerIds: ["021000001", "021000002"]
-    retention: {{personalData: 2h}}
-    webhook: {{url: "{url}"}}
-    agents: [{{name: Caller}}]
-    campaigns:
-      - name: One
-        agent: Caller
-        recipients: {{count: 24}}
-        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 1800000}}
-      - {{name: Draft, agent: Caller, recipients: [{{tel: "{tel}"}}, {{tel: "{tel}"}}]}}
-  - name: Quiet
-    maxConcurrentCalls: 4
-    agents: [{{name: Caller}}]
-    campaigns:
-      - name: Two
-        agent: Caller
-        recipients: {{count: 30}}
-        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}}
-behaviours:
-  default:
-    outcomes: {{answered: 0.5, noAnswer: 0.3, busy: 0.1, failed: 0.1}}
-    talkTime: 20s
-    analysisDelay: {{dist: uniform, low: 1s, high: 40s}}
-    rates: {{analysisFailed: 0.1, lateResult: 0.5}}
-"""
 
 
 @pytest.fixture
@@ -63,7 +31,32 @@ def receiver() -> Iterator[Receiver]:
 
 
 def scenario(receiver: Receiver) -> dialsim.Scenario:
-    return dialsim.loads(SCENARIO.format(url=receiver.url, tel=TEL))
+    return (
+        Sketch(seed=11, start="Mon 08:00", setup_time=None)
+        .also(service={"publicUrl": "https://voicely.example"})
+        .behaviour(
+            "default",
+            outcomes={"answered": 0.5, "noAnswer": 0.3, "busy": 0.1, "failed": 0.1},
+            talk_time="20s",
+            analysis_delay={"dist": "uniform", "low": "1s", "high": "40s"},
+            rates={"analysisFailed": 0.1, "lateResult": 0.5},
+        )
+        .organization(
+            "Acme", 6, retention={"personalData": "2h"}, webhook={"url": receiver.url},
+            caller_ids=["021000001", "021000002"], agents=[{"name": "Caller"}],
+        )
+        .campaign(
+            "One", recipients={"count": 24}, agent="Caller", start="Mon 09:00", max_attempts=3,
+            retry_interval="30m",
+        )
+        .campaign("Draft", {"tel": TEL}, {"tel": TEL}, agent="Caller", requested=None)
+        .organization("Quiet", 4, caller_ids=[], agents=[{"name": "Caller"}])
+        .campaign(
+            "Two", recipients={"count": 30}, agent="Caller", start="Mon 09:00", max_attempts=2,
+            retry_interval="1h",
+        )
+        .scenario()
+    )  # fmt: skip
 
 
 class Asker:

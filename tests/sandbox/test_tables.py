@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus
-from tests.sandbox.test_read_model import INSTANTS, SCENARIO, SEEDS, wire
+from tests.sandbox.test_read_model import INSTANTS, SEEDS, eventful, wire
 
-import dialsim
 from dialsim.results.result import Result
 from dialsim.sandbox import tables
 from dialsim.sandbox.core import SandboxCore
@@ -90,8 +89,7 @@ def test_pages_put_together_are_the_tables_at_every_instant(
     monkeypatch.setattr(tables, "PAGE_SIZE", PAGE_SIZE)
     costs = ["costs.perDial=0.1", "costs.perMinute=1.2", "costs.billingIncrement=6s"]
     segments = ["organizations.0.campaigns.0.recipients.segments={a: 0.5, b: 0.5}"]
-    text = SCENARIO.format(seed=seed)
-    core = SandboxCore(dialsim.loads(text, overrides=[*costs, *segments]))
+    core = SandboxCore(eventful(seed).scenario([*costs, *segments]))
     client, simulation = Client(core), core.simulation
     for instant in INSTANTS:
         simulation.advance(to=instant)
@@ -133,7 +131,7 @@ def test_p5_of_a_dial_that_was_withdrawn_nothing_is_shown() -> None:
 
 
 def test_what_was_listed_stays_where_it_was() -> None:
-    core = SandboxCore(dialsim.loads(SCENARIO.format(seed=3)))
+    core = SandboxCore(eventful(3).scenario())
     client, known = Client(core), {"calls": [], "transitions": []}
     identifier = core.accounts[0].views[0].identifier
     for instant in INSTANTS:
@@ -147,7 +145,7 @@ def test_what_was_listed_stays_where_it_was() -> None:
 
 
 def test_filters_hold_together() -> None:
-    core = SandboxCore(dialsim.loads(SCENARIO.format(seed=1)))
+    core = SandboxCore(eventful(1).scenario())
     client = Client(core)
     core.simulation.advance(to="2026-01-05T05:30:00Z")
     identifier = core.accounts[0].views[0].identifier

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import html
-import json
 import re
 from typing import Any
 from urllib.parse import urlencode
@@ -83,14 +82,10 @@ def test_the_links_at_the_foot_lead_somewhere(client: Client) -> None:
 
 
 def test_texts_of_the_scenario_are_never_markup() -> None:
-    schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
-    recipients = [{"tel": "0810000001", "customerName": NASTY, "script": "answered 5s 90s"}]
-    campaign = {"name": NASTY, "agent": NASTY, "recipients": recipients, "schedule": schedule}
-    organization = {"name": NASTY, "maxConcurrentCalls": 1, "agents": [{"name": NASTY}]}
-    organizations = [organization | {"campaigns": [campaign]}]
-    clock = {"start": "2026-01-05T02:00:00Z"}
-    text = json.dumps({"name": NASTY, "clock": clock, "organizations": organizations})
-    client = client_of(dialsim.loads(text), "2026-01-05T03:00:00Z")
+    person = {"customerName": NASTY, "script": "answered 5s 90s"}
+    sketch = Sketch().also(name=NASTY).organization(NASTY, 1)
+    sketch = sketch.campaign(NASTY, person, agent=NASTY)
+    client = client_of(sketch.scenario(), "2026-01-05T03:00:00Z")
     for path in ("/_dialsim/?person=0.0.0", f"/_dialsim/?find={NASTY}x", f"{OWN}/calls/0.0.0"):
         shown = ask(client, path).text
         assert "&lt;script&gt;" in shown

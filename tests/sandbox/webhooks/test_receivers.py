@@ -17,29 +17,26 @@ from tests.sandbox.webhooks.sending import lines
 import dialsim
 from dialsim.interface.payload import BROKEN, REFUSED, TIMED_OUT
 from dialsim.sandbox.core import SandboxCore
+from dialsim.testing import Sketch
 from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
 
 HOME = {"X-API-Key": "sim_0123456789abcdef0123456789abcdef"}
-SCENARIO = """
-seed: 3
-clock: {{start: 2026-01-05T02:00:00Z}}
-service: {{name: Voicely, publicUrl: "https://voicely.example"}}
-organizations:
-  - name: Acme
-    apiKey: sim_0123456789abcdef0123456789abcdef
-    maxConcurrentCalls: 5
-    webhook: {{url: "{url}"}}
-    agents: [{{name: Caller}}]
-    campaigns:
-      - name: One
-        agent: Caller
-        recipients: {people}
-        schedule: {{startDateTime: 2026-01-05T02:00:00Z}}
-behaviours:
-  default: {{analysisDelay: 0s, lateResultDelay: 1m, rates: {{}}}}
-"""
-ONE = '[{tel: "0811111111", script: "busy 3s"}]'
-TWO = '[{tel: "0811111111", script: "busy 3s"}, {tel: "0822222222", script: "busy 3500ms"}]'
+
+
+def scenario(people: int, url: str, overrides: tuple[str, ...] = ()) -> dialsim.Scenario:
+    """One or two people, whose lines are busy."""
+    scripts = {"0811111111": "busy 3s", "0822222222": "busy 3500ms"}
+    called = [{"tel": tel, "script": script} for tel, script in scripts.items()]
+    return (
+        Sketch(5, seed=3, setup_time=None)
+        .also(service={"name": "Voicely", "publicUrl": "https://voicely.example"})
+        .having(api_key=HOME["X-API-Key"], webhook={"url": url})
+        .behaviour("default", analysis_delay="0s", late_result_delay="1m", rates={})
+        .campaign("One", *called[:people])
+        .scenario(overrides)
+    )
+
+
 TIMEOUT = 2.0  # s, within which this machine answers, however busy it is
 
 
@@ -103,10 +100,9 @@ class Sandbox:
 
 @contextmanager
 def sandbox(
-    people: str, url: str, timeout: float = TIMEOUT, overrides: tuple[str, ...] = ()
+    people: int, url: str, timeout: float = TIMEOUT, overrides: tuple[str, ...] = ()
 ) -> Iterator[Sandbox]:
-    text = SCENARIO.format(people=people, url=url)
-    core = SandboxCore(dialsim.loads(text, overrides=overrides))
+    core = SandboxCore(scenario(people, url, overrides))
     core.sender.timeout = timeout
     with served(core) as server:
         yield Sandbox(core, server.url)
@@ -115,7 +111,7 @@ def sandbox(
 def test_w2_a_post_has_the_services_headers_and_the_body_that_a_run_writes(
     receiver: ReceiverProcess,
 ) -> None:
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
     [request] = receiver.requests
     headers = {name.lower(): value for name, value in request["headers"].items()}
@@ -124,7 +120,7 @@ def test_w2_a_post_has_the_services_headers_and_the_body_that_a_run_writes(
     assert headers["user-agent"] == "Voicely-Webhook/1.0"
     assert headers["x-voicely-event"] == "CALL_RESULT"
     assert "cookie" not in headers
-    run = dialsim.run(dialsim.loads(SCENARIO.format(people=ONE, url=receiver.url)))
+    run = dialsim.run(scenario(1, receiver.url))
     assert [request["body"].encode()] == [line.body for line in lines(run)]
 
 
@@ -139,7 +135,7 @@ def some(by_default: set[int], *statuses: int) -> list[Any]:
 @pytest.mark.parametrize("status", some({200, 299}, 200, 201, 202, 204, 299))
 def test_w2_any_2xx_is_success(receiver: ReceiverProcess, status: int) -> None:
     receiver.answer({"status": status})
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
         assert [(number, response) for number, _, response in box.posts] == [(1, status)]
     assert len(receiver.requests) == 1
@@ -155,7 +151,7 @@ def test_w2_anything_else_is_tried_three_times_after_1_and_2_seconds(
 ) -> None:
     elsewhere = {"Location": receiver.url + "/elsewhere"}
     receiver.answer(*[{"status": status, "headers": elsewhere}] * 4)
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
         posts = box.posts
     assert [(number, response) for number, _, response in posts] == [
@@ -172,7 +168,7 @@ def test_w2_anything_else_is_tried_three_times_after_1_and_2_seconds(
 
 def test_w2_a_receiver_that_recovers_gets_the_same_body(receiver: ReceiverProcess) -> None:
     receiver.answer({"status": 500})
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
         assert [response for *_, response in box.posts] == [500, 200]
     first, second = receiver.requests
@@ -182,7 +178,7 @@ def test_w2_a_receiver_that_recovers_gets_the_same_body(receiver: ReceiverProces
 def test_w2_refused_connections_fail_at_once(receiver: ReceiverProcess) -> None:
     url = receiver.url
     receiver.stop()
-    with sandbox(ONE, url) as box:
+    with sandbox(1, url) as box:
         box.advance(until="idle")
         posts = box.posts
     assert [response for *_, response in posts] == [REFUSED] * 3
@@ -191,7 +187,7 @@ def test_w2_refused_connections_fail_at_once(receiver: ReceiverProcess) -> None:
 
 def test_w2_a_reply_that_breaks_off_in_the_middle_has_failed(receiver: ReceiverProcess) -> None:
     receiver.answer({"then": "reset", "body": "half of it"})
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
         assert [response for *_, response in box.posts] == [BROKEN, 200]
     assert len(receiver.requests) == 2
@@ -201,11 +197,11 @@ def test_w2_a_reply_just_in_time_is_one_and_a_later_one_takes_10_virtual_seconds
     receiver: ReceiverProcess,
 ) -> None:
     receiver.answer({"delay": 0.5 * TIMEOUT})
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
         assert [response for *_, response in box.posts] == [200]
     receiver.answer({"delay": 1.5 * TIMEOUT})
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
         posts = box.posts
     assert [response for *_, response in posts] == [TIMED_OUT, 200]
@@ -216,24 +212,24 @@ def test_w2_a_reply_just_in_time_is_one_and_a_later_one_takes_10_virtual_seconds
 @pytest.mark.slow
 def test_w2_the_limit_is_ten_seconds_of_real_time(receiver: ReceiverProcess) -> None:
     receiver.answer({"delay": 9.5}, {"delay": 10.5})
-    with sandbox(TWO, receiver.url, timeout=SandboxCore(SMALL).sender.timeout) as box:
+    with sandbox(2, receiver.url, timeout=SandboxCore(SMALL).sender.timeout) as box:
         box.advance(until="idle")
         assert sorted(response for *_, response in box.posts) == [TIMED_OUT, 200, 200]
 
 
-SMALL = dialsim.loads(SCENARIO.format(people=ONE, url="http://127.0.0.1:9"))
+SMALL = scenario(1, "http://127.0.0.1:9")
 
 
 def test_w2_a_body_that_never_ends_is_given_up_in_time(receiver: ReceiverProcess) -> None:
     receiver.answer({"then": "endless"})
-    with sandbox(ONE, receiver.url) as box:
+    with sandbox(1, receiver.url) as box:
         box.advance(until="idle")
         assert [response for *_, response in box.posts] == [TIMED_OUT, 200]
 
 
 def test_w3_results_may_arrive_out_of_order(receiver: ReceiverProcess) -> None:
     receiver.answer({"status": 503})
-    with sandbox(TWO, receiver.url, overrides=("service.inOrder=true",)) as box:
+    with sandbox(2, receiver.url, overrides=("service.inOrder=true",)) as box:
         box.advance(until="idle")
     tels = [_tel(request) for request in receiver.requests]
     assert tels == ["0811111111", "0822222222", "0811111111"]
@@ -242,7 +238,7 @@ def test_w3_results_may_arrive_out_of_order(receiver: ReceiverProcess) -> None:
 def test_w6_a_changed_url_applies_to_the_next_result(receiver: ReceiverProcess) -> None:
     other = ReceiverProcess()
     try:
-        with sandbox(TWO, receiver.url) as box:
+        with sandbox(2, receiver.url) as box:
             while not box.posts:
                 box.advance(until="nextEvent")
             box.ask("PATCH", "/_dialsim/organizations/Acme", {"webhookUrl": other.url})
@@ -254,7 +250,7 @@ def test_w6_a_changed_url_applies_to_the_next_result(receiver: ReceiverProcess) 
 
 
 def test_w6_without_a_url_nothing_is_sent(receiver: ReceiverProcess) -> None:
-    with sandbox(TWO, receiver.url) as box:
+    with sandbox(2, receiver.url) as box:
         box.ask("PATCH", "/_dialsim/organizations/Acme", {"webhookUrl": None})
         box.advance(until="idle")
         assert box.posts == []
@@ -264,7 +260,7 @@ def test_w6_without_a_url_nothing_is_sent(receiver: ReceiverProcess) -> None:
 def test_in_order_a_receiver_that_calls_back_is_answered_while_the_clock_stands_still() -> None:
     seen: list[dict[str, Any]] = []
     in_order = ("service.inOrder=true",)
-    with Receiver() as receiver, sandbox(TWO, receiver.url, 10, in_order) as box:
+    with Receiver() as receiver, sandbox(2, receiver.url, 10, in_order) as box:
 
         def confirm(request: ReceivedRequest) -> None:
             before = box.ask("GET", "/_dialsim/clock")["now"]
