@@ -553,14 +553,18 @@ def test_questions_of_other_threads_are_answered_while_the_clock_moves() -> None
 # -- what is imported ------------------------------------------------------------------------------
 
 
-def test_naming_it_imports_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_naming_it_imports_no_server_and_a_server_no_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(dialsim.__file__).parents[1]))
     code = (
         "import sys, dialsim; before = {'numpy', 'starlette'} & {*sys.modules}; dialsim.Sandbox\n"
-        "print(before | {'starlette', 'uvicorn', 'httpx'} & {*sys.modules})"
+        "print(before | {'starlette', 'uvicorn', 'httpx'} & {*sys.modules})\n"
+        "import dialsim.sandbox.server\n"
+        "print({'pandas', 'pyarrow', 'scipy', 'matplotlib'} & {*sys.modules})"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "set()\n"
+    assert run.stdout == "set()\n" * 2
 
 
 @pytest.mark.parametrize(

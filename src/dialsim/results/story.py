@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from numbers import Integral
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import CALL_STATUSES, CREATES, TO_STATUS, Calls
@@ -19,10 +17,13 @@ from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError
 from dialsim.results.people import PERSON_STATES, PersonState, listed
 from dialsim.results.run_view import RunView
-from dialsim.results.tables import campaign_columns
 from dialsim.results.thai_time import date_text, duration_text, minute_text, time_text
 from dialsim.results.timeline import CampaignTimeline, Position
 from dialsim.scenario.campaign import Past
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 _NEXT_CALL = len(CALL_STATUSES)
 _CHANGES_STATUS = np.array([change.from_status != change.to_status for change in CHANGES])
@@ -36,6 +37,11 @@ def sequences(reading: RunView) -> pd.Series[str]:
     `SCHEDULED QUEUED INITIATED NO_ANSWER | SCHEDULED QUEUED INITIATED COMPLETED`. Empty for a
     recipient without a call. Recipients who were removed as duplicates (D3) have no row.
     """
+    import pandas as pd
+    import pyarrow as pa
+
+    from dialsim.results.tables import campaign_columns
+
     campaigns = list(reading.calls.values())
     everyone = [np.arange(calls.people, dtype=np.int32) for calls in campaigns]
     index = pd.MultiIndex.from_arrays(
@@ -55,6 +61,8 @@ def sequences(reading: RunView) -> pd.Series[str]:
 
 def _texts(calls: Calls) -> pa.Array:
     """The sequences of one campaign; each different one is put into words once."""
+    import pyarrow as pa
+
     words, first = _codes(calls)
     buffers = [None, pa.py_buffer(first), pa.py_buffer(words)]
     coded = pa.Array.from_buffers(pa.large_binary(), calls.people, buffers).dictionary_encode()
