@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.program import dialsim
-from evidence.good_log import SCENARIO, entries, written
+from evidence.good_log import SKETCH, entries, written
 
 CONTENTS = (Path(__file__).parent / "log.txt").read_text(encoding="utf-8")
 FOUND = (Path(__file__).parent / "verify.txt").read_text(encoding="utf-8")
@@ -37,14 +37,14 @@ def test_the_same_as_json(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", ["log", "verify"])
 def test_what_is_no_log_ends_with_2(command: str, folder: Path) -> None:
-    (folder / "plan.yaml").write_text(SCENARIO)
+    (folder / "plan.yaml").write_text(SKETCH.text)
     done = dialsim(command, "plan.yaml", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Error: plan.yaml: no body of a CALL_RESULT webhook in it\n")
 
 
 def test_verify_finds_nothing_in_a_good_log(folder: Path) -> None:
-    (folder / "plan.yaml").write_text(SCENARIO)
+    (folder / "plan.yaml").write_text(SKETCH.text)
     done = dialsim("verify", "webhooks.jsonl", "--scenario", "plan.yaml", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("webhooks.jsonl: nothing against the rules in ")

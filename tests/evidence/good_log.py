@@ -11,49 +11,49 @@ import orjson
 
 import dialsim
 from dialsim.scenario.scenario import Scenario
+from dialsim.testing import Sketch
+from dialsim.testing.sketch import NUMBERS
 
 Entry = dict[str, Any]
 
-SCENARIO = """
-name: A bit of everything
-seed: 7
-engine: {queueLimit: unlimited, queueTimeout: 10m}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 12
-    retention: {audio: 1h, personalData: 1d, output: 60h}
-    webhook: {url: https://example.test/hook, receiver: {latency: 300ms, errorRate: 0.2}}
-    agents:
-      - name: Reminder
-        callerId: "021000001"
-        analysis:
-          funnel: [{step: Greeted, share: 1}, {step: Promised, share: 0.4}]
-          fields:
-            promise: {type: boolean, required: true, values: {"true": 0.4, "false": 0.6}}
-    callerIds: ["021000001", "021000002", "021000003"]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 200}
-        schedule:
-          startDateTime: 2026-01-05T02:00:00Z
-          endDateTime: 2026-01-05T12:00:00Z
-          maxAttempts: 3
-          retryInterval: 900000
-          callerIds: ["021000001", "021000002", "021000003"]
-    timeline:
-      - {at: 2026-01-05T11:00:00Z, action: reanalyze, campaign: January, share: 0.3}
-      - {at: 2026-01-07T03:00:00Z, action: reanalyze, campaign: January, share: 0.3}
-      - {at: 2026-01-09T03:00:00Z, action: reanalyze, campaign: January, share: 0.3}
-behaviours:
-  default:
-    rates: {silent: 0.03, agentError: 0.01, analysisUnavailable: 0.03, analysisFailed: 0.01}
-"""
+AGENT = {
+    "name": "Reminder",
+    "callerId": NUMBERS[0],
+    "analysis": {
+        "funnel": [{"step": "Greeted", "share": 1}, {"step": "Promised", "share": 0.4}],
+        "fields": {
+            "promise": {"type": "boolean", "required": True, "values": {"true": 0.4, "false": 0.6}}
+        },
+    },
+}
+RECEIVER = {"latency": "300ms", "errorRate": 0.2}
+SKETCH = (
+    Sketch(12, seed=7, setup_time=None, queue_limit="unlimited", queue_timeout="10m")
+    .having(
+        agents=[AGENT],
+        retention={"audio": "1h", "personalData": "1d", "output": "60h"},
+        webhook={"url": "https://example.test/hook", "receiver": RECEIVER},
+    )
+    .behaviour(
+        "default",
+        rates={
+            "silent": 0.03, "agentError": 0.01, "analysisUnavailable": 0.03, "analysisFailed": 0.01,
+        },
+    )
+    .campaign(
+        "January", recipients={"count": 200}, agent="Reminder", end="Mon 19:00", max_attempts=3,
+        retry_interval="15m", caller_ids=NUMBERS,
+    )
+    .at("Mon 18:00", "reanalyze", "January", share=0.3)
+    .at("Wed 10:00", "reanalyze", "January", share=0.3)
+    .at("Fri 10:00", "reanalyze", "January", share=0.3)
+)  # fmt: skip
+"""A bit of everything."""
 
 
 @cache
 def scenario() -> Scenario:
-    return dialsim.loads(SCENARIO)
+    return SKETCH.scenario()
 
 
 @cache

@@ -1,11 +1,14 @@
-"""A campaign that runs in a sandbox, to be read over HTTP, and the truth about it."""
+"""A campaign that runs in a sandbox, to be read over HTTP; scenarios with behaviours from a log."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import yaml
+
 import dialsim
+from dialsim.testing import Sketch
 
 KEY = "test_0123456789abcdef0123456789abcdef"
 START = "2026-01-05T02:00:00Z"  # Monday 09:00 in Thailand
@@ -22,30 +25,28 @@ SCHEDULE: dict[str, Any] = {
 }
 
 
-def campaign_scenario(people: int = 250, lines: int = 2) -> dict[str, Any]:
-    agent = {
-        "name": "Reminder",
-        "paramsSchema": {"amount": {"type": "number", "required": True}},
-    }
-    campaign = {
-        "name": "January",
-        "agent": "Reminder",
-        "recipients": {"count": people, "agentParams": {"amount": 100.5}},
-        "schedule": SCHEDULE,
-    }
-    organization = {
-        "name": "Acme",
-        "apiKey": KEY,
-        "maxConcurrentCalls": lines,
-        "callerIds": NUMBERS,
-        "agents": [agent],
-        "campaigns": [campaign],
-    }
-    return {"name": "Truth", "clock": {"start": START}, "organizations": [organization]}
+def january(people: int = 250, lines: int = 2, **engine: Any) -> Sketch:
+    """A campaign of so many people, for a sandbox."""
+    params = {"amount": {"type": "number", "required": True}}
+    return (
+        Sketch(lines, setup_time=None, **engine)
+        .having(
+            api_key=KEY, caller_ids=NUMBERS, agents=[{"name": "Reminder", "paramsSchema": params}]
+        )
+        .campaign("January", recipients=people_of(people), agent="Reminder", **SCHEDULE)
+    )
 
 
-def text(scenario: dict[str, Any]) -> str:
-    return json.dumps(scenario)
+def people_of(count: int) -> dict[str, Any]:
+    """So many, with what the agent asks for."""
+    return {"count": count, "agentParams": {"amount": 100.5}}
+
+
+def with_behaviours(sketch: Sketch, block: str) -> dialsim.Scenario:
+    """A scenario file with a block of behaviours in place of its own."""
+    said = json.loads(sketch.text)
+    del said["behaviours"]
+    return dialsim.loads(yaml.safe_dump(said) + block)
 
 
 def campaign_id(sandbox: dialsim.Sandbox) -> str:

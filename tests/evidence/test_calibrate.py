@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 import dialsim
 from dialsim.engine.behaviour import durations
@@ -18,6 +17,8 @@ from dialsim.evidence.durations import fitted
 from dialsim.evidence.log import Log, read_log
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.distribution import distribution
+from dialsim.testing import Sketch
+from evidence.running import with_behaviours
 
 OUTCOMES = {"answered": 0.42, "noAnswer": 0.38, "busy": 0.08, "failed": 0.12}
 PEOPLE = {"deadNumbers": 0.05, "reachable": 0.85, "concentration": 3}
@@ -26,62 +27,45 @@ TALK = {"dist": "gamma", "mean": "60s", "sd": "45s", "max": "4m"}
 RATES = {"silent": 0.03, "analysisUnavailable": 0.01, "analysisFailed": 0.04, "lateResult": 0.5}
 
 
-def scenario(people: int, attempts: int = 6, lines: int = 12) -> dict[str, object]:
+AGENT = {
+    "name": "Reminder",
+    "analysis": {
+        "funnel": [{"step": "Greeted", "share": 0.9}, {"step": "Promised", "share": 0.4}],
+        "fields": {"paid": {"type": "boolean", "values": {"true": 0.3, "false": 0.7}}},
+    },
+}
+
+
+def sketch(people: int, attempts: int = 6, lines: int = 12) -> Sketch:
     """A campaign whose behaviour is known; calls of all attempts are made at all hours."""
-    day = [{"start": "09:00", "end": "20:00"}]
-    return {
-        "version": 1,
-        "name": "Known",
-        "behaviours": {
-            "default": {
-                "outcomes": OUTCOMES,
-                "people": PEOPLE,
-                "answeredOdds": {
-                    "byHour": {str(hour): factor for hour, factor in HOURS.items()},
-                    "bySegment": {"gold": 1.5, "other": 1},
-                },
-                "talkTime": TALK,
-                "rates": RATES,
-            }
-        },
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": lines,
-                "agents": [
-                    {
-                        "name": "Reminder",
-                        "analysis": {
-                            "funnel": [
-                                {"step": "Greeted", "share": 0.9},
-                                {"step": "Promised", "share": 0.4},
-                            ],
-                            "fields": {
-                                "paid": {"type": "boolean", "values": {"true": 0.3, "false": 0.7}}
-                            },
-                        },
-                    }
-                ],
-                "campaigns": [
-                    {
-                        "name": "January",
-                        "agent": "Reminder",
-                        "recipients": {"count": people, "segments": {"gold": 0.3, "other": 0.7}},
-                        "schedule": {
-                            "startDateTime": "2026-01-05T02:00:00Z",
-                            "maxAttempts": attempts,
-                            "retryInterval": 14_400_000,
-                            "timeWindows": [{"dayOfWeek": n, "time": day} for n in range(1, 8)],
-                        },
-                    }
-                ],
-            }
-        ],
+    odds = {
+        "byHour": {str(hour): factor for hour, factor in HOURS.items()},
+        "bySegment": {"gold": 1.5, "other": 1},
     }
+    return (
+        Sketch(lines, setup_time=None)
+        .having(agents=[AGENT])
+        .behaviour(
+            "default",
+            outcomes=OUTCOMES,
+            people=PEOPLE,
+            answered_odds=odds,
+            talk_time=TALK,
+            rates=RATES,
+        )
+        .campaign(
+            "January",
+            recipients={"count": people, "segments": {"gold": 0.3, "other": 0.7}},
+            agent="Reminder",
+            windows="09:00-20:00",
+            max_attempts=attempts,
+            retry_interval="4h",
+        )
+    )
 
 
-def simulated(known: dict[str, object], seed: int) -> dialsim.Result:
-    return dialsim.run(dialsim.loads(yaml.safe_dump(known)), seed=seed)
+def simulated(known: Sketch, seed: int) -> dialsim.Result:
+    return dialsim.run(known.scenario(), seed=seed)
 
 
 def calls_only(result: dialsim.Result, folder: Path) -> Calibrated:
@@ -126,7 +110,7 @@ def checked(found: Calibrated) -> dict[str, tuple[Estimate, float]]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of 6,000 people."""
     folder = tmp_path_factory.mktemp("log") / "run"
-    simulated(scenario(6_000), seed=1).write(folder)
+    simulated(sketch(6_000), seed=1).write(folder)
     return folder
 
 
@@ -215,8 +199,7 @@ def test_the_yaml_is_the_block_of_a_scenario(learned: Calibration) -> None:
 
 def assert_is_a_behaviour(calibration: Calibration) -> None:
     """Its YAML makes a scenario that runs."""
-    rest = {key: value for key, value in scenario(100).items() if key != "behaviours"}
-    loaded = dialsim.loads(yaml.safe_dump(rest) + yaml_text(calibration))
+    loaded = with_behaviours(sketch(100), yaml_text(calibration))
     found = loaded.behaviours["default"]
     assert found.talk_time.dist == "gamma"
     assert found.people is not None
@@ -256,7 +239,7 @@ def test_held_out_calls_are_forecast_better_than_by_a_constant(log: Log) -> None
 
 @pytest.mark.slow
 def test_an_hour_of_three_calls_gets_no_wild_factor(tmp_path: Path) -> None:
-    calls = simulated(scenario(1_500), seed=2).calls
+    calls = simulated(sketch(1_500), seed=2).calls
     dialled = calls["initiated_at"]
     ten = calls[(dialled + np.timedelta64(7, "h")).dt.hour == 10].index
     answered = calls.loc[ten][calls.loc[ten]["status"] == "COMPLETED"].index[:3]
@@ -271,7 +254,7 @@ def test_an_hour_of_three_calls_gets_no_wild_factor(tmp_path: Path) -> None:
 
 def test_no_dial_is_reckoned_back_to_before_the_windows_opened(tmp_path: Path) -> None:
     # bodies don't say when a call was dialled; the first of a morning end seconds after nine
-    known = scenario(400, lines=4)
+    known = sketch(400, lines=4)
     with (tmp_path / "webhooks.jsonl").open("wb") as file:
         simulated(known, seed=4).write_webhooks(file)
     dialled = dialled_calls(read_log(tmp_path / "webhooks.jsonl"))["dialled_at"]
@@ -283,7 +266,7 @@ def test_no_dial_is_reckoned_back_to_before_the_windows_opened(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_people_cut_short_are_not_dropped(tmp_path: Path) -> None:
-    result = simulated(scenario(6_000), seed=3)
+    result = simulated(sketch(6_000), seed=3)
     middle = result.calls["initiated_at"].quantile(0.6)
     cut = result.calls[result.calls["initiated_at"] <= middle]
     cut.reset_index(drop=True).to_parquet(tmp_path / "calls.parquet")
@@ -294,7 +277,7 @@ def test_people_cut_short_are_not_dropped(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_attempt_tells_nothing_of_how_people_differ(tmp_path: Path) -> None:
-    result = simulated(scenario(2_000, attempts=1), seed=4)
+    result = simulated(sketch(2_000, attempts=1), seed=4)
     found = calls_only(result, tmp_path)
     assert "concentration" not in found.answering.told
     text = yaml_text(calibrate(read_log(tmp_path)))
@@ -304,7 +287,7 @@ def test_one_attempt_tells_nothing_of_how_people_differ(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_people_whose_first_attempts_the_log_lacks_are_known_to_be_left(tmp_path: Path) -> None:
-    calls = simulated(scenario(6_000), seed=5).calls
+    calls = simulated(sketch(6_000), seed=5).calls
     later = calls[(calls["attempt"] >= 2) | (calls["recipient"] % 2 == 0)]
     later.reset_index(drop=True).to_parquet(tmp_path / "calls.parquet")
     who = calibrate(read_log(tmp_path)).behaviours["default"].answering
@@ -360,7 +343,7 @@ def test_a_distribution_of_one_value_is_constant() -> None:
 
 
 def test_too_few_calls_are_refused(tmp_path: Path) -> None:
-    simulated(scenario(10, attempts=1), seed=1).calls.to_parquet(tmp_path / "calls.parquet")
+    simulated(sketch(10, attempts=1), seed=1).calls.to_parquet(tmp_path / "calls.parquet")
     log = read_log(tmp_path)
     with pytest.raises(DialsimError) as refused:
         calibrate(log)
@@ -371,7 +354,7 @@ def test_too_few_calls_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_hold_out_of_too_few_calls_is_refused(tmp_path: Path) -> None:
-    simulated(scenario(60, attempts=1), seed=1).calls.to_parquet(tmp_path / "calls.parquet")
+    simulated(sketch(60, attempts=1), seed=1).calls.to_parquet(tmp_path / "calls.parquet")
     log = read_log(tmp_path)
     with pytest.raises(DialsimError) as refused:
         calibrate(log, hold_out=0.2)
@@ -385,13 +368,11 @@ def test_a_hold_out_of_too_few_calls_is_refused(tmp_path: Path) -> None:
     "end", ["answered", "noAnswer", pytest.param("failed", marks=pytest.mark.slow)]
 )
 def test_a_log_in_which_all_calls_end_alike(end: str, tmp_path: Path) -> None:
-    known = scenario(100, attempts=3)
-    known["behaviours"] = {"default": {"outcomes": {end: 1}}}
+    known = sketch(100, attempts=3).also(behaviours={"default": {"outcomes": {end: 1}}})
     simulated(known, seed=1).calls.to_parquet(tmp_path / "calls.parquet")
     found = calibrate(read_log(tmp_path))
     assert found.behaviours["default"].answering.outcomes[end].value > 0.9
-    rest = {key: value for key, value in scenario(10).items() if key != "behaviours"}
-    loaded = dialsim.loads(yaml.safe_dump(rest) + yaml_text(found))
+    loaded = with_behaviours(sketch(10), yaml_text(found))
     assert getattr(loaded.behaviours["default"].outcomes, _FIELD.get(end, end)) > 0.9
 
 
@@ -400,7 +381,7 @@ _FIELD = {"noAnswer": "no_answer"}
 
 def test_segments_that_a_log_lacks_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "webhooks.jsonl").open("wb") as file:
-        simulated(scenario(60, attempts=1), seed=1).write_webhooks(file)
+        simulated(sketch(60, attempts=1), seed=1).write_webhooks(file)
     bodies = read_log(tmp_path / "webhooks.jsonl")
     with pytest.raises(DialsimError, match="names no segments; only the folder of a run does"):
         calibrate(bodies, by="segment")
@@ -408,7 +389,7 @@ def test_segments_that_a_log_lacks_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_heterogeneity_is_recovered(tmp_path: Path) -> None:
-    who = calls_only(simulated(scenario(18_000), seed=6), tmp_path).answering
+    who = calls_only(simulated(sketch(18_000), seed=6), tmp_path).answering
     assert who.told == {"reachable", "deadNumbers", "concentration"}
     assert who.concentration.value == pytest.approx(3, rel=0.2)
     assert who.reachable.value == pytest.approx(0.85, abs=0.03)
@@ -416,7 +397,7 @@ def test_heterogeneity_is_recovered(tmp_path: Path) -> None:
 
 @pytest.mark.slow(minutes=10)
 def test_twenty_logs_of_50_000_calls(tmp_path: Path) -> None:
-    known = scenario(18_000)
+    known = sketch(18_000)
     off = []
     for seed in range(20):
         found = calls_only(simulated(known, seed=100 + seed), tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,56 +14,44 @@ from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.calibrate import Calibrated, Calibration, calibrate
 from dialsim.evidence.dial_history import DialHistory
 from dialsim.evidence.log import read_log
+from dialsim.testing import Sketch
+from evidence.running import with_behaviours
 
 HOUR = 3_600_000
 WEAR = {"per1000": 0.2, "recovery": "3h"}
 HOURS = {9: 0.8, 12: 0.7, 17: 1.3, 18: 1.4}
 
 
-def scenario(people: int, wear: dict[str, object] | None, lines: int = 16) -> dict[str, Any]:
+def sketch(people: int, wear: dict[str, object] | None, lines: int = 16) -> Sketch:
     """Two campaigns, one from a number of its own and one from three."""
-    day = [{"start": "09:00", "end": "20:00"}]
     odds: dict[str, object] = {"byHour": {str(hour): odd for hour, odd in HOURS.items()}}
-    schedule = {
-        "startDateTime": "2026-01-05T02:00:00Z",
-        "maxAttempts": 4,
-        "retryInterval": 4 * HOUR,
-        "timeWindows": [{"dayOfWeek": n, "time": day} for n in range(1, 8)],
-    }
     numbers = [f"02100000{n}" for n in range(4)]
-    return {
-        "version": 1,
-        "name": "Known",
-        "behaviours": {
-            "default": {
-                "outcomes": {"answered": 0.42, "noAnswer": 0.38, "busy": 0.08, "failed": 0.12},
-                "people": {"deadNumbers": 0.05, "reachable": 0.85, "concentration": 3},
-                "answeredOdds": odds if wear is None else {**odds, "byCallerIdUse": wear},
-            }
-        },
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": lines,
-                "callerIds": numbers,
-                "agents": [{"name": "Reminder"}],
-                "campaigns": [
-                    {
-                        "name": name,
-                        "agent": "Reminder",
-                        "recipients": {"count": people // 2},
-                        "schedule": {**schedule, "callerIds": shown},
-                    }
-                    for name, shown in {"One": numbers[:1], "Three": numbers[1:]}.items()
-                ],
-            }
-        ],
-    }
+    sketch = (
+        Sketch(lines, setup_time=None)
+        .having(caller_ids=numbers, agents=[{"name": "Reminder"}])
+        .behaviour(
+            "default",
+            outcomes={"answered": 0.42, "noAnswer": 0.38, "busy": 0.08, "failed": 0.12},
+            people={"deadNumbers": 0.05, "reachable": 0.85, "concentration": 3},
+            answered_odds=odds if wear is None else {**odds, "byCallerIdUse": wear},
+        )
+    )
+    for name, shown in {"One": numbers[:1], "Three": numbers[1:]}.items():
+        sketch = sketch.campaign(
+            name,
+            recipients={"count": people // 2},
+            agent="Reminder",
+            windows="09:00-20:00",
+            max_attempts=4,
+            retry_interval="4h",
+            caller_ids=shown,
+        )
+    return sketch
 
 
 def learned(folder: Path, seed: int, people: int, wear: dict[str, object] | None) -> Calibration:
     folder.mkdir(exist_ok=True)
-    known = dialsim.loads(yaml.safe_dump(scenario(people, wear)))
+    known = sketch(people, wear).scenario()
     dialsim.run(known, seed=seed).calls.to_parquet(folder / "calls.parquet")
     return calibrate(read_log(folder))
 
@@ -98,8 +85,7 @@ def test_wear_and_recovery_are_within_three_standard_errors(worn: Calibration) -
 
 
 def test_wear_is_written_where_a_scenario_has_it(worn: Calibration) -> None:
-    rest = {key: value for key, value in scenario(100, None).items() if key != "behaviours"}
-    loaded = dialsim.loads(yaml.safe_dump(rest) + worn.to_yaml())
+    loaded = with_behaviours(sketch(100, None), worn.to_yaml())
     use = loaded.behaviours["default"].answered_odds.by_caller_id_use
     wear = worn.behaviours["default"].answering.wear
     assert use is not None
@@ -132,7 +118,7 @@ def test_without_wear_none_is_told(tmp_path: Path) -> None:
 
 
 def test_bodies_do_not_show_numbers(tmp_path: Path) -> None:
-    known = dialsim.loads(yaml.safe_dump(scenario(100, WEAR)))
+    known = sketch(100, WEAR).scenario()
     dialsim.run(known, seed=3).write(tmp_path / "run")
     found = calibrate(read_log(tmp_path / "run" / "webhooks.jsonl")).behaviours["default"]
     assert found.answering.wear is None

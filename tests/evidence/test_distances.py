@@ -20,6 +20,7 @@ from dialsim.evidence.distances import (
     profile,
 )
 from dialsim.evidence.log import read_log
+from dialsim.testing import Sketch
 from evidence.reference_distances import cases, some_events
 
 REFERENCE = json.loads(Path(__file__).with_name("distances.json").read_text(encoding="utf-8"))
@@ -81,30 +82,21 @@ def test_a_sample_stands_for_many_values() -> None:
         assert metric.distance(*about) == pytest.approx(metric.distance(*exact), rel=0.1, abs=0.1)
 
 
-FAULTY = """
-version: 1
-name: Faulty
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 5
-    agents: [{name: Reminder}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 150}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
-      - name: February
-        agent: Reminder
-        recipients: {count: 50}
-        schedule: {startDateTime: 2026-01-06T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
-behaviours:
-  default: {rates: {notRecorded: 0.2, agentError: 0.1, analysisFailed: 0.1, lateResult: 0.5}}
-"""
+RETRIED = {"max_attempts": 2, "retry_interval": "1h"}
+FAULTY = (
+    Sketch(5, setup_time=None)
+    .behaviour(
+        "default",
+        rates={"notRecorded": 0.2, "agentError": 0.1, "analysisFailed": 0.1, "lateResult": 0.5},
+    )
+    .campaign("January", recipients={"count": 150}, **RETRIED)
+    .campaign("February", recipients={"count": 50}, start="Tue 09:00", **RETRIED)
+)
 
 
 @pytest.mark.parametrize("told", [False, True])
 def test_a_run_has_the_events_of_its_folder_and_of_its_webhooks(told: bool, tmp_path: Path) -> None:
-    result = dialsim.run(dialsim.loads(FAULTY), seed=1)
+    result = dialsim.run(FAULTY.scenario(), seed=1)
     result.write(tmp_path / "run")
     with (tmp_path / "webhooks.jsonl").open("wb") as file:
         result.write_webhooks(file)

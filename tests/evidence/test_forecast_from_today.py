@@ -16,12 +16,12 @@ from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.forecast import ForecastFigures
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import read_schedule
-from evidence.running import KEY, SCHEDULE, campaign_id, campaign_scenario, text
+from evidence.running import KEY, SCHEDULE, campaign_id, january
 
 
 def forecast_and_truth(seed: int, out: Path) -> tuple[ForecastFigures, float, float]:
     """The forecast's figures, when the campaign was really done (ms), and whom it reached."""
-    with dialsim.Sandbox(text(campaign_scenario(500, 3)), seed=1000 + seed) as sandbox:
+    with dialsim.Sandbox(january(500, 3).scenario(), seed=1000 + seed) as sandbox:
         sandbox.clock.advance(hours=24, minutes=20 + 7 * (seed % 10))
         now = parse_instant(sandbox.clock.now.isoformat())
         with ServiceClient(sandbox.url, KEY, rate=1e6) as client:

@@ -7,62 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import dialsim
 from dialsim.evidence.held_out_campaigns import HeldOutCampaigns, forecast_held_out
 from dialsim.evidence.log import Log, read_log
+from dialsim.testing import Sketch
 
 HOUR = 3_600_000
 OUTCOMES = {"answered": 0.5, "noAnswer": 0.34, "busy": 0.06, "failed": 0.1}
 
 
-def campaign(name: str, day: int, people: int, **schedule: object) -> dict[str, Any]:
-    """A campaign that begins at 9 in the morning of a day of January 2026."""
-    hours = [{"start": "09:00", "end": "20:00"}]
-    return {
-        "name": name,
-        "agent": "Reminder",
-        "recipients": {"count": people},
-        "schedule": {
-            "startDateTime": f"2026-01-{day:02}T02:00:00Z",
-            "maxAttempts": 3,
-            "retryInterval": 2 * HOUR,
-            "timeWindows": [{"dayOfWeek": n, "time": hours} for n in range(1, 8)],
-            **schedule,
-        },
-    }
+HOURS: dict[str, Any] = {"windows": "09:00-20:00", "max_attempts": 3, "retry_interval": "2h"}
+CALLED: dict[str, Any] = {"recipients": {"count": 300}, "agent": "Reminder", **HOURS}
+ONE = (
+    Sketch(3, setup_time=None)
+    .having(agents=[{"name": "Reminder"}])
+    .behaviour(
+        "default",
+        outcomes=OUTCOMES,
+        people={"concentration": 2},
+        talk_time={"dist": "gamma", "mean": "90s", "sd": "60s"},
+    )
+    .campaign("First", **CALLED)
+)
+"""An organization with three lines whose people behave otherwise than the default's."""
+TWO = ONE.campaign("Second", start="Fri 09:00", **CALLED)
 
 
-def scenario(*campaigns: dict[str, Any], **keys: object) -> dict[str, Any]:
-    """An organization with three lines whose people behave otherwise than the default's."""
-    return {
-        "version": 1,
-        "name": "Truth",
-        "behaviours": {
-            "default": {
-                "outcomes": OUTCOMES,
-                "people": {"concentration": 2},
-                "talkTime": {"dist": "gamma", "mean": "90s", "sd": "60s"},
-            }
-        },
-        "organizations": [
-            {
-                "name": "Acme",
-                "maxConcurrentCalls": 3,
-                "agents": [{"name": "Reminder"}],
-                "campaigns": [*campaigns],
-                **keys,
-            }
-        ],
-    }
-
-
-TWO = scenario(campaign("First", 5, 300), campaign("Second", 9, 300))
-
-
-def run(known: dict[str, Any], folder: Path, seed: int = 1) -> Path:
-    dialsim.run(dialsim.loads(yaml.safe_dump(known)), seed=seed).write(folder)
+def run(known: Sketch, folder: Path, seed: int = 1) -> Path:
+    dialsim.run(known.scenario(), seed=seed).write(folder)
     return folder
 
 
@@ -135,9 +108,8 @@ def test_what_no_campaign_can_be_forecast_from(log: Log, folder: Path, tmp_path:
     bare = read_log(tmp_path)
     settings = "Second: the log doesn't show its schedule and its lines: a scenario tells them"
     assert held_out(bare).missing == (settings,)
-    other = dialsim.loads(yaml.safe_dump(scenario(campaign("First", 5, 300))))
     none = "Second: the scenario has no campaign of this id or name"
-    assert held_out(bare, scenario=other).missing == (none,)
+    assert held_out(bare, scenario=ONE.scenario()).missing == (none,)
     [segment] = held_out(log, by="segment").missing
     assert segment.startswith("a behaviour is an agent's")
     masked = log.calls.assign(recipient=log.calls["recipient"].where(log.calls["attempt"] < 2))
@@ -146,12 +118,11 @@ def test_what_no_campaign_can_be_forecast_from(log: Log, folder: Path, tmp_path:
 
 
 def test_a_scenario_tells_settings(tmp_path: Path) -> None:
-    more = {"at": "2026-01-07T02:00:00Z", "action": "setConcurrency", "value": 9}
-    known = scenario(campaign("First", 5, 300), campaign("Second", 9, 300), timeline=[more])
+    known = TWO.at("Wed 09:00", "setConcurrency", 9)
     run(known, tmp_path / "run")
     (tmp_path / "run" / "webhooks.jsonl").unlink()
     log = read_log(tmp_path / "run")
-    assert_second_held(held_out(log, scenario=dialsim.loads(yaml.safe_dump(known))), log)
+    assert_second_held(held_out(log, scenario=known.scenario()), log)
 
 
 @pytest.mark.slow

@@ -12,36 +12,30 @@ import dialsim
 from dialsim import DialsimError
 from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.log_comparison import LogComparison, compare_logs
-
-SCENARIO = """
-version: 1
-name: Small
-seed: {seed}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 5
-    agents: [{{name: Reminder}}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {{count: {people}}}
-        schedule:
-          startDateTime: {start}
-          maxAttempts: {attempts}
-          retryInterval: {retry_interval}
-          timeWindows: [{{dayOfWeek: 1, time: [{{start: "{opens}:00", end: "{closes}:00"}}]}}]
-behaviours:
-  default: {{talkTime: {{dist: lognormal, mean: {talk}s, sd: 30s}}}}
-"""
-TRUTH = {
-    "seed": 1, "people": 800, "start": "2026-01-05T02:00:00Z", "attempts": 3,
-    "retry_interval": 3_600_000, "talk": 60, "opens": "09", "closes": "18",
-}  # fmt: skip
-"""Nine hours of which the calls take five."""
+from dialsim.testing import Sketch
 
 
-def scenario(**changed: object) -> dialsim.Scenario:
-    return dialsim.loads(SCENARIO.format(**{**TRUTH, **changed}))
+def scenario(
+    people: int = 800,
+    attempts: int = 3,
+    start: str = "Mon 09:00",
+    retry_interval: str = "1h",
+    talk: int = 60,
+    windows: str = "Mon 09:00-18:00",
+) -> dialsim.Scenario:
+    """Nine hours of which the calls take five."""
+    return (
+        Sketch(5, start=start, setup_time=None)
+        .behaviour("default", talk_time={"dist": "lognormal", "mean": f"{talk}s", "sd": "30s"})
+        .campaign(
+            "January",
+            recipients={"count": people},
+            windows=windows,
+            max_attempts=attempts,
+            retry_interval=retry_interval,
+        )
+        .scenario()
+    )
 
 
 def logged(folder: Path, seed: int, /, form: str = "run", **changed: Any) -> Log:
@@ -61,14 +55,14 @@ def compared(folder: Path, form: str = "run", **changed: Any) -> LogComparison:
     return compare_logs(real, logged(folder / "simulated", 12, form, **changed), replications=40)
 
 
-LATER = {"start": "2026-01-05T04:00:00Z"}
+LATER = {"start": "Mon 11:00"}
 CHANGES: dict[str, tuple[dict[str, object], str, str]] = {
     "two hours later": (LATER, "shift", "those of SIMULATED are about 2 h later"),
     "windows two hours later": (
-        {"opens": "11", "closes": "20"}, "shift", "those of SIMULATED are about 2 h later"),
+        {"windows": "Mon 11:00-20:00"}, "shift", "those of SIMULATED are about 2 h later"),
     "20 % longer talks": ({"talk": 72}, "talkTime", "SIMULATED talks 2"),
     "another retry interval": (
-        {"retry_interval": 7_200_000}, "retryInterval",
+        {"retry_interval": "2h"}, "retryInterval",
         "SIMULATED calls people again after 2 h at the soonest, REAL after 1 h"),
     "fewer people": ({"people": 500}, "people", "500 in SIMULATED, 800 in REAL"),
 }  # fmt: skip
@@ -143,7 +137,7 @@ def test_masked_people_are_not_told_apart(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_compared_is_refused(changed: str, said: str, tmp_path: Path) -> None:
-    log = logged(tmp_path, 1, "webhooks", people=10, attempts=1, retry_interval=0)
+    log = logged(tmp_path, 1, "webhooks", people=10, attempts=1)
     if changed == "none":
         log.calls["ended_at"] = None
     with pytest.raises(DialsimError, match=said):

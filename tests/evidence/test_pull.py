@@ -23,7 +23,7 @@ from dialsim.evidence.pulled_campaign import Pulled
 from dialsim.evidence.service import ServiceClient, ServiceError
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.behaviour import BUILT_IN
-from evidence.running import KEY, NUMBERS, SCHEDULE, campaign_id, campaign_scenario, text
+from evidence.running import KEY, NUMBERS, SCHEDULE, campaign_id, january, people_of
 from evidence.stub import Reply, stub
 
 ENDED = {"COMPLETED", "NO_ANSWER", "BUSY", "FAILED"}
@@ -33,7 +33,7 @@ ID = "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[dialsim.Sandbox]:
     """On Tuesday at 09:20, the second of five days with two hours each."""
-    with dialsim.Sandbox(text(campaign_scenario()), seed=5) as running:
+    with dialsim.Sandbox(january().scenario(), seed=5) as running:
         running.clock.advance(hours=24, minutes=20)
         yield running
 
@@ -147,8 +147,7 @@ def test_a_log_tells_what_the_service_does_not(
 
 def test_a_service_that_calls_retries_first_is_known_by_them(tmp_path: Path) -> None:
     for order, wanted in (("retriesFirst", "retriesFirst"), ("due", "freshFirst")):
-        scenario = campaign_scenario() | {"engine": {"order": order}}
-        with dialsim.Sandbox(text(scenario), seed=5) as running:
+        with dialsim.Sandbox(january(order=order).scenario(), seed=5) as running:
             running.clock.advance(hours=1, minutes=50)
             read(running, tmp_path / order)
         assert dialsim.load(tmp_path / order / "scenario.yaml").engine.order == wanted
@@ -165,7 +164,7 @@ def test_the_behaviour_of_a_log_can_be_left_out(files: Path, sandbox: dialsim.Sa
 
 
 def test_a_log_of_too_few_calls_leaves_the_default_behaviour(files: Path) -> None:
-    with dialsim.Sandbox(text(campaign_scenario()), seed=5) as running:
+    with dialsim.Sandbox(january().scenario(), seed=5) as running:
         running.clock.advance(minutes=5)
         running.result().write(files / "log")
         done = pulled(running.url, files, "--log", files / "log", campaign=campaign_id(running))
@@ -176,7 +175,7 @@ def test_a_log_of_too_few_calls_leaves_the_default_behaviour(files: Path) -> Non
 
 
 def test_a_log_of_other_campaigns_is_refused(files: Path, sandbox: dialsim.Sandbox) -> None:
-    with dialsim.Sandbox(text(campaign_scenario(20)), seed=9) as other:
+    with dialsim.Sandbox(january(20).scenario(), seed=9) as other:
         other.clock.advance(hours=1)
         other.result().write(files / "log")
     done = pulled(sandbox.url, files, "--log", files / "log", campaign=campaign_id(sandbox))
@@ -299,10 +298,8 @@ def test_a_stopped_command_goes_on_where_it_was(sandbox: dialsim.Sandbox, tmp_pa
 
 
 def test_two_campaigns_share_the_lines(files: Path) -> None:
-    scenario = campaign_scenario(30)
-    campaigns = scenario["organizations"][0]["campaigns"]
-    campaigns.append({**campaigns[0], "name": "February"})
-    with dialsim.Sandbox(text(scenario), seed=1) as running:
+    two = january(30).campaign("February", recipients=people_of(30), agent="Reminder", **SCHEDULE)
+    with dialsim.Sandbox(two.scenario(), seed=1) as running:
         running.clock.advance(hours=1)
         first, second = (campaign.id for campaign in running.campaigns)
         done = pulled(
@@ -315,9 +312,8 @@ def test_two_campaigns_share_the_lines(files: Path) -> None:
 
 
 def test_people_whose_data_are_masked_are_there_without_them(files: Path) -> None:
-    scenario = campaign_scenario(40)
-    scenario["organizations"][0]["retention"] = {"personalData": "1h"}
-    with dialsim.Sandbox(text(scenario), seed=1) as running:
+    retained = january(40).having(retention={"personalData": "1h"})
+    with dialsim.Sandbox(retained.scenario(), seed=1) as running:
         running.clock.advance(hours=10)
         done = pulled(
             running.url, files, "--schedule", "request.json", campaign=campaign_id(running)

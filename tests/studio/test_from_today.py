@@ -23,7 +23,7 @@ from dialsim.studio.charts import FanChart
 from dialsim.studio.estimate import Estimate, Estimator, Pool
 from dialsim.studio.files import open_path, opened, scenario_file
 from dialsim.studio.state import StudioError, StudioState
-from evidence.running import KEY, campaign_scenario, text
+from evidence.running import KEY, january
 from sandbox.serving import served
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -121,7 +121,7 @@ def test_a_pulled_folder_opens_with_the_behaviours_that_its_log_allows(
 
 def test_a_campaign_in_a_journal_is_pulled_and_begins_today(pool: Pool, tmp_path: Path) -> None:
     journal = tmp_path / "week.journal"
-    core = begin(journal, dialsim.loads(text(campaign_scenario(120, 2))))
+    core = begin(journal, january(120, 2).scenario())
     asyncio.run(core.clock.advance_by(50 * 60_000))
     assert core.journal is not None
     core.journal.close()

@@ -26,6 +26,7 @@ from dialsim.studio.estimate import Estimator, Pool, shared_pool
 from dialsim.studio.page import Studio
 from dialsim.studio.server import Server, server
 from dialsim.studio.state import StudioState
+from dialsim.testing import Sketch
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
 TOKEN = "correct-horse-battery-staple"
@@ -203,15 +204,8 @@ def many_campaigns(count: int) -> dialsim.Scenario:
     campaign = {"agent": "Reminder", "recipients": {"count": 1}}
     schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
     campaigns = [campaign | {"name": f"Day {n}", "schedule": schedule} for n in range(count)]
-    organization = {
-        "name": "Acme",
-        "maxConcurrentCalls": 10,
-        "agents": [{"name": "Reminder"}],
-        "campaigns": campaigns,
-    }
-    return dialsim.loads(
-        json.dumps({"version": 1, "name": "Many", "organizations": [organization]})
-    )
+    many = Sketch(10, setup_time=None).also(name="Many").agent("Reminder")
+    return many.having(campaigns=campaigns).scenario()
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow(minutes=3))])
