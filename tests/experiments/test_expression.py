@@ -13,9 +13,9 @@ from hypothesis.strategies import SearchStrategy
 
 import dialsim
 from dialsim.experiments.errors import ExperimentError
-from dialsim.experiments.estimates import Values
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.goal import judge, read_goal
+from dialsim.experiments.intervals import Values
 from dialsim.experiments.optimum import read_objective
 from dialsim.experiments.plan import plan
 from dialsim.experiments.plan_text import plan_sentences

@@ -24,8 +24,8 @@ from dialsim.engine.trace import (
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.scenario.agent import Agent
 from dialsim.scenario.behaviour import BUILT_IN
+from dialsim.scenario.organization import Agent
 from dialsim.scenario.service import Costs, EngineSettings, Service
 
 NINE = parse_instant("2026-01-05T02:00:00Z")

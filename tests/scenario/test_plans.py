@@ -16,7 +16,8 @@ from dialsim.results.thai_time import thai
 from dialsim.scenario.calendar import DAY_CLASSES, midnight
 from dialsim.scenario.compiled_plan import compiled_plan
 from dialsim.scenario.loading import loads
-from dialsim.scenario.scenario import Scenario, TimelineAction
+from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.timeline import TimelineAction
 
 HALF_HOUR = 30 * 60_000
 FIRST = date(2026, 4, 8)  # a Wednesday

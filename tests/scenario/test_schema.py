@@ -10,7 +10,7 @@ from jsonschema_rs import Draft202012Validator, meta
 from dialsim.scenario.document import parse_yaml, plain
 from dialsim.scenario.loading import load
 from dialsim.scenario.problems import Problems
-from dialsim.scenario.schema import json_schema
+from dialsim.scenario.scenario import json_schema
 
 from .files import FULL, SMALL
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.scenario.calendar import day_start, union, without
+from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.loading import loads, long_path, understood
 from dialsim.scenario.overrides import Understood
 from dialsim.scenario.problems import Problem, ScenarioError
-from dialsim.scenario.scenario import Campaign, Scenario
+from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.week import instant_in_words, read_windows, week_text
 
 TWO = """\

@@ -21,10 +21,11 @@ import dialsim
 from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.control.token import ControlToken
+from dialsim.sandbox.server import Server
 from dialsim.studio.charts import LinesChart
 from dialsim.studio.estimate import Estimator, Pool, shared_pool
 from dialsim.studio.page import Studio
-from dialsim.studio.server import Server, server
+from dialsim.studio.server import server
 from dialsim.studio.state import StudioState
 from dialsim.testing import Sketch
 

@@ -34,7 +34,7 @@ def schema() -> None:
     """
     import orjson
 
-    from dialsim.scenario.schema import json_schema
+    from dialsim.scenario.scenario import json_schema
 
     click.echo(orjson.dumps(json_schema(), option=orjson.OPT_INDENT_2).decode())
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from dialsim.engine.trace import CallLog
     from dialsim.engine.world import CampaignBlock, World
     from dialsim.interface.schedule import ScheduleRequest
-    from dialsim.scenario.agent import Agent
-    from dialsim.scenario.organization import Organization
+    from dialsim.scenario.organization import Agent, Organization
     from dialsim.scenario.scripts import Script, ScriptStep
 
 

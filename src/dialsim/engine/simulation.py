@@ -23,8 +23,8 @@ from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 
 if TYPE_CHECKING:
-    from dialsim.scenario.added_campaign import Surroundings
-    from dialsim.scenario.scenario import Campaign as CampaignModel
+    from dialsim.scenario.additions import Surroundings
+    from dialsim.scenario.campaign import Campaign as CampaignModel
     from dialsim.scenario.scenario import Scenario
 
 
@@ -62,8 +62,8 @@ def _checked(
     csv: bytes | str | None,
     folder: str | PathLike[str] | None,
 ) -> CampaignModel:
-    from dialsim.scenario.added_campaign import check_campaign, read_campaign
-    from dialsim.scenario.scenario import Campaign as CampaignModel
+    from dialsim.scenario.additions import check_campaign, read_campaign
+    from dialsim.scenario.campaign import Campaign as CampaignModel
 
     if isinstance(campaign, CampaignModel):
         if csv is not None:

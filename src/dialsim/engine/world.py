@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dialsim.interface.schedule import ScheduleRequest
-    from dialsim.scenario.added_campaign import Surroundings
-    from dialsim.scenario.campaign import Recipients
+    from dialsim.scenario.additions import Surroundings
+    from dialsim.scenario.campaign import Campaign, Recipients
+    from dialsim.scenario.organization import Agent, Organization
     from dialsim.scenario.people import People
     from dialsim.scenario.problems import Remark
-    from dialsim.scenario.scenario import Agent, Campaign, Organization, Scenario
+    from dialsim.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class World:
 
     def surroundings(self, organization: int, now: int) -> Surroundings:
         """What a campaign must fit that is added to an organization now (ms)."""
-        from dialsim.scenario.added_campaign import Surroundings
+        from dialsim.scenario.additions import Surroundings
 
         blocks = [campaign for owner in self.organizations for campaign in owner.campaigns]
         present = tuple(owner.settings for owner in self.organizations)

@@ -28,7 +28,7 @@ from dialsim.evidence.log import Log
 from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.status import CallStatus
 from dialsim.results.run_view import RunView
-from dialsim.webhooks.stream import VERDICTS, Verdict
+from dialsim.webhooks.messages import VERDICTS, Verdict
 
 Instants = NDArray[np.int64]
 Values = NDArray[np.float64]

@@ -46,7 +46,7 @@ from dialsim.results.progress import Progress
 from dialsim.results.thai_time import short_text
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.loading import document_of, load
-from dialsim.scenario.people_file import HISTORY_COLUMNS
+from dialsim.scenario.recipients import HISTORY_COLUMNS
 from dialsim.scenario.scenario import Scenario
 
 MOST_UNKNOWN = 0.01

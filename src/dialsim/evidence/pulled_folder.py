@@ -22,7 +22,7 @@ from dialsim.results.folder import MANIFEST, SOURCE, replacing
 from dialsim.results.thai_time import minute_text
 from dialsim.scenario.fields import PHONE_PATTERN
 from dialsim.scenario.loading import load
-from dialsim.scenario.people_file import HISTORY_COLUMNS, PARAM
+from dialsim.scenario.recipients import HISTORY_COLUMNS, PARAM
 from dialsim.version import __version__
 
 DRAWS = "draws.yaml"

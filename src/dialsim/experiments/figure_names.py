@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dialsim.experiments.run_figures import RunFigures, ScopeFigures
-    from dialsim.scenario.agent import Agent
+    from dialsim.scenario.organization import Agent
     from dialsim.scenario.scenario import Scenario
 
 Place = tuple[str | None, str | None]

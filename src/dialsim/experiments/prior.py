@@ -20,11 +20,10 @@ from dialsim.scenario.distribution import Constant, Empirical, Triangular, Unifo
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import ScheduleRequest
-    from dialsim.scenario.agent import Agent
     from dialsim.scenario.behaviour import Behaviour
     from dialsim.scenario.campaign import Campaign
     from dialsim.scenario.distribution import Distribution
-    from dialsim.scenario.organization import Organization
+    from dialsim.scenario.organization import Agent, Organization
     from dialsim.scenario.scenario import Scenario
 
 

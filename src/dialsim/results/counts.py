@@ -24,11 +24,11 @@ from dialsim.interface.status import CallStatus
 from dialsim.results.money import billed_increments
 from dialsim.results.people import PERSON_STATES, PeopleCount, PersonState, listed
 from dialsim.results.time_use import distinct
-from dialsim.webhooks.messages import FOREVER
-from dialsim.webhooks.stream import VERDICTS, CampaignStream, Verdict, Verdicts
+from dialsim.webhooks.deliveries import CampaignStream
+from dialsim.webhooks.messages import FOREVER, VERDICTS, Verdict, Verdicts
 
 if TYPE_CHECKING:
-    from dialsim.scenario.agent import Agent
+    from dialsim.scenario.organization import Agent
     from dialsim.scenario.service import Costs
 
 Integers = NDArray[np.int64]

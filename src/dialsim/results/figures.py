@@ -27,7 +27,7 @@ from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import Occupancy
 from dialsim.results.timeline import CampaignTimeline
 from dialsim.scenario.service import Costs
-from dialsim.webhooks.stream import Verdict
+from dialsim.webhooks.messages import Verdict
 
 T = TypeVar("T")
 

@@ -29,10 +29,10 @@ from dialsim.results.people import (
 )
 from dialsim.results.time_use import SlotUse, StepFunction, TimeUse, counted, limit, paced, time_use
 from dialsim.results.timeline import CampaignTimeline, Position, read_lives
-from dialsim.scenario.agent import Agent
+from dialsim.scenario.organization import Agent
 from dialsim.webhooks.analysis import Analyses, Analyst, conversations, talked
-from dialsim.webhooks.messages import horizon, with_analyses
-from dialsim.webhooks.stream import CampaignStream, Stream, Verdicts, funnel_steps, verdicts
+from dialsim.webhooks.deliveries import CampaignStream, Stream
+from dialsim.webhooks.messages import Verdicts, funnel_steps, horizon, verdicts, with_analyses
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ from dialsim.results.run_view import Catalog, RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses
 from dialsim.webhooks.bodies import Body
-from dialsim.webhooks.stream import VERDICTS, Stream, Verdicts
+from dialsim.webhooks.deliveries import Stream
+from dialsim.webhooks.messages import VERDICTS, Verdicts
 
 INSTANT = pd.DatetimeTZDtype("ms", "UTC")
 

@@ -20,8 +20,15 @@ from dialsim.webhooks.analysis import (
     conversations,
 )
 from dialsim.webhooks.bodies import Body, CallResultMaker
-from dialsim.webhooks.messages import FOREVER, Content, MessageBuilder, Messages, first_messages
-from dialsim.webhooks.stream import Verdicts, verdicts
+from dialsim.webhooks.messages import (
+    FOREVER,
+    Content,
+    MessageBuilder,
+    Messages,
+    Verdicts,
+    first_messages,
+    verdicts,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,15 @@ from dialsim.interface.status import CallStatus
 from dialsim.sandbox.analyses import LiveAnalyses
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import AGENT_STATUSES, agent_statuses
-from dialsim.webhooks.bodies import Body, duration_json, instants_json
-from dialsim.webhooks.visible_state import (
+from dialsim.webhooks.bodies import (
     ALL_EXPIRED,
     DATA_EXPIRED,
     OUTPUT,
     PERSONAL_DATA,
+    Body,
+    duration_json,
     expired,
+    instants_json,
     visible_people,
 )
 

@@ -21,10 +21,9 @@ from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.organization import OrganizationChanges
 from dialsim.sandbox.triggers import TriggerOrder
-from dialsim.scenario.added_campaign import Surroundings, read_campaign
-from dialsim.scenario.added_organization import read_agent, read_organization
+from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
+from dialsim.scenario.campaign import Campaign as CampaignModel
 from dialsim.scenario.problems import ScenarioError
-from dialsim.scenario.scenario import Campaign as CampaignModel
 from dialsim.scenario.scripts import parse_script
 
 if TYPE_CHECKING:

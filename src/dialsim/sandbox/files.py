@@ -23,7 +23,7 @@ from dialsim.interface.payload import FileKind, links, signature
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
 from dialsim.webhooks.analysis import AnalysisOutcome
-from dialsim.webhooks.visible_state import AUDIO, PERSONAL_DATA
+from dialsim.webhooks.bodies import AUDIO, PERSONAL_DATA
 
 LONGEST_MS = 5_000
 """No recording is longer, however long the conversation was."""

@@ -9,7 +9,7 @@ from dialsim.engine.dialler import Dialler
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import OrganizationBlock
-from dialsim.scenario.added_campaign import Surroundings
+from dialsim.scenario.additions import Surroundings
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.scripts import Script
 

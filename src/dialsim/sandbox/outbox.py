@@ -23,11 +23,9 @@ from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.faults import WebhookFault, WhichPost
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
-from dialsim.webhooks.bodies import Bodies
-from dialsim.webhooks.deliveries import has_url, next_post_at, unfinished, urls
+from dialsim.webhooks.bodies import Bodies, visible_state
+from dialsim.webhooks.deliveries import CampaignStream, has_url, next_post_at, unfinished, urls
 from dialsim.webhooks.messages import FOREVER, Messages, sequence
-from dialsim.webhooks.stream import CampaignStream
-from dialsim.webhooks.visible_state import visible_state
 
 _MOST_AT_ONCE = 65_536
 

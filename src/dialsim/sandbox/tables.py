@@ -19,7 +19,7 @@ from dialsim.results.run_view import Catalog
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.webhooks.analysis import AnalysisChanges
 from dialsim.webhooks.bodies import instants_json
-from dialsim.webhooks.stream import Verdict
+from dialsim.webhooks.messages import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

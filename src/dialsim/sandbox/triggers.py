@@ -24,12 +24,12 @@ from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.organization import Account
-from dialsim.scenario.agent import Agent
 from dialsim.scenario.campaign import AgentParams
 from dialsim.scenario.fields import Model, Phone, Switch, Text, Url
-from dialsim.scenario.organization import Organization, Webhook
-from dialsim.scenario.scenario import EngineSettings, Scenario
+from dialsim.scenario.organization import Agent, Organization, Webhook
+from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.scripts import ScriptText
+from dialsim.scenario.service import EngineSettings
 
 MOST_TRIGGERED = 100
 """Calls and recipients of so many triggered results can be read; the oldest are forgotten."""

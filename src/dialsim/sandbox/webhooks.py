@@ -20,9 +20,8 @@ from dialsim.results.timeline import Position
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox
 from dialsim.webhooks.bodies import Body
-from dialsim.webhooks.deliveries import urls
+from dialsim.webhooks.deliveries import CampaignStream, Stream, urls
 from dialsim.webhooks.messages import sequence
-from dialsim.webhooks.stream import CampaignStream, Stream
 
 Fate = Literal["delivered", "failed", "kept", "underWay"]
 

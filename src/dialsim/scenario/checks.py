@@ -27,7 +27,6 @@ from dialsim.interface.schedule import (
     check_conditions,
     read_schedule,
 )
-from dialsim.scenario.agent import Agent
 from dialsim.scenario.campaign import (
     Campaign,
     GeneratedRecipients,
@@ -46,7 +45,7 @@ from dialsim.scenario.fields import (
     lacks_zero,
     national,
 )
-from dialsim.scenario.organization import Organization
+from dialsim.scenario.organization import Agent, Organization
 from dialsim.scenario.problems import Problem, Problems, Remark, told
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.timeline import check_fields

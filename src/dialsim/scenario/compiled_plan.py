@@ -33,11 +33,14 @@ from dialsim.scenario.calendar import (
     union,
     without,
 )
+from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.compliance import ComplianceRule
 from dialsim.scenario.document import Cursor
 from dialsim.scenario.error_text import few
+from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Problems, Remark
-from dialsim.scenario.scenario import Campaign, Organization, Scenario, TimelineAction
+from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.timeline import TimelineAction
 
 WEEKS = 13
 """How far a plan without any end is compiled."""

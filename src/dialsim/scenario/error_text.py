@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from dialsim.scenario.document import Cursor, MappingNode, NodePath, ScalarNode
 from dialsim.scenario.fields import PHONE_TEXT, number_meant, phone_meant
 from dialsim.scenario.problems import Problem, told
-from dialsim.scenario.schema import known_keys
+from dialsim.scenario.scenario import known_keys
 
 _KINDS = {
     "string_type": "must be text",

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
+from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.checks import check_plans, check_references, read_schedules, remarks_on
 from dialsim.scenario.compiled_plan import remarks_on_plans, with_plans
 from dialsim.scenario.distribution import read_measurements
@@ -27,12 +28,11 @@ from dialsim.scenario.document import (
     read_bytes,
 )
 from dialsim.scenario.error_text import problems_of
-from dialsim.scenario.overrides import Understood, apply
+from dialsim.scenario.overrides import Understood, apply, full_path
 from dialsim.scenario.problems import Problems, told
 from dialsim.scenario.recipients import check_ids, read_recipients
-from dialsim.scenario.scenario import Campaign, Origin, Scenario, override_texts
+from dialsim.scenario.scenario import Origin, Scenario, override_texts
 from dialsim.scenario.service import Beginning, check_order, start_of
-from dialsim.scenario.short_paths import full_path
 
 
 def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> Scenario:

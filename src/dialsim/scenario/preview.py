@@ -1,6 +1,6 @@
 """A list of people as it is, before anything is simulated: its columns, numbers and segments.
 
-Unlike `people_file`, which reads a list or says why it can't, this looks at any list, and guesses
+Unlike `recipients`, which reads a list or says why it can't, this looks at any list, and guesses
 which of its columns are which.
 """
 
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from dialsim.scenario.campaign import RecipientsFile
 from dialsim.scenario.document import Cursor, Place, planted
 from dialsim.scenario.fields import PHONE_PATTERN, kind_of_number, number_meant, phone_normalized
-from dialsim.scenario.people_file import (
+from dialsim.scenario.problems import Problem, Problems
+from dialsim.scenario.recipients import (
     COLUMNS,
     HISTORY_COLUMNS,
     PARAM,
@@ -22,7 +23,6 @@ from dialsim.scenario.people_file import (
     has_header,
     nearest_column,
 )
-from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.sheet import Sheet
 
 _KNOWN = (*COLUMNS, *HISTORY_COLUMNS)

@@ -1,23 +1,485 @@
-"""Recipients as a scenario writes them: their files read, their parameters and ids checked."""
+"""Recipients as a scenario writes them: their files read; cells, parameters and ids checked."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from operator import itemgetter
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
 from dialsim.interface.agent import ParamSchema, check_agent_params
-from dialsim.scenario.campaign import GeneratedRecipients, PeopleTable, RecipientsFile
+from dialsim.interface.model import is_uuid
+from dialsim.interface.status import CallStatus
+from dialsim.scenario.campaign import (
+    MOST_ATTEMPTS,
+    MOST_SEGMENTS,
+    Campaign,
+    Codes,
+    GeneratedRecipients,
+    Normalized,
+    Past,
+    PeopleTable,
+    RecipientsFile,
+    contradiction,
+)
 from dialsim.scenario.document import Cursor, MappingNode, SourceFolder
-from dialsim.scenario.error_text import behind, quoting
-from dialsim.scenario.fields import number_meant
-from dialsim.scenario.people_file import read_people
-from dialsim.scenario.problems import Problems, ScenarioError
-from dialsim.scenario.scenario import Campaign
-from dialsim.scenario.service import Beginning
-from dialsim.scenario.sheet import Sheet
+from dialsim.scenario.error_text import behind, few, quoting
+from dialsim.scenario.fields import (
+    PHONE_PATTERN,
+    PHONE_TEXT,
+    ParamValue,
+    number_meant,
+    phone_meant,
+    phone_normalized,
+)
+from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.scripts import parse_script
+from dialsim.scenario.service import Beginning, not_after
+from dialsim.scenario.sheet import Sheet, quoted
+from dialsim.scenario.units import instant_meant, looks_like_date, parse_offset_instant
+
+PREFIX = "history."
+_KEYS = ("callAttempt", "latestCallStatus", "lastEndedAt", "lastCallerId")
+HISTORY_COLUMNS = tuple(PREFIX + key for key in _KEYS)
+PARAM = "agentParams."
+COLUMNS = ("tel", "customerName", "segment", "script", "id")
+
+_COUNT = re.compile(r"[0-9]{1,9}")
+_STATUSES = {status.value: status for status in CallStatus}
+_Value = TypeVar("_Value")
+
+
+class _Columns:
+    """The columns of a file that are used, each by the name it has here."""
+
+    def __init__(self, sheet: Sheet, places: Mapping[str, int], problems: Problems) -> None:
+        self.sheet = sheet
+        self.places = places
+        self.normalized: dict[str, Normalized] = {}
+        self._problems = problems
+
+    def cells(self, name: str) -> list[str]:
+        """The cells of a column; empty ones if the file lacks it."""
+        if name not in self.places:
+            return [""] * len(self.sheet.lines)
+        return self.sheet.column(self.places[name])
+
+    def wrong(self, name: str, row: int, says: str) -> None:
+        """Note what is wrong with a cell, which the file may lack."""
+        index = self.places.get(name)
+        if index is None:
+            line = self.sheet.lines[row]
+            self.sheet.note(self._problems, line, 0, name, f"{name} {says}")
+        else:
+            self.sheet.note_cell(self._problems, row, index, says, name)
+
+    def wrong_as_a_whole(self, name: str, says: str) -> None:
+        """Note what is wrong with a column of the file, at its name."""
+        line, index = self.sheet.header_line, self.places[name]
+        self.sheet.note(self._problems, line, index, name, f"{name} {says}")
+
+    def changed(self, name: str, row: int, written: str, read: str) -> None:
+        """Count a cell that is read otherwise than it is written."""
+        known = self.normalized.get(name)
+        if known is None:
+            self.normalized[name] = Normalized(name, 1, row, written, read)
+        else:
+            known.count += 1
+
+
+def _read_history(columns: _Columns, start: Beginning, normalize: bool) -> dict[int, Past]:
+    """The history of each recipient who has one, by row; what is wrong with it is noted.
+
+    No history may pass `start`. A row whose history cells are all empty has none.
+    """
+    found: dict[int, Past] = {}
+    if columns.places.keys().isdisjoint(HISTORY_COLUMNS):
+        return found
+    faults: list[tuple[str, str]] = []
+    cells = [columns.cells(name) for name in HISTORY_COLUMNS]
+    if normalize:
+        cells[2] = _dates(columns, cells[2])
+    for row, history in enumerate(zip(*cells, strict=True)):
+        past = _past(start, faults, *history) if any(history) else None
+        if past is not None:
+            found[row] = past
+        for key, says in faults:
+            columns.wrong(PREFIX + key, row, says)
+        faults.clear()
+    return found
+
+
+def _dates(columns: _Columns, cells: list[str]) -> list[str]:
+    """Instants, with those of other spellings in that of ISO 8601; a bare one is Thai time."""
+    name, read = PREFIX + "lastEndedAt", list(cells)
+    for row, cell in enumerate(cells):
+        if not cell:
+            continue
+        try:
+            parse_offset_instant(cell)
+        except ValueError:
+            meant = instant_meant(cell)
+            if meant is not None:
+                columns.changed(name, row, cell, meant)
+                read[row] = meant
+    return read
+
+
+def _past(
+    start: Beginning,
+    faults: list[tuple[str, str]],
+    attempts: str,
+    status: str,
+    ended_at: str,
+    number: str,
+) -> Past | None:
+    """Where one row leaves its recipient; None where there was no call, or `faults` were found."""
+
+    def read(key: str, reader: Callable[[str], _Value], cell: str) -> _Value | None:
+        try:
+            return reader(cell) if cell else None
+        except ValueError as error:
+            faults.append((key, str(error)))
+            return None
+
+    call_attempt = read("callAttempt", _count, attempts) or 0
+    latest = read("latestCallStatus", _status, status)
+    last = read("lastEndedAt", parse_offset_instant, ended_at)
+    if last is not None and last > start.at > 0:
+        faults.append(("lastEndedAt", not_after(start)))
+    if not faults and (wrong := contradiction(call_attempt, latest, last)):
+        faults.append(wrong)
+    if faults or latest is None or last is None:
+        return None
+    return Past(call_attempt, latest, last, number or None)
+
+
+def _count(cell: str) -> int:
+    if not _COUNT.fullmatch(cell):
+        raise ValueError(f"must be a whole number of 0 or more, not {quoted(cell)}")
+    if int(cell) > MOST_ATTEMPTS:
+        raise ValueError(f"must be at most {MOST_ATTEMPTS}, not {quoted(cell)}")
+    return int(cell)
+
+
+def _status(cell: str) -> CallStatus:
+    if cell not in _STATUSES:
+        *others, last = _STATUSES
+        raise ValueError(f"must be {', '.join(others)} or {last}, not {quoted(cell)}")
+    return _STATUSES[cell]
+
+
+_SHOWN = 10
+_PHONE = re.compile(PHONE_PATTERN[1:-1])
+_PLAIN_PHONE = re.compile(r"0[0-9]{8,9}")
+_SCIENTIFIC = re.compile(r"[0-9][.,]?[0-9]*[eE]\+?[0-9]{1,2}")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+
+
+def read_people(
+    sheet: Sheet,
+    schema: Mapping[str, ParamSchema],
+    start: Beginning,
+    problems: Problems,
+    file: RecipientsFile,
+    block: Cursor | None = None,
+) -> PeopleTable:
+    """Read the recipients of a file, noting all that is wrong with it.
+
+    `schema` is the agent's paramsSchema: it says which columns `agentParams.…` must be there and
+    what they hold; an empty cell is a parameter left out. No history may pass `start`. `block` is
+    where `file` is written, for what is wrong with its `columns`.
+    """
+    known = [*COLUMNS, *HISTORY_COLUMNS, *(PARAM + name for name in schema)]
+    if file.columns is None:
+        places = _by_header(sheet, known, problems)
+    else:
+        places = columns_by_names(sheet, known, file.columns, block, problems)
+    if places is None:
+        return PeopleTable()
+    if sheet.header:
+        needed = ["tel", *(PARAM + name for name, entry in schema.items() if entry.required)]
+        for name in needed:
+            if name not in places and name not in (file.columns or ()):
+                hint = f"; if it has another name, say so beside file: columns: {{{name}: NAME}}"
+                hint = "" if block is None else hint
+                says = f"the column {name} is missing{hint}"
+                problems.note(Problem(sheet.file, sheet.header_line, 1, name, says))
+    sheet.load(list(places.values()), problems)
+    return _table(_Columns(sheet, places, problems), schema, start, file)
+
+
+def _table(
+    columns: _Columns, schema: Mapping[str, ParamSchema], start: Beginning, file: RecipientsFile
+) -> PeopleTable:
+    sheet, rows = columns.sheet, len(columns.sheet.lines)
+    table = PeopleTable(
+        tels=[""] * rows, names=[None] * rows, ids=[None] * rows, digest=_digest(sheet, file)
+    )
+    table.lines = _compact(sheet.lines)
+    table.segments.codes = table.scripts.codes = [-1] * rows
+    table.history = _read_history(columns, start, file.normalize)
+    for name in columns.places:
+        cells = _Cells(columns, name, file.normalize)
+        if name.startswith(PARAM):
+            param = name.removeprefix(PARAM)
+            table.params[param] = cells.params(schema.get(param))
+        elif name == "tel":
+            table.tels = cells.tels()
+        elif name == "customerName":
+            table.names = cells.optional()
+        elif name == "id":
+            table.ids = cells.ids()
+        elif name == "segment":
+            table.segments = cells.segments()
+        elif name == "script":
+            table.scripts = cells.scripts()
+    table.normalized = [columns.normalized[n] for n in columns.places if n in columns.normalized]
+    return table
+
+
+def _digest(sheet: Sheet, file: RecipientsFile) -> bytes:
+    """That of the content, and of how it is read if that is not the way without any options."""
+    said = file.model_dump_json(exclude={"file"}, exclude_defaults=True)
+    return sheet.digest if said == "{}" else hashlib.sha256(sheet.digest + said.encode()).digest()
+
+
+def _compact(lines: list[int]) -> Sequence[int]:
+    """Ascending numbers as a range, where none is left out: a million rows need no list of them."""
+    if lines and lines[-1] - lines[0] == len(lines) - 1:
+        return range(lines[0], lines[-1] + 1)
+    return lines
+
+
+def has_header(sheet: Sheet, problems: Problems) -> bool:
+    """Whether the first row names columns; a person in it is noted."""
+    person = next((cell for cell in sheet.header if phone_meant(cell)), None)
+    if person is not None:
+        says = (
+            f"the first row must name the columns, tel and so on, but it holds a phone number, "
+            f"{person}: put a row of names above it"
+        )
+        sheet.note(problems, sheet.header_line, sheet.header.index(person), "", says)
+    return person is None
+
+
+def _by_header(sheet: Sheet, known: Sequence[str], problems: Problems) -> dict[str, int] | None:
+    """The columns by the names in the header; None if that is no header at all."""
+    if not has_header(sheet, problems):
+        return None
+    sheet.check_names(range(len(sheet.header)), problems)
+    _check_known(sheet, known, problems)
+    return {name: sheet.header.index(name) for name in sheet.header if name}
+
+
+def columns_by_names(
+    sheet: Sheet,
+    known: Sequence[str],
+    named: Mapping[str, str],
+    block: Cursor | None,
+    problems: Problems,
+) -> dict[str, int]:
+    """The columns by the names that `columns` gives them; of the others, those with our names."""
+    taken: dict[str, str] = {}
+    places = {
+        name: index
+        for index, name in enumerate(sheet.header)
+        if (name in known or name.startswith(PARAM))
+        and name not in named
+        and name not in named.values()
+    }
+
+    def fault(ours: str, says: str) -> None:
+        if block is not None:
+            problems.add(block.at("columns", ours), says)
+
+    for ours, theirs in named.items():
+        if ours not in known and not ours.startswith(PARAM):
+            near = nearest_column(ours, [*known])
+            hint = f"did you mean {near}?" if near else f"known here: {', '.join(known)}"
+            fault(ours, f"is not a known column; {hint}")
+        elif theirs not in sheet.header:
+            shown = few(sheet.header[:_SHOWN], len(sheet.header)) if sheet.header else "none"
+            found = get_close_matches(theirs, sheet.header, n=1)
+            hint = f"did you mean {found[0]}?" if found else f"columns are {shown}"
+            fault(ours, f'"{theirs}" is no column of {sheet.file}; {hint}')
+        elif theirs in taken:
+            fault(ours, f'"{theirs}" is {taken[theirs]} already: a column can be one thing only')
+        else:
+            places[ours] = sheet.header.index(theirs)
+            if sheet.header.count(theirs) > 1:
+                fault(ours, f'"{theirs}" is the name of several columns of {sheet.file}')
+        taken.setdefault(theirs, ours)
+    return dict(sorted(places.items(), key=itemgetter(1)))
+
+
+def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None:
+    """Note unknown columns: each with the known one that is near it, the others all at once."""
+    free = [name for name in known if name not in sheet.header]
+    strange: list[int] = []
+    for index, name in enumerate(sheet.header):
+        if not name or name in known or name.startswith(PARAM):
+            continue
+        near = nearest_column(name, free) or nearest_column(name, known)
+        if near is None:
+            strange.append(index)
+        else:
+            says = f"{name} is not a known column; did you mean {near}?"
+            sheet.note(problems, sheet.header_line, index, name, says)
+    if strange:
+        names = [sheet.header[index] for index in strange]
+        are = "is not a known column" if len(names) == 1 else "are not known columns"
+        says = (
+            f"{few(names[:_SHOWN], len(names))} {are}: write {PARAM}{names[0]} for a parameter of "
+            f"the agent, or one of {', '.join(known)}"
+        )
+        sheet.note(problems, sheet.header_line, strange[0], names[0], says)
+
+
+def nearest_column(name: str, known: Sequence[str]) -> str | None:
+    """The known column that a name comes closest to, whatever its case, signs and first part."""
+    plain = {_bare(column.rpartition(".")[2]): column for column in reversed(known)}
+    plain |= {_bare(column): column for column in reversed(known)}
+    near = get_close_matches(_bare(name), plain, n=1)
+    return plain[near[0]] if near else None
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^0-9a-zก-๛]", "", name.casefold())
+
+
+class _Cells:
+    """A column's cells on the way to a column of values; what is wrong with them is noted.
+
+    With `normalize` they are read as what they mean, where that can be told, and counted.
+    """
+
+    def __init__(self, columns: _Columns, name: str, normalize: bool) -> None:
+        self._columns = columns
+        self._name = name
+        self._cells = columns.cells(name)
+        self._normalize = normalize
+
+    def _wrong(self, row: int, says: str) -> None:
+        self._columns.wrong(self._name, row, says)
+
+    def _meant(self, row: int, meaning: Callable[[str], str | None]) -> str | None:
+        """What a cell means if it may be read as that, which is counted."""
+        cell = self._cells[row]
+        meant = meaning(cell) if self._normalize else None
+        if meant is not None and meant != cell:
+            self._columns.changed(self._name, row, cell, meant)
+        return meant
+
+    def optional(self) -> list[str | None]:
+        return [cell or None for cell in self._cells]
+
+    def tels(self) -> list[str]:
+        tels = list(self._cells)
+        for row, cell in enumerate(tels):
+            if self._normalize and not _PLAIN_PHONE.fullmatch(cell):
+                tels[row] = self._meant(row, phone_normalized) or cell
+            if not _PHONE.fullmatch(tels[row]):
+                says = f"{PHONE_TEXT}, not {quoted(cell)}{_phone_hint(cell)}"
+                self._wrong(row, says if cell else "must not be empty")
+        return tels
+
+    def ids(self) -> list[str | None]:
+        for row, cell in enumerate(self._cells):
+            if cell and not is_uuid(cell):
+                self._wrong(row, f"must be a UUID, not {quoted(cell)}")
+        return self.optional()
+
+    def codes(self) -> Codes:
+        codes = Codes()
+        for cell in self._cells:
+            codes.append(cell or None)
+        return codes
+
+    def segments(self) -> Codes:
+        codes = self.codes()
+        if len(codes.texts) > MOST_SEGMENTS:
+            self._columns.wrong_as_a_whole(
+                self._name,
+                f"has {len(codes.texts):,} different values, but at most {MOST_SEGMENTS:,} are "
+                "possible: is it a column of ids?",
+            )
+        return codes
+
+    def scripts(self) -> Codes:
+        verdicts: dict[str, str] = {"": ""}
+        for row, cell in enumerate(self._cells):
+            if cell not in verdicts:
+                verdicts[cell] = _verdict(cell)
+            if verdicts[cell]:
+                self._wrong(row, verdicts[cell])
+        return self.codes()
+
+    def params(self, entry: ParamSchema | None) -> list[ParamValue | None]:
+        if entry is not None and entry.required:
+            for row, cell in enumerate(self._cells):
+                if not cell:
+                    self._wrong(row, "is required")
+        if entry is None or entry.type == "text":
+            return list(self.optional())
+        read = _number if entry.type == "number" else _boolean
+        wanted = "a number" if entry.type == "number" else "true or false"
+        values: list[ParamValue | None] = []
+        for row, cell in enumerate(self._cells):
+            value = read(cell) if cell else None
+            if cell and value is None and read is _number:
+                value = _number(self._meant(row, number_meant) or "")
+            if cell and value is None:
+                meant = number_meant(cell) if read is _number else None
+                hint = f": write {meant}" if meant else ""
+                self._wrong(row, f"must be {wanted}, not {quoted(cell)}{hint}")
+            values.append(value)
+        return values
+
+
+def _phone_hint(cell: str) -> str:
+    """What to do about a cell that is no phone number."""
+    if meant := phone_meant(cell):
+        return f": write {meant}"
+    if _SCIENTIFIC.fullmatch(cell):
+        return (
+            ": a spreadsheet has rounded it, so its digits are lost; give the column the format "
+            "Text and enter the numbers again"
+        )
+    if looks_like_date(cell):
+        return (
+            ": a spreadsheet has made a date of it; give the column the format Text and enter the "
+            "numbers again"
+        )
+    return ""
+
+
+def _verdict(script: str) -> str:
+    """What is wrong with a script, "" if nothing is."""
+    try:
+        parse_script(script)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _number(cell: str) -> ParamValue | None:
+    if _INTEGER.fullmatch(cell):
+        return int(cell)
+    value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
+    return value if math.isfinite(value) else None
+
+
+def _boolean(cell: str) -> ParamValue | None:
+    return {"true": True, "false": False}.get(cell.lower())
+
 
 ParamsSchema = Mapping[str, ParamSchema]
 

@@ -19,9 +19,9 @@ from dialsim.engine.chance import Draws, Purpose, rows_by_pair
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, call_keys
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.interface.status import AgentStatus
-from dialsim.scenario.agent import Analysis
 from dialsim.scenario.behaviour import Behaviour, Rates
 from dialsim.scenario.distribution import Distribution
+from dialsim.scenario.organization import Analysis
 from dialsim.scenario.people import People
 from dialsim.scenario.scripts import ScriptStep
 

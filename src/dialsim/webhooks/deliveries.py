@@ -1,11 +1,14 @@
-"""The POSTs of each message, made by a sandbox or to the simulated receiver (W2, W5)."""
+"""Deliveries: the POSTs of each message, made or simulated, and all in one stream (W2, W5)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import BinaryIO
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
@@ -22,9 +25,12 @@ from dialsim.interface.payload import (
     TIMEOUT_MS,
     WAITS_MS,
     accepted,
+    response_json,
 )
 from dialsim.scenario.organization import Receiver
-from dialsim.webhooks.messages import Messages, horizon, sequence
+from dialsim.webhooks.analysis import Analyses
+from dialsim.webhooks.bodies import Bodies, Body, VisibleState, instants_json, visible_state
+from dialsim.webhooks.messages import MessageBuilder, Messages, horizon, sequence
 
 _RESULT_BITS = 16  # of a result's number, beside its call, in one key
 
@@ -258,3 +264,109 @@ def _in_order(rounds: list[Posts]) -> Posts:
     if len(together) == max(map(len, rounds)):
         return together  # one row of each, in the order of the messages
     return together[np.argsort(together.message, kind="stable")]
+
+
+class CampaignStream:
+    """What one campaign sends; everything is worked out when first asked for, and kept.
+
+    `owed` are all results that are there at the end, `messages` those that are sent by then.
+    """
+
+    def __init__(self, trace: Trace, calls: Calls, analyses: Analyses) -> None:
+        self.calls = calls
+        self.analyses = analyses
+        self._trace = trace
+
+    @cached_property
+    def owed(self) -> Messages:
+        """Every result, whether or not it has been sent yet."""
+        return MessageBuilder(self._trace, self.calls, self.analyses).messages()
+
+    @cached_property
+    def messages(self) -> Messages:
+        """Every result that is sent."""
+        return self.owed[self.owed.sent_at <= horizon(self._trace)]
+
+    @cached_property
+    def posts(self) -> Posts:
+        """Every POST."""
+        return ReceiverModel(self._trace, self.calls, self.messages).posts()
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """Where in the sequence each POST leaves: they order it among those of all campaigns."""
+        return sequence(self._trace, self.posts.at, self.posts.turn)
+
+    def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
+        """The bodies of some of the messages, in that order."""
+        return self._bodies.of(self.messages[rows], self.calls, self._visible_state[rows])
+
+    @cached_property
+    def _visible_state(self) -> VisibleState:
+        return visible_state(self._trace, self.calls, self.messages)
+
+    @cached_property
+    def _bodies(self) -> Bodies:
+        block = self._trace.campaign(self.calls.organization, self.calls.campaign).block
+        return Bodies(self._trace, block)
+
+
+_CHUNK = 16_384
+
+
+class Stream:
+    """POSTs by (sequence, organization, campaign, recipient, call, result, number).
+
+    The sequence tells instants apart by the commands from outside: while a simulation
+    goes on, new POSTs are added behind those that were there, and these don't change any more.
+    `posts` has all of them, each with its `place`, the position of its campaign among `parts`;
+    `message` is an index into that campaign's messages.
+    """
+
+    def __init__(self, parts: Sequence[CampaignStream]) -> None:
+        """`parts` are those of all campaigns, in the order of the scenario."""
+        posts = Posts.joined([part.posts for part in parts])
+        order = np.argsort(np.concatenate([part.left for part in parts]), kind="stable")
+        sizes = [len(part.posts) for part in parts]
+        self.parts = parts
+        self.posts = posts[order]
+        self.place = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
+
+    def drop(self, rows: NDArray[np.bool_]) -> None:
+        """Have some of the rows not be there."""
+        self.posts, self.place = self.posts[~rows], self.place[~rows]
+
+    def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
+        """The bodies of some POSTs, in the order asked for."""
+        places = self.place[rows]
+        made = {
+            place: self.parts[place].bodies(self.posts.message[rows[places == place]])
+            for place in np.unique(places).tolist()
+        }
+        return (next(made[place]) for place in places.tolist())
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of `webhooks.jsonl`."""
+        for first in range(0, len(self.posts), _CHUNK):
+            rows = np.arange(first, min(first + _CHUNK, len(self.posts)))
+            posts = self.posts[rows]
+            columns = (
+                instants_json(posts.at),
+                posts.number.tolist(),
+                posts.response.tolist(),
+                posts.received.tolist(),
+                self.bodies(rows),
+            )
+            for at, number, response, received, body in zip(*columns, strict=True):
+                line = {
+                    "at": at,
+                    "attempt": number or None,
+                    "response": response_json(response),
+                    "received": received,
+                    "body": body,
+                }
+                yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+
+    def write(self, file: BinaryIO) -> None:
+        """Write `webhooks.jsonl`."""
+        file.writelines(self.lines())

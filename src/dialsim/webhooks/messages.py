@@ -4,13 +4,14 @@ Instants alone do not order a run: a command given from outside finds all work o
 POSTs included, and what it brings about comes after that (T4). So what happens has a number in the
 `sequence` of the run: its instant (ms) plus its turn, which is how many commands had been given by
 then (see `Trace.turn`). In a run that nobody steers these numbers are the instants.
-"""
+
+The newest result of a conversation is its verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,14 @@ from dialsim.engine.calls import NEVER, Calls
 from dialsim.engine.chance import Purpose
 from dialsim.engine.trace import ANALYSIS_FAILED, LATE_RESULT, Reanalysis, Trace
 from dialsim.interface.instants import LAST_INSTANT
-from dialsim.webhooks.analysis import Analyses, AnalysisOutcome, Analyst, changes_by, conversations
+from dialsim.webhooks.analysis import (
+    IS_SPOILT,
+    Analyses,
+    AnalysisOutcome,
+    Analyst,
+    changes_by,
+    conversations,
+)
 
 
 def sequence(
@@ -243,3 +251,78 @@ class MessageBuilder:
             sent_at=redone.ready_at[ready] + self._delay,
             turn=np.full(len(ready), action.turn, dtype=np.int32),
         )
+
+
+class Verdict(StrEnum):
+    """What is known of a conversation.
+
+    - analyzed: there is a result;
+    - no_conversation, unavailable: there is the fallback result (A3);
+    - not_analyzed: not recorded, or the agent stopped with an error (A2);
+    - failed: the analysis failed, and no late result has come (A4);
+    - pending: the run ended first.
+    """
+
+    ANALYZED = "analyzed"
+    NO_CONVERSATION = "no_conversation"
+    UNAVAILABLE = "unavailable"
+    NOT_ANALYZED = "not_analyzed"
+    FAILED = "failed"
+    PENDING = "pending"
+
+
+VERDICTS = tuple(Verdict)
+_OF_CONTENT = {
+    Content.SOUND: Verdict.ANALYZED,
+    Content.NO_CONVERSATION: Verdict.NO_CONVERSATION,
+    Content.UNAVAILABLE: Verdict.UNAVAILABLE,
+}
+"""What is known of a conversation by its newest result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Per call of a campaign: `code`, an index into `VERDICTS`, -1 without a conversation.
+
+    `found` is that of the newest result, as in `Analyses`, in the rows where `code` is analyzed.
+    """
+
+    code: NDArray[np.int8]
+    found: NDArray[np.uint16]
+
+
+def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verdicts:
+    """What is known of conversations at an instant (ms); newer results replace older ones.
+
+    `owed` are the results that are there by then; they and the first `analyses` go by indexes into
+    so many calls.
+    """
+    code = np.full(calls, -1, dtype=np.int8)
+    found = np.zeros((calls, analyses.found.shape[1]), dtype=np.uint16)
+    code[analyses.call] = VERDICTS.index(Verdict.PENDING)
+    failed = (analyses.failed_at != NEVER) & (analyses.failed_at <= until)
+    code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
+    code[analyses.call[IS_SPOILT.take(analyses.outcome)]] = VERDICTS.index(Verdict.NOT_ANALYZED)
+    rows = np.flatnonzero(owed.content != Content.NOTHING)
+    if owed.result.any():  # else there is one of each call at the most
+        rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
+    of_content = np.zeros(len(Content), dtype=np.int8)
+    for content, verdict in _OF_CONTENT.items():
+        of_content[content] = VERDICTS.index(verdict)
+    told = owed.call.take(rows)
+    code[told] = of_content.take(owed.content.take(rows))  # numpy keeps the last of several
+    found[told] = owed.found.take(rows, axis=0)
+    return Verdicts(code, found)
+
+
+def funnel_steps(verdicts: Verdicts, has_funnel: bool) -> NDArray[np.int16]:
+    """How many funnel steps each call's newest result says were reached; -1 if it says nothing.
+
+    0 stands for Unknown: not even the first step was reached, or the result is a fallback, which
+    has a funnel whether or not the agent defines one.
+    """
+    kinds = [Verdict.NO_CONVERSATION, Verdict.UNAVAILABLE]
+    if has_funnel:
+        kinds.append(Verdict.ANALYZED)
+    known = np.isin(verdicts.code, [VERDICTS.index(kind) for kind in kinds])
+    return np.where(known, verdicts.found[:, 0].astype(np.int16), np.int16(-1))

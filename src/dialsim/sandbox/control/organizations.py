@@ -25,9 +25,9 @@ from dialsim.sandbox.http.operation import (
     operation,
 )
 from dialsim.sandbox.organization import Account, OrganizationChanges
-from dialsim.scenario.added_organization import AddedOrganization
-from dialsim.scenario.agent import Agent
+from dialsim.scenario.additions import AddedOrganization
 from dialsim.scenario.fields import Phone, Text
+from dialsim.scenario.organization import Agent
 from dialsim.scenario.scripts import ScriptText
 
 

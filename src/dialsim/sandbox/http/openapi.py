@@ -13,7 +13,7 @@ from dialsim.sandbox.http.answers import JSON
 from dialsim.sandbox.http.failures import responses
 from dialsim.sandbox.http.models import CallResult, Failure, named
 from dialsim.sandbox.http.operation import Operation
-from dialsim.scenario.schema import tidied
+from dialsim.scenario.scenario import tidied
 from dialsim.version import __version__
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
