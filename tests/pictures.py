@@ -33,7 +33,7 @@ def unrendered() -> Iterator[None]:
         yield
 
 
-_PAGES = ("run_pictures", "replications_page", "sweep_page", "plan_page", "optimum_page")
+_PAGES = ("run_page", "replications_page", "sweep_page", "plan_page")
 
 
 @contextmanager

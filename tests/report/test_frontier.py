@@ -10,7 +10,7 @@ from dialsim.experiments.prior import UNKNOWN
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.sweep import Sweep
 from dialsim.experiments.variants import Variant
-from dialsim.report.frontier import Frontier
+from dialsim.report.sweep_page import Frontier
 from report.pages import ACME
 
 HOUR = 3_600_000

@@ -13,8 +13,7 @@ from dialsim.cli.forecast import forecast, pull
 from dialsim.cli.new import new
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
-from dialsim.cli.serve import journal, serve
-from dialsim.cli.studio import studio
+from dialsim.cli.serve import journal, serve, studio
 from dialsim.cli.validate import people, schema, validate
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__

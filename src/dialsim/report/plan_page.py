@@ -1,9 +1,10 @@
-"""The page of a plan: the value that meets the goal, and the evidence for it."""
+"""The page of a plan: the value or the combination that meets the goal, and the evidence for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from dialsim.experiments import plan_text
@@ -20,14 +21,14 @@ from dialsim.report.effects import (
 )
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.report.replications_page import campaign_table
-from dialsim.report.run_page import how_measured, made_from, retry_notes
-from dialsim.report.run_pictures import run_pictures
+from dialsim.report.run_page import how_measured, made_from, retry_notes, run_pictures
 from dialsim.report.what_if import SHORTER_RETRIES, NotMeasured
 from dialsim.results.result import Result
 from dialsim.results.summary_text import reach_text
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Evidence
+    from dialsim.experiments.optimum import Optimum
     from dialsim.experiments.plan import Plan
 
 
@@ -45,8 +46,8 @@ def plan_page(
         title=scenario.name,
         lead=f"Which {name} meets the goal {answer.goal}?",
         answer=plan_text.plan_headline(answer).removesuffix("."),
-        facts=[*_facts(answer, example, measured)],
-        sections=_sections(answer, example, measured),
+        facts=[*_plan_facts(answer, example, measured)],
+        sections=_plan_sections(answer, example, measured),
         made_from=made_from(scenario.name, which),
     )
 
@@ -60,7 +61,7 @@ def _runs(answer: Plan) -> int:
     return sum(part.replications for part in answer.tried)
 
 
-def _facts(
+def _plan_facts(
     answer: Plan, example: Result, measured: GoalWhatIf | NotMeasured | None
 ) -> Iterator[Fact]:
     headline = plan_text.plan_question(answer)
@@ -96,7 +97,7 @@ def _said(part: Evidence) -> str:
     return f"{'; '.join(found)} ({part.replications} runs)."
 
 
-def _sections(
+def _plan_sections(
     answer: Plan, example: Result, measured: GoalWhatIf | NotMeasured | None
 ) -> list[Section]:
     sections = []
@@ -146,3 +147,61 @@ def _pictures(answer: Plan) -> Iterator[Picture]:
             "their intervals; the dashed line is the bound."
         )
         yield picture(f"clause{number}", partial(answer.plot.evidence, number), caption)
+
+
+def optimum_page(answer: Optimum, example: Result) -> ReportPage:
+    """The page of an optimum; `example` is one run with the best, or with what came closest."""
+    scenario = example.trace.world.scenario
+    runs = sum(part.evidence.replications for part in answer.tried)
+    which = f"seed {example.trace.world.seed}, {runs} runs"
+    wish = [answer.objective or "the smallest values"]
+    wish += [] if answer.goal is None else [f"with {answer.goal}"]
+    return ReportPage(
+        title=scenario.name,
+        lead=f"Which {' and '.join(path.rpartition('.')[2] for path in answer.paths)}? "
+        f"Wanted: {', '.join(wish)}.",
+        answer=answer.best.name if answer.met else "No combination meets the goal",
+        facts=[*_optimum_facts(answer, example)],
+        sections=[*_optimum_sections(answer, example)],
+        made_from=made_from(scenario.name, which),
+    )
+
+
+def _optimum_facts(answer: Optimum, example: Result) -> Iterator[Fact]:
+    best = answer.best
+    question = "What does best?" if answer.met else "What comes closest?"
+    yield Fact(question, best.name, plan_text.optimum_headline(answer))
+    sure = "Sure" if answer.sure else "Not sure"
+    tried = f"{len(answer.tried):,} of {answer.count:,} combinations were tried."
+    if answer.open:
+        tried += f" {len(answer.open):,} of them could not be told from it."
+    yield Fact("How sure is that?", sure, tried)
+    if len(answer.frontier) > 1:
+        most = max(answer.frontier, key=lambda part: part.people_reached)
+        said = f"Earliest: {answer.frontier[0].name}. Most people: {most.name}."
+        priced = [part for part in answer.frontier if isfinite(part.cost)]
+        if priced:
+            cheapest = min(priced, key=lambda part: part.cost)
+            said += f" Cheapest: {cheapest.name}."
+        yield Fact("What else could be had?", f"{len(answer.frontier)} beaten by none", said)
+    campaigns = len(example.summary.campaigns)
+    yield holding_fact("What holds it back?", holding(best.evidence.runs), campaigns)
+
+
+def _optimum_sections(answer: Optimum, example: Result) -> Iterator[Section]:
+    best = answer.best
+    if remarks := plan_text.optimum_sentences(answer):
+        yield Section("Remarks", [Notes([text.removeprefix("Warning: ") for text in remarks])])
+    caption = (
+        "Every combination tried: mean cost, or people reached, against when half of its runs are "
+        "done. A ring marks those that no other is better than in finish, cost and reach at once."
+    )
+    shown = picture("frontier", answer.plot.frontier, caption)
+    yield Section("Evidence", [Grid([shown]), *plan_text.optimum_tables(answer)])
+    if len(example.summary.campaigns) > 1:
+        said = f"Of the {best.evidence.replications} runs with {best.name}."
+        table = campaign_table(best.evidence.runs, example.summary.currency)
+        yield Section("Campaign by campaign", [said, table])
+    drawn: list[Part] = list(run_pictures(example))
+    if drawn:
+        yield Section(f"One run with {best.name}", drawn)

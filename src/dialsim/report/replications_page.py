@@ -1,8 +1,9 @@
-"""The page of replications: how sure a scenario's answer is."""
+"""The pages of replications, how sure a scenario's answer is, and of forecasts, made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,8 @@ from dialsim.experiments import experiment_text
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.report.effects import holding, holding_fact
-from dialsim.report.page import Fact, Grid, Notes, ReportPage, Section, picture
-from dialsim.report.run_page import help_fact, help_parts, made_from
-from dialsim.report.run_pictures import run_pictures
+from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
+from dialsim.report.run_page import help_fact, help_parts, made_from, run_pictures
 from dialsim.report.what_if import Help
 from dialsim.results.bottleneck import percent
 from dialsim.results.result import Result
@@ -20,6 +20,7 @@ from dialsim.results.summary_text import FigureTable, ValueText
 from dialsim.results.thai_time import short_text
 
 if TYPE_CHECKING:
+    from dialsim.experiments.forecast import Forecast
     from dialsim.experiments.replications import Replications
     from dialsim.scenario.service import Costs
 
@@ -200,4 +201,31 @@ def _pictures(runs: Replications) -> list[Any]:
     return [
         picture("fan", runs.plot.progress, progress),
         picture("finishes", runs.plot.finish, finish),
+    ]
+
+
+def forecast_page(found: Forecast, first: Result, measured: Help) -> ReportPage:
+    """The page of a forecast; `first` and `measured` are as in `replications_page`."""
+    page = replications_page(found.runs, first, measured)
+    if found.figures is None:
+        return page
+    facts = forecast_facts(found, page.facts)
+    sections = [*page.sections]
+    if found.earlier:
+        said: list[Part] = [*found.change_sentences(), found.history_table()]
+        sections.insert(0, Section("Since the last forecast", said))
+    return replace(page, answer=found.answer(), facts=facts, sections=sections)
+
+
+def forecast_facts(found: Forecast, facts: Sequence[Fact]) -> list[Fact]:
+    """The facts of a forecast: when, and whom, in place of those that its runs have as such.
+
+    `facts` are those of `replications_facts`; something must be scheduled.
+    """
+    _, _, _, *others = facts
+    reach = found.reach_text().removeprefix("it will reach ")
+    return [
+        Fact("When is it done?", found.half_text(), found.span_sentence()),
+        Fact("Whom will it reach?", *reach.split(", ", 1)),
+        *others,
     ]

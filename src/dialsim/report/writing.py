@@ -23,11 +23,9 @@ from dialsim.experiments.value_range import value_text
 from dialsim.experiments.variants import SettingChange, Variant, read_span
 from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import against_goal, asked_of
-from dialsim.report.forecast_page import forecast_page
-from dialsim.report.optimum_page import optimum_page
 from dialsim.report.page import NAME
-from dialsim.report.plan_page import plan_page, setting_text
-from dialsim.report.replications_page import replications_page
+from dialsim.report.plan_page import optimum_page, plan_page, setting_text
+from dialsim.report.replications_page import forecast_page, replications_page
 from dialsim.report.run_page import run_page
 from dialsim.report.sweep_page import frontier, sweep_page
 from dialsim.report.what_if import (

@@ -1,4 +1,13 @@
-"""Overrides: changes of a document, `PATH=VALUE` and the like, and the short forms of paths."""
+"""Overrides: changes of a document, `PATH=VALUE`, `PATH+=VALUE` and `PATH-=VALUE`.
+
+They are put into the tree of the file before it is checked. A value may be in a planner's words: an
+instant as `Fri 18:00`, a duration or a percentage where the file has milliseconds or a share,
+windows as `Mon-Fri 09:00-19:00`, caller IDs as their number.
+
+`lines` and `Debt.maxAttempts` are short paths for what a document has under a long one: a word,
+alone where only one part of the document can be meant, or behind the name of an organization, a
+campaign, an agent or a behaviour. A path that begins with a key of the top level is never short.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dialsim.testing.assertions import assert_no_violations, assert_sequence, violations
     from dialsim.testing.checks.record import Violation
-    from dialsim.testing.fixtures import Host, Runner, Stepper
     from dialsim.testing.golden import GoldenTraces, trace_text
+    from dialsim.testing.plugin import Host, Runner, Stepper
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
     from dialsim.testing.sketch import Sketch, at
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "Answer": "receiver",
     "GoldenTraces": "golden",
-    "Host": "fixtures",
+    "Host": "plugin",
     "ReceivedRequest": "receiver",
     "Receiver": "receiver",
-    "Runner": "fixtures",
+    "Runner": "plugin",
     "Sketch": "sketch",
-    "Stepper": "fixtures",
+    "Stepper": "plugin",
     "Violation": "assertions",
     "assert_no_violations": "assertions",
     "assert_sequence": "assertions",

@@ -12,7 +12,7 @@ from dialsim.interface.status import CallStatus
 from dialsim.results.result import Result
 from dialsim.results.run_view import RunView
 from dialsim.results.story import sequences, tell
-from dialsim.testing.checks import calls, campaigns, queue, retries
+from dialsim.testing.checks import campaigns, queue
 from dialsim.testing.checks.record import RunRecord, Violation
 
 MAX_PRINTED = 20
@@ -82,8 +82,6 @@ def _found(run: RunLike) -> Iterator[Violation]:
     for organization in RunRecord(trace_of(run), live).organizations():
         for campaign in organization.campaigns:
             yield from campaigns.violations(campaign)
-            yield from calls.violations(campaign)
-            yield from retries.violations(campaign)
             yield from queue.order_violations(campaign)
         yield from queue.violations(organization)
 

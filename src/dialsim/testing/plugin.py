@@ -1,21 +1,31 @@
-"""The pytest plugin: fixtures, options, and the commands that replay a failure.
+"""The pytest plugin: fixtures and what they hand out, options, and how to replay a failure.
 
 pytest loads this module in every run of everybody who has dialsim installed, so nothing heavy is
-imported here: what a fixture needs it imports when it is first used.
-"""
+imported here: what a fixture needs it imports when it is first used."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Generator, Iterator
+import shlex
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from dialsim.testing.fixtures import Host, Runner, ScenarioReader, Stepper, Tenants
+    from dialsim.engine.simulation import Simulation
+    from dialsim.results.result import Result
+    from dialsim.sandbox.client.records import OrganizationRecord
+    from dialsim.sandbox.client.sandbox import Sandbox
+    from dialsim.scenario.scenario import Scenario
     from dialsim.testing.golden import Comparison, GoldenTraces
     from dialsim.testing.receiver import Receiver
+    from dialsim.testing.sketch import Sketch
+
 
 _READER = pytest.StashKey["ScenarioReader"]()
 _PROPERTY = "dialsim_golden"
@@ -76,7 +86,6 @@ def dialsim_seed(request: pytest.FixtureRequest) -> int | None:
 @pytest.fixture
 def dialsim_run(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Runner:  # noqa: ARG001
     """Run a scenario: `dialsim_run(path_or_text_or_sketch, overrides=(), *, seed=None)`."""
-    from dialsim.testing.fixtures import Runner
 
     return Runner(_reader(request))
 
@@ -84,7 +93,6 @@ def dialsim_run(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Run
 @pytest.fixture
 def dialsim_simulation(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Stepper:  # noqa: ARG001
     """A scenario to step by hand: `dialsim_simulation(…)`, with the arguments of `dialsim_run`."""
-    from dialsim.testing.fixtures import Stepper
 
     return Stepper(_reader(request))
 
@@ -101,7 +109,6 @@ def dialsim_receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) -> Iterator[Host]:  # noqa: ARG001
     """A scenario served over HTTP: `dialsim_sandbox(…)`, with the arguments of `dialsim_run`."""
-    from dialsim.testing.fixtures import Host
 
     host = Host(_reader(request), _webhook_url(request))
     yield host
@@ -111,7 +118,6 @@ def dialsim_sandbox(request: pytest.FixtureRequest, dialsim_seed: int | None) ->
 @pytest.fixture
 def dialsim_organization(request: pytest.FixtureRequest) -> Tenants:
     """An organization of the test's own in a shared sandbox: `dialsim_organization(sandbox)`."""
-    from dialsim.testing.fixtures import Tenants
 
     return Tenants(request.node.name, _webhook_url(request))
 
@@ -146,8 +152,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
     reader = item.stash.get(_READER, None)
     if reader is not None and report.failed and hasattr(report.longrepr, "addsection"):
-        from dialsim.testing.fixtures import commands, relative
-
         folder = item.config.invocation_params.dir
         node_id = "::".join([relative(item.path, folder), *item.nodeid.split("::")[1:]])
         text = "\n".join(commands(node_id, _seed_asked_for(item), reader.replays, folder))
@@ -181,7 +185,6 @@ def _traces(count: int) -> str:
 
 def _reader(request: pytest.FixtureRequest) -> ScenarioReader:
     """The test's reader of scenarios, made when a fixture first needs it."""
-    from dialsim.testing.fixtures import ScenarioReader
 
     made: ScenarioReader | None = request.node.stash.get(_READER, None)
     if made is None:
@@ -195,3 +198,206 @@ def _seed_asked_for(item: pytest.Item) -> int | None:
     """The seed with which the options repeat a test; None: they don't."""
     callspec = getattr(item, "callspec", None)
     return None if callspec is None else callspec.params.get("dialsim_seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One run of a test; `file` is None where the scenario is no file as it stands."""
+
+    file: Path | None
+    overrides: tuple[str, ...]
+    seed: int
+    replication: int
+
+    def command(self, folder: Path) -> str | None:
+        """The command line, for a shell in `folder`, that runs the same; None without a file."""
+        if self.file is None:
+            return None
+        words = ["dialsim", "run", relative(self.file, folder), "--seed", str(self.seed)]
+        if self.replication:
+            words += ["--replication", str(self.replication)]
+        for override in self.overrides:
+            words += ["--set", override]
+        return shlex.join(words)
+
+
+def commands(node_id: str, seed: int | None, replays: Sequence[Replay], folder: Path) -> list[str]:
+    """The command that runs the test again, with the seed it was given, then those of its runs."""
+    words = ["pytest", node_id]
+    if seed is not None:
+        words += ["--dialsim-seed", str(seed)]
+    runs = (replay.command(folder) for replay in replays)
+    return [shlex.join(words), *dict.fromkeys(run for run in runs if run is not None)]
+
+
+def relative(path: Path, folder: Path) -> str:
+    """The path as a shell in `folder` would write it."""
+    return os.path.relpath(path, folder)
+
+
+class ScenarioReader:
+    """Reads the scenarios of one test, with the seed it was given, and notes what it has run.
+
+    A relative path is looked for beside the test first and then in `root`.
+    """
+
+    def __init__(self, folder: Path, root: Path, seed: int | None) -> None:
+        """`seed` None means the scenario's own."""
+        self.folder = folder
+        self.root = root
+        self.seed = seed
+        self.replays: list[Replay] = []
+
+    def read(
+        self,
+        source: Scenario | Sketch | Path | str,
+        overrides: str | Sequence[str],
+        seed: int | None,
+        replication: int,
+    ) -> tuple[Scenario, int]:
+        """The scenario, and the seed to run it with: that of the call, the test or the scenario."""
+        from dialsim.scenario.scenario import Scenario, override_texts
+
+        scenario = self._load(source, overrides)
+        chosen = next(s for s in (seed, self.seed, scenario.seed) if s is not None)
+        as_it_stands = scenario.source if not isinstance(source, Scenario) else None
+        self.replays.append(Replay(as_it_stands, override_texts(overrides), chosen, replication))
+        return scenario, chosen
+
+    def _load(
+        self, source: Scenario | Sketch | Path | str, overrides: str | Sequence[str]
+    ) -> Scenario:
+        from dialsim.interface.errors import DialsimError
+        from dialsim.scenario.loading import is_text, load, loads
+        from dialsim.scenario.scenario import Scenario
+        from dialsim.testing.sketch import Sketch
+
+        match source:
+            case Scenario():
+                if overrides:
+                    raise DialsimError(
+                        "overrides replace values before a scenario is read: "
+                        "give the file, its text or the sketch"
+                    )
+                return source
+            case Sketch():
+                return source.scenario(overrides)
+            case str() if is_text(source):
+                return loads(source, folder=self.folder, overrides=overrides)
+        return load(self._find(Path(source)), overrides)
+
+    def _find(self, path: Path) -> Path:
+        beside = self.folder / path
+        return beside if beside.exists() else self.root / path
+
+
+class Runner:
+    """The fixture `dialsim_run`: runs a scenario to its end.
+
+    `source` is a scenario file's path (relative to the test's folder or to pytest's root), the text
+    of one, a `Sketch` or a loaded `Scenario`. The seed is `seed`, else that of `--dialsim-seed`,
+    else the scenario's.
+    """
+
+    def __init__(self, reader: ScenarioReader) -> None:
+        self._reader = reader
+
+    def __call__(
+        self,
+        source: Scenario | Sketch | Path | str,
+        overrides: str | Sequence[str] = (),
+        *,
+        seed: int | None = None,
+        replication: int = 0,
+    ) -> Result:
+        """Run it; `overrides` are texts `PATH=VALUE`, as for `dialsim run --set`."""
+        from dialsim.results.result import run
+
+        scenario, chosen = self._reader.read(source, overrides, seed, replication)
+        return run(scenario, seed=chosen, replication=replication)
+
+
+class Stepper:
+    """The fixture `dialsim_simulation`: a scenario to be stepped by hand; otherwise as `Runner`."""
+
+    def __init__(self, reader: ScenarioReader) -> None:
+        self._reader = reader
+
+    def __call__(
+        self,
+        source: Scenario | Sketch | Path | str,
+        overrides: str | Sequence[str] = (),
+        *,
+        seed: int | None = None,
+        replication: int = 0,
+    ) -> Simulation:
+        """The simulation at clock.start."""
+        from dialsim.engine.simulation import Simulation
+
+        scenario, chosen = self._reader.read(source, overrides, seed, replication)
+        return Simulation(scenario, chosen, replication)
+
+
+class Host:
+    """The fixture `dialsim_sandbox`: serves scenarios until the test is over.
+
+    `source`, `overrides` and `seed` are those of `Runner`. Results are sent to `webhook_url`, by
+    default to the URL of `dialsim_receiver` if the test has one, else as the scenario says.
+    """
+
+    def __init__(self, reader: ScenarioReader, webhook_url: str | None) -> None:
+        self._reader = reader
+        self._webhook_url = webhook_url
+        self._started: list[Sandbox] = []
+
+    def __call__(
+        self,
+        source: Scenario | Sketch | Path | str,
+        overrides: str | Sequence[str] = (),
+        *,
+        seed: int | None = None,
+        webhook_url: str | None = None,
+    ) -> Sandbox:
+        """A sandbox that has been started, with its clock at clock.start."""
+        from dialsim.sandbox.client.sandbox import Sandbox
+
+        scenario, chosen = self._reader.read(source, overrides, seed, replication=0)
+        sandbox = Sandbox(scenario, seed=chosen, webhook_url=webhook_url or self._webhook_url)
+        self._started.append(sandbox.start())
+        return sandbox
+
+    def stop(self) -> None:
+        """Stop all of them, the last first; raises what any of them raises."""
+        with ExitStack() as stack:
+            for sandbox in self._started:
+                stack.callback(sandbox.stop)
+
+
+class Tenants:
+    """The fixture `dialsim_organization`: an organization of the test's own.
+
+    It is for a sandbox that several tests share. It is named after the test, and its results are
+    sent to `webhook_url`, if there is one.
+    """
+
+    def __init__(self, name: str, webhook_url: str | None) -> None:
+        self._name = name
+        self._webhook_url = webhook_url
+
+    def __call__(
+        self, sandbox: Sandbox, like: str | None = None, **settings: object
+    ) -> OrganizationRecord:
+        """Add it, like an organization of the sandbox, by default the first one.
+
+        `settings` are keys of an organization in a scenario file, such as `maxConcurrentCalls=5`.
+        """
+        there = [*sandbox.api_keys]
+        name, count = self._name, 1
+        while name in there:
+            count += 1
+            name = f"{self._name} {count}"
+        if self._webhook_url is not None:
+            settings = {"webhook": {"url": self._webhook_url}} | settings
+        return sandbox.add_organization(
+            {"name": name} | settings, there[0] if like is None else like
+        )

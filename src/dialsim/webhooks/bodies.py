@@ -1,4 +1,8 @@
-"""Webhook bodies: plain dicts in the interface's order, of what is visible then (W4, D1, D2)."""
+"""Webhook bodies: plain dicts in the interface's order, of what is visible then (W4, D1, D2).
+
+There is one maker for what `dialsim run` writes, for what a sandbox sends, and for what is looked
+at later. Whoever writes or sends a body dumps it with orjson.
+"""
 
 from __future__ import annotations
 
