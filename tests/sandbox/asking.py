@@ -11,8 +11,8 @@ import httpx
 from tests.sandbox.described import require_as_described
 
 import dialsim
+from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.application import application
-from dialsim.sandbox.control.token import ControlToken
 from dialsim.sandbox.core import SandboxCore
 
 WORLD = Path(__file__).with_name("corpus.yaml")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import uvicorn
 
+from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.application import application
-from dialsim.sandbox.control.token import ControlToken
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.server import Connection, address, configuration, listening
 

@@ -19,8 +19,8 @@ from tests.sandbox.described import (
 )
 
 from dialsim.results.result import Result
+from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.application import DESCRIPTION, application
-from dialsim.sandbox.control.token import ControlToken
 from dialsim.sandbox.core import MOST_SNAPSHOTS
 from dialsim.sandbox.faults import MOST_FAULTS
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES

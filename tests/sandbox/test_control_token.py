@@ -12,7 +12,7 @@ from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 from tests.sandbox.serving import served
 
 from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.control.token import ControlToken
+from dialsim.sandbox.access import ControlToken
 
 TOKEN = "correct-horse-battery-staple"
 WRONG = "correct-horse-battery-stapler"

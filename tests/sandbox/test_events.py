@@ -13,7 +13,7 @@ import pytest
 from tests.sandbox.serving import served
 
 import dialsim
-from dialsim.sandbox.addresses import with_webhook_url
+from dialsim.sandbox.access import with_webhook_url
 from dialsim.sandbox.control.events import MOST_STREAMS
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Answer, Receiver, Sketch

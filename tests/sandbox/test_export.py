@@ -19,7 +19,7 @@ from cli.program import dialsim as dialsim_program
 from dialsim.report.writing import write_run
 from dialsim.results.result import Result
 from dialsim.sandbox.application import application
-from dialsim.sandbox.control import export
+from dialsim.sandbox.control import run as control_run
 from dialsim.sandbox.core import SandboxCore
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
@@ -112,7 +112,7 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
     core.simulation.advance(hours=1)
     expected = Result(core.simulation.trace).summary.to_json()
     packing, moved = asyncio.Event(), asyncio.Event()
-    real = export.pack
+    real = control_run.pack
 
     async def scene() -> httpx.Response:
         loop = asyncio.get_running_loop()
@@ -122,7 +122,7 @@ def test_the_clock_may_move_while_the_run_is_packed(monkeypatch: pytest.MonkeyPa
             asyncio.run_coroutine_threadsafe(moved.wait(), loop).result(timeout=600)
             return real(*given)
 
-        monkeypatch.setattr(export, "pack", pack)
+        monkeypatch.setattr(control_run, "pack", pack)
         transport = httpx.ASGITransport(application(core))
         home = {"Host": "127.0.0.1:8400"}
         async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=home) as ask:

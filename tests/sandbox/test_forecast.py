@@ -11,7 +11,7 @@ from tests.sandbox.serving import served
 
 import dialsim
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.remaining import remaining_run
+from dialsim.sandbox.live_engine import remaining_run
 from dialsim.testing import Sketch
 
 START = "2026-01-05T02:00:00Z"

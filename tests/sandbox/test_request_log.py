@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.sandbox.asking import Client, control, exchange_of_the_corpus, key
 
 import dialsim
-from dialsim.sandbox.client.requests import differences
+from dialsim.sandbox.client.session import differences
 from dialsim.sandbox.request_log import (
     MOST_LOGGED_BYTES,
     MOST_REQUESTS,

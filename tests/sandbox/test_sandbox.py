@@ -19,7 +19,7 @@ from tests.sandbox.asking import NOW, WORLD, key
 
 import dialsim
 from dialsim.results.folder import read_source
-from dialsim.sandbox import dependencies
+from dialsim.sandbox import access
 from dialsim.sandbox.client.records import WebhookRecord
 from dialsim.sandbox.http.service import InterfaceOperations
 from dialsim.testing import Answer, Receiver, Sketch
@@ -578,9 +578,7 @@ def test_naming_it_imports_no_server_and_a_server_no_tables(
 def test_missing_packages_are_named_and_how_to_install_them(
     monkeypatch: pytest.MonkeyPatch, missing: list[str], named: str
 ) -> None:
-    monkeypatch.setattr(
-        dependencies, "find_spec", lambda name: None if name in missing else object()
-    )
+    monkeypatch.setattr(access, "find_spec", lambda name: None if name in missing else object())
     with pytest.raises(dialsim.DialsimError) as error:
         dialsim.Sandbox(BUSY_LINE.scenario())
     assert str(error.value) == (

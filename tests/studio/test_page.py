@@ -20,7 +20,7 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 import dialsim
 from dialsim.cli import commands
 from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.control.token import ControlToken
+from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.server import Server
 from dialsim.studio.charts import LinesChart
 from dialsim.studio.estimate import Estimator, Pool, shared_pool
@@ -363,7 +363,7 @@ def test_the_command_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
     assert run.exit_code == 2
     assert "--set goes with a SCENARIO" in run.output
     monkeypatch.setitem(sys.modules, "panel", None)
-    monkeypatch.setattr("dialsim.sandbox.dependencies.find_spec", lambda name: None)
+    monkeypatch.setattr("dialsim.sandbox.access.find_spec", lambda name: None)
     run = CliRunner().invoke(commands, ["studio"])
     assert isinstance(run.exception, DialsimError)
     assert "pip install '.[studio]'" in str(run.exception)

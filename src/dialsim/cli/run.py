@@ -185,7 +185,7 @@ def _once(scenario: Path, replication: int, options: Options, files: _Files) -> 
 
 def _from_journal(journal: Path, options: Options, files: _Files) -> None:
     from dialsim.results.folder import check_place
-    from dialsim.sandbox.dependencies import require_extra
+    from dialsim.sandbox.access import require_extra
 
     if options.out is not None:
         check_place(options.out, options.force)

@@ -12,8 +12,8 @@ import click
 from dialsim.cli.program import listen_options, optional_scenario_argument, seed_option, set_option
 
 if TYPE_CHECKING:
+    from dialsim.sandbox.access import Certificate
     from dialsim.sandbox.core import SandboxCore
-    from dialsim.sandbox.tls import Certificate
 
 
 @click.group(
@@ -99,14 +99,14 @@ def serve(
     With --journal all of it outlives the program: started again on the file, it goes on where it
     was, even after a kill. dialsim run --from-journal FILE gives the run so far as tables.
     """
-    from dialsim.sandbox.dependencies import require_extra
+    from dialsim.sandbox.access import require_extra
 
     if scenario is None and journal is None:
         raise click.UsageError("name a SCENARIO, or a journal to go on with: --journal FILE")
     if scenario is None and (seed is not None or overrides):
         raise click.UsageError("--seed and --set go with a SCENARIO; a journal keeps its own")
     require_extra("serve")
-    from dialsim.sandbox.control.token import ControlToken
+    from dialsim.sandbox.access import ControlToken
     from dialsim.sandbox.page.view import PATH
     from dialsim.sandbox.server import address, listening
     from dialsim.sandbox.server import serve as serve_http
@@ -137,8 +137,7 @@ def _certificate(
         raise click.UsageError("--tls-cert and --tls-key go together")
     if made and chain is not None:
         raise click.UsageError("--tls makes a certificate: leave --tls-cert and --tls-key out")
-    from dialsim.sandbox.dependencies import require_extra
-    from dialsim.sandbox.tls import Certificate, certificate_for
+    from dialsim.sandbox.access import Certificate, certificate_for, require_extra
 
     if chain is not None and key is not None:
         certificate = Certificate(chain, key)
@@ -161,7 +160,7 @@ def _core(
 ) -> SandboxCore:
     """A new sandbox at this address, or the one that a journal tells of."""
     from dialsim.interface.instants import format_instant
-    from dialsim.sandbox.addresses import with_public_url
+    from dialsim.sandbox.access import with_public_url
     from dialsim.sandbox.core import SandboxCore
     from dialsim.sandbox.restart import begin, check_same, resume
     from dialsim.scenario.loading import load
@@ -211,14 +210,13 @@ def studio(
     pull` wrote, or a zip file that a studio saved. Everybody who opens the page has their own
     session.
     """
-    from dialsim.sandbox.dependencies import require_extra
+    from dialsim.sandbox.access import require_extra
     from dialsim.studio import PACKAGES
 
     if scenario is None and overrides:
         raise click.UsageError("--set goes with a SCENARIO")
     require_extra("dialsim studio", PACKAGES, "studio")
-    from dialsim.sandbox.addresses import address_url
-    from dialsim.sandbox.control.token import ControlToken
+    from dialsim.sandbox.access import ControlToken, address_url
     from dialsim.studio.files import open_path
     from dialsim.studio.server import server
 

@@ -20,19 +20,19 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialsim.interface.errors import Refused
+from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
 from dialsim.sandbox.control.events import EventOperations
-from dialsim.sandbox.control.export import ExportOperations
-from dialsim.sandbox.control.faults import FaultOperations
-from dialsim.sandbox.control.forecast import ForecastOperations
 from dialsim.sandbox.control.guard import ControlGuard
 from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
-from dialsim.sandbox.control.requests import RequestOperations
-from dialsim.sandbox.control.state import StateOperations
-from dialsim.sandbox.control.token import ControlToken
-from dialsim.sandbox.control.triggers import TriggerOperations
-from dialsim.sandbox.control.webhooks import WebhookOperations
+from dialsim.sandbox.control.run import ExportOperations, ForecastOperations, StateOperations
+from dialsim.sandbox.control.traffic import (
+    FaultOperations,
+    RequestOperations,
+    TriggerOperations,
+    WebhookOperations,
+)
 from dialsim.sandbox.core import PATIENCE, SandboxCore
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.http.answers import JSON, failure, read_bytes

@@ -30,8 +30,8 @@ from dialsim.sandbox.organization import Account, KeyRing, derived_key, regenera
 from dialsim.sandbox.outbox import STRIDE, Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender, SilentSender
+from dialsim.sandbox.tables import WebhookTable
 from dialsim.sandbox.triggers import Triggers
-from dialsim.sandbox.webhooks import WebhookTable
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.scenario import Scenario
 

@@ -1,17 +1,29 @@
-"""The live engine: a simulation addressed by position and moved instant by instant."""
+"""The live engine: a simulation moved instant by instant, and the rest of its run as a scenario."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite
 
+import numpy as np
+
+from dialsim.engine.calls import CALL_STATUSES, HAS_END, NEVER, NO_CALL, TO_STATUS, Calls
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.simulation import Simulation
-from dialsim.engine.trace import Trace
-from dialsim.engine.world import OrganizationBlock
+from dialsim.engine.trace import CampaignTrace, Trace
+from dialsim.engine.world import CampaignBlock, OrganizationBlock
+from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.additions import Surroundings
+from dialsim.scenario.campaign import Campaign as CampaignModel
+from dialsim.scenario.campaign import Past, PeopleTable, RecipientsFile
 from dialsim.scenario.organization import Organization
-from dialsim.scenario.scripts import Script
+from dialsim.scenario.people import People
+from dialsim.scenario.scenario import Scenario
+from dialsim.scenario.scripts import Script, format_script
+from dialsim.scenario.timeline import TimelineAction
 
 
 class LiveEngine(Simulation):
@@ -70,3 +82,190 @@ class LiveEngine(Simulation):
     def carry_out(self, command: Callable[[], None]) -> None:
         """Carry out a command from outside and what it brings about in this instant (T4)."""
         self._carry_out(command)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunCampaign:
+    """A campaign that was scheduled and is not over; `organization` is a name."""
+
+    organization: str
+    name: str
+    id: str
+    status: CampaignStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingRun:
+    """What is still to come: a scenario that begins now, and those of its campaigns under way.
+
+    A forecast replicates it. What has happened stands in the histories of the people (P8), so that
+    the sandbox itself is not needed, and the compiled engine can run it.
+    """
+
+    scenario: Scenario
+    campaigns: tuple[BegunCampaign, ...]
+
+
+def remaining_run(simulation: LiveEngine) -> Callable[[], RemainingRun]:
+    """What is still to come of a run from now on, to be worked out when it is called.
+
+    That may be done by another thread, whatever has happened to the run meanwhile. Campaigns that
+    are over, and drafts that nothing will start, are left out. Calls under way are made again, and
+    scripts of numbers (P6) are forgotten. A paused campaign stays so until the scenario's timeline
+    resumes it.
+    """
+    trace = simulation.trace.snapshot()
+    places = range(len(trace.world.organizations))
+    allowed = [simulation.dialler(place).calling_allowed for place in places]
+    return lambda: _remaining_run(trace, allowed)
+
+
+def _remaining_run(trace: Trace, calling_allowed: Sequence[bool]) -> RemainingRun:
+    scenario = trace.world.scenario
+    organizations, begun = list[Organization](), list[BegunCampaign]()
+    for position, allowed in enumerate(calling_allowed):
+        organization, under_way = _organization(trace, position, allowed)
+        organizations.append(organization)
+        begun += under_way
+    engine = scenario.engine
+    if engine.order == "due":
+        # first calls have been due since the start, before all retries (Q3); here they are due now
+        engine = engine.model_copy(update={"order": "freshFirst"})
+    changes = {
+        "clock": scenario.clock.model_copy(update={"start": trace.end}),
+        "engine": engine,
+        "organizations": (*organizations,),
+    }
+    return RemainingRun(scenario.model_copy(update=changes), (*begun,))
+
+
+def _organization(
+    trace: Trace, position: int, allowed: bool
+) -> tuple[Organization, list[BegunCampaign]]:
+    """An organization as it stands, and its campaigns under way."""
+    now, owner = trace.end, trace.world.organizations[position]
+    settings = owner.settings
+    campaigns: list[CampaignModel] = []
+    begun: list[BegunCampaign] = []
+    actions: list[TimelineAction] = []
+    to_start = {action.campaign for action in settings.timeline if action.action == "schedule"}
+    for block in owner.campaigns:
+        part = trace.campaign(position, block.position)
+        status = part.changes[-1].to_status if part.changes else CampaignStatus.DRAFT
+        is_draft = status is CampaignStatus.DRAFT
+        waits = block.name in to_start or (block.scheduled_at or now) > now
+        if status.final or part.deleted is not None or (is_draft and not waits):
+            continue
+        campaigns.append(_campaign(part, block, now))
+        if not is_draft:
+            begun.append(BegunCampaign(owner.name, block.name, block.id, status))
+        if status is CampaignStatus.PAUSED:
+            actions.append(
+                TimelineAction.model_construct(None, at=now, action="pause", campaign=block.name)
+            )
+    if not allowed:  # behind the requests of this instant, which were allowed when they were made
+        actions.append(
+            TimelineAction.model_construct(None, at=now, action="setCallingAllowed", value=False)
+        )
+    names = {None, *(campaign.name for campaign in campaigns)}
+    ahead, planned = (
+        [action for action in listed if action.at > now and action.campaign in names]
+        for listed in (settings.timeline, settings.planned)
+    )
+    changes = {
+        "max_concurrent_calls": trace.limits_of(position)[-1].limit,
+        "calling_allowed": True,
+        "agents": tuple(
+            agent.model_copy(update={"behaviour": _behaviour(settings, agent.name, now)})
+            for agent in settings.agents
+        ),
+        "campaigns": (*campaigns,),
+        "timeline": (*actions, *ahead),
+    }
+    return settings.model_copy(update=changes).with_planned(planned), begun
+
+
+def _behaviour(settings: Organization, agent: str, now: int) -> str:
+    """The behaviour of the people whom an agent calls now."""
+    changes = [
+        action.behaviour
+        for action in settings.timeline
+        if action.action == "setBehaviour" and action.agent == agent and action.at <= now
+    ]
+    own = next(one.behaviour for one in settings.agents if one.name == agent)
+    return changes[-1] or own if changes else own
+
+
+def _campaign(part: CampaignTrace, block: CampaignBlock, now: int) -> CampaignModel:
+    """A campaign that is not over, its people with their histories."""
+    begun, share = part.scheduled, block.share
+    schedule, scheduled_at = block.schedule, block.scheduled_at
+    if begun is not None:  # duplicates are gone already
+        schedule = begun.request.model_copy(update={"remove_duplicates": False})
+        scheduled_at = now
+    elif scheduled_at is not None and scheduled_at <= now:  # it was refused
+        schedule = scheduled_at = None
+    table = _people(part, block.people)
+    recipients = RecipientsFile.model_construct(None, file=block.id).holding(table)
+    return CampaignModel.model_construct(
+        None,
+        name=block.name,
+        id=block.id,
+        agent=block.agent.name,
+        recipients=recipients,
+        schedule=schedule,
+        scheduled_at=scheduled_at,
+        priority=int(share.priority) if isfinite(share.priority) else None,
+        weight=share.weight,
+        at_most=int(share.at_most) if isfinite(share.at_most) else None,
+        reserved=share.reserved,
+        value=None if block.value is None else dict(block.value),
+    )
+
+
+def _people(part: CampaignTrace, people: People) -> PeopleTable:
+    """The people who are on a campaign's list, with what is known of each by now."""
+    removed = set(() if part.scheduled is None else part.scheduled.removed)
+    who = [recipient for recipient in range(people.count) if recipient not in removed]
+    history = _histories(part, people)
+    tels = people.tels()
+    table = PeopleTable(
+        tels=[tels[recipient] for recipient in who],
+        names=[None] * len(who),
+        ids=[None] * len(who),
+        history={n: history[recipient] for n, recipient in enumerate(who) if recipient in history},
+    )
+    scripts = [*map(format_script, people.scripts)]
+    for recipient in who:
+        code = -1 if people.segment is None else int(people.segment[recipient])
+        table.segments.append(None if code < 0 else people.segments[code])
+        code = -1 if people.script is None else int(people.script[recipient])
+        table.scripts.append(None if code < 0 else scripts[code])
+    told = repr((part.block.id, table.tels, [*table.history.items()]))
+    table.digest = sha256(told.encode()).digest()
+    return table
+
+
+def _histories(part: CampaignTrace, people: People) -> dict[int, Past]:
+    """By recipient, where whoever was called by now stands."""
+    calls = Calls(part)
+    calls.read()
+    histories = dict(people.history)
+    numbers, has_end = part.trace.world.numbers, HAS_END[calls.last_kind]
+    last = calls.newest.copy()
+    open_ended = np.flatnonzero(last != NO_CALL)
+    while len(open_ended := open_ended[~has_end[last[open_ended]]]):  # the call before counts
+        last[open_ended] = calls.previous[last[open_ended]]
+        open_ended = open_ended[last[open_ended] != NO_CALL]
+    attempts = calls.attempts
+    for recipient in np.flatnonzero(last != NO_CALL).tolist():
+        call = int(last[recipient])
+        number, ended_at = int(calls.number[call]), int(calls.ended_at[call])
+        assert ended_at != NEVER
+        histories[recipient] = Past(
+            call_attempt=int(attempts[recipient]),
+            latest_call_status=CALL_STATUSES[TO_STATUS[calls.last_kind[call]]],
+            last_ended_at=ended_at,
+            last_caller_id=None if number < 0 else numbers[number],
+        )
+    return histories

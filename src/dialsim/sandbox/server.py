@@ -27,13 +27,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.sandbox.addresses import address_url
+from dialsim.sandbox.access import Certificate, ControlToken, address_url, checked_host
 from dialsim.sandbox.application import DROP, application
 from dialsim.sandbox.control.guard import is_control
-from dialsim.sandbox.control.token import ControlToken, checked_host
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
-from dialsim.sandbox.tls import Certificate
 
 _CLOSE = {"Connection": "close"}
 _NO_HTTP = Refused(400, "BAD_REQUEST", ["This is no valid HTTP request"])

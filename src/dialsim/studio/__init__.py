@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from dialsim.sandbox.dependencies import require_extra
+from dialsim.sandbox.access import require_extra
 
 if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario

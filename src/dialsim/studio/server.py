@@ -15,7 +15,7 @@ from tornado.web import HTTPError, RequestHandler
 from typing_extensions import override
 
 from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.control.token import ControlToken, checked_host, hostname, is_loopback
+from dialsim.sandbox.access import ControlToken, checked_host, hostname, is_loopback
 from dialsim.studio.files import MOST_BYTES
 from dialsim.studio.page import Studio, asset
 from dialsim.studio.state import StudioState

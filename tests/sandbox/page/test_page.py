@@ -17,11 +17,9 @@ from dialsim.interface.instants import format_instant
 from dialsim.sandbox.commands import SteerCampaign
 from dialsim.sandbox.control.clock import ClockState
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.page.board import Board
-from dialsim.sandbox.page.lists import find_people, latest_webhooks
 from dialsim.sandbox.page.routes import KINDS, SHARES
-from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Sections, render
-from dialsim.sandbox.page.view import PagePlace, View
+from dialsim.sandbox.page.sections import CAMPAIGNS_A_PAGE, Board, Sections, render
+from dialsim.sandbox.page.view import PagePlace, View, find_people, latest_webhooks
 from dialsim.testing import Sketch
 
 HOME = {"Host": "127.0.0.1:8400"}

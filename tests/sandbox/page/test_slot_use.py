@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dialsim.results.time_use import StepFunction
-from dialsim.sandbox.page.board import KEPT, MINUTE, LiveSlotUse, SlotChart
+from dialsim.sandbox.page.sections import KEPT, MINUTE, LiveSlotUse, SlotChart
 from dialsim.sandbox.page.view import Span
 
 START = 1_767_578_400_000

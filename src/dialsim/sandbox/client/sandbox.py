@@ -15,7 +15,7 @@ import orjson
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
-from dialsim.sandbox.addresses import with_webhook_url
+from dialsim.sandbox.access import require_extra, with_webhook_url
 from dialsim.sandbox.client.records import (
     CampaignRecord,
     OrganizationRecord,
@@ -23,15 +23,12 @@ from dialsim.sandbox.client.records import (
     WebhookRecord,
     find,
 )
-from dialsim.sandbox.dependencies import require_extra
 from dialsim.scenario.loading import is_text, load, loads
 from dialsim.scenario.scenario import Scenario, override_texts
 
 if TYPE_CHECKING:
     from dialsim.experiments.forecast import Forecast
-    from dialsim.sandbox.client.remote import RemoteClock, RemoteFaults
-    from dialsim.sandbox.client.requests import RemoteRequests
-    from dialsim.sandbox.client.session import Session
+    from dialsim.sandbox.client.session import RemoteClock, RemoteFaults, RemoteRequests, Session
     from dialsim.sandbox.core import Snapshot
 
 
@@ -206,7 +203,7 @@ class Sandbox:
         What a request must be is as for `requests.filter`. The error shows the nearest misses, and
         what is otherwise about them.
         """
-        from dialsim.sandbox.client.requests import Wanted
+        from dialsim.sandbox.client.session import Wanted
 
         wanted = Wanted(method, path, body, status, organization)
         self._running.requests.assert_called(wanted, times)

@@ -1,16 +1,526 @@
-"""One sandbox of Python's from start to stop, with all that it holds of this machine."""
+"""One sandbox of Python's from start to stop, and what it asks of its server over HTTP."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from difflib import SequenceMatcher
+from typing import Any, Literal, NamedTuple, Self, overload
+from urllib.parse import urlencode
+
+import httpx
+
+from dialsim.engine.clock import Instant, Move, Until, instant_as_datetime
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.addresses import with_public_url
-from dialsim.sandbox.client.remote import ControlClient, RemoteClock, RemoteFaults
-from dialsim.sandbox.client.requests import RemoteRequests
+from dialsim.interface.errors import DialsimError, Refused
+from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.sandbox.access import with_public_url
+from dialsim.sandbox.client.records import CampaignRecord, by_field, find
+from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore, Snapshot
-from dialsim.sandbox.remaining import remaining_run
+from dialsim.sandbox.live_engine import remaining_run
+from dialsim.sandbox.request_log import has_status, path_pattern
 from dialsim.sandbox.server import ServerThread, address, listening
 from dialsim.scenario.scenario import Scenario
+
+_FAULTS = f"{PREFIX}/faults"
+
+
+class ControlClient:
+    """Asks a server over HTTP, as any client would; threads may share one."""
+
+    def __init__(self, url: str) -> None:
+        # the next request may be long after this one: no connection is kept for it
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(
+            base_url=url, timeout=None, limits=limits, trust_env=False, verify=False
+        )
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._http.close()
+
+    def ask(self, method: str, path: str, body: object = None, api_key: str | None = None) -> Any:
+        """The decoded answer; `body` is sent as JSON unless it is None.
+
+        Raises `Refused` with the status, code and texts of an error envelope, DialsimError if no
+        answer comes.
+        """
+        headers = {} if api_key is None else {"X-API-Key": api_key}
+        return self._answer(method, path, json=body, headers=headers)
+
+    def upload(self, path: str, csv: bytes, query: Mapping[str, str]) -> Any:
+        """The decoded answer to a CSV; errors as of `ask`."""
+        headers = {"Content-Type": "text/csv"}
+        return self._answer("POST", path, content=csv, params=query, headers=headers)
+
+    def download(self, path: str) -> bytes:
+        """The answer to a GET as it is; errors as of `ask`."""
+        return self._response("GET", path).content
+
+    def _answer(self, method: str, path: str, **more: Any) -> Any:
+        return self._response(method, path, **more).json()
+
+    def _response(self, method: str, path: str, **more: Any) -> httpx.Response:
+        if self._http.is_closed:
+            raise DialsimError("the sandbox was stopped")
+        try:
+            response = self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            raise DialsimError(f"the sandbox doesn't answer: {error}") from error
+        if response.is_error:
+            answer = response.json()
+            raise Refused(answer["statusCode"], answer["code"], answer["errors"])
+        return response
+
+
+class RemoteClock:
+    """The virtual clock: it stands still until it is moved or set running."""
+
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+
+    @property
+    def now(self) -> datetime:
+        """The instant up to which, itself included, everything has happened."""
+        return _datetime(self._state()["now"])
+
+    @property
+    def next_event_at(self) -> datetime | None:
+        """The next instant at which the engine has work to do; None when it is idle."""
+        instant = self._state()["nextEventAt"]
+        return None if instant is None else _datetime(instant)
+
+    @property
+    def speed(self) -> float | None:
+        """How many times faster than real time the clock runs; None while it stands still."""
+        speed: float | None = self._state()["speed"]
+        return speed
+
+    def advance(
+        self,
+        *,
+        to: Instant | None = None,
+        until: Until | None = None,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        milliseconds: float = 0,
+    ) -> datetime:
+        """Move the clock, as `Simulation.advance` does; returns the new `now`.
+
+        When it returns, everything up to there has happened, and every webhook due was delivered
+        or given up. Raises DialsimError with the server's text where it can't be done, and where
+        somebody stops the clock on the way: `now` is where it stands then.
+        """
+        span = timedelta(
+            days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
+        )
+        move = Move.read(to, until, span)
+        body: dict[str, str] = {"by": f"{move.by}ms"}
+        if move.until is not None:
+            body = {"until": move.until}
+        elif move.to is not None:
+            body = {"to": format_instant(move.to)}
+        state = self._client.ask("POST", f"{PREFIX}/clock/advance", body)
+        if state["stopped"]:
+            raise DialsimError(f"advance: the clock was stopped on the way, at {state['now']}")
+        return _datetime(state["now"])
+
+    def advance_until(self, condition: Mapping[str, object], within: timedelta | None) -> datetime:
+        """Move the clock until something is so, as the control plane words it; where it stands.
+
+        Raises DialsimError where it doesn't come: with why, and where the clock stands then.
+        """
+        span = {} if within is None else {"within": _span_text(within)}
+        state = self._client.ask("POST", f"{PREFIX}/clock/advance", {**condition, **span})
+        if state["ended"] != "there":
+            raise DialsimError(f"advance_until: {_WHY[state['ended']]}, at {state['now']}")
+        return _datetime(state["now"])
+
+    def advance_while(self, is_missing: Callable[[], bool], within: timedelta | None) -> datetime:
+        """Move the clock event by event while something is missing; errors as `advance_until`."""
+        last = None if within is None else self.now + within
+        while is_missing():
+            state = self._state()
+            ahead = state["nextEventAt"]
+            if ahead is None:
+                raise DialsimError(f"advance_until: {_WHY['idle']}, at {state['now']}")
+            if last is not None and _datetime(ahead) > last:
+                self.advance(to=last)
+                state = self._state()
+                raise DialsimError(f"advance_until: {_WHY['limit']}, at {state['now']}")
+            self.advance(until="nextEvent")
+        return self.now
+
+    def run(self, speed: float = 1) -> None:
+        """Have the clock run by itself, `speed` times as fast as real time."""
+        self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "running", "speed": speed})
+
+    def stop(self) -> datetime:
+        """Have the clock stand still, and end an advance under way; returns where it stands."""
+        return _datetime(self._client.ask("PUT", f"{PREFIX}/clock", {"mode": "manual"})["now"])
+
+    def __repr__(self) -> str:
+        state = self._state()
+        runs = f", running at {state['speed']}x" if state["mode"] == "running" else ""
+        return f"<dialsim clock at {state['now']}{runs}>"
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = self._client.ask("GET", f"{PREFIX}/clock")
+        return state
+
+
+_WHY = {
+    "stopped": "the clock was stopped on the way",
+    "limit": "it has not come within the limit",
+    "idle": "it has not come, and nothing is left to happen",
+    "clockEnd": "it has not come, and the clock is at its end",
+    "never": "it can't come any more: the campaign is over with another status",
+}
+
+
+def _span_text(span: timedelta) -> str:
+    return f"{span // timedelta(milliseconds=1)}ms"
+
+
+def _datetime(text: str) -> datetime:
+    return instant_as_datetime(parse_instant(text))
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRecord:
+    """A fault as it stood when it was asked for or listed.
+
+    `asked` has what was asked, under the names of the control plane. The fault `met` so many that
+    it could have struck, `struck` so many of them, and is still to strike the `left` ones, None
+    where only time ends it. It ends at the virtual instant `until`, if it has one.
+    """
+
+    id: int
+    asked: Mapping[str, object]
+    met: int
+    struck: int
+    left: int | None
+    until: datetime | None
+
+    @classmethod
+    def read(cls, state: dict[str, Any]) -> Self:
+        """Read the state of a fault as it is on the wire."""
+        asked = {name: value for name, value in state["asked"].items() if value is not None}
+        until = None if state["until"] is None else _datetime(state["until"])
+        return cls(state["id"], asked, state["met"], state["struck"], state["left"], until)
+
+
+class RemoteFaults:
+    """What goes wrong on purpose: faults are added here, and counted as they strike.
+
+    Iteration lists all that were not cleared, the oldest first; `faults[3]` is the one with id 3.
+    """
+
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+
+    def strike_webhooks(
+        self,
+        how: Literal["timeout", "refuse", "late", "twice", "delayed", "stale"],
+        times: int | None = None,
+        *,
+        lasts: str | None = None,
+        delay: str | None = None,
+        share: float = 1,
+        organization: str | None = None,
+        campaign: str | None = None,
+    ) -> FaultRecord:
+        """Have something happen to the next POSTs of the webhook, `times` of them.
+
+        `timeout`: nothing arrives, and the service waits 10 s; `refuse`: the connection is refused;
+        `late`: the POST arrives, but its answer counts as too late; `twice`: it arrives twice;
+        `delayed`: it leaves after a `delay` of virtual time, as it was, and others overtake it;
+        `stale`: it arrives, and then once more the result before it about the same person. It goes
+        on for `times` POSTs, by default one, or as long as it `lasts` in virtual time. Below a
+        `share` of 1 it is left to chance, POST by POST, which are struck.
+        """
+        return self._add(
+            webhooks=how,
+            next=_times(times, lasts),
+            lasts=lasts,
+            delay=delay,
+            share=share,
+            organization=organization,
+            campaign=None if campaign is None else self._campaign(campaign),
+        )
+
+    def strike_api(
+        self,
+        how: Literal["error", "drop", "slow", "slowBody"],
+        times: int | None = None,
+        *,
+        lasts: str | None = None,
+        status: Literal[401, 429, 500, 502, 503, 504] | None = None,
+        retry_after: str | None = None,
+        executed: bool | None = None,
+        delay: str | None = None,
+        share: float = 1,
+        organization: str | None = None,
+        path: str | None = None,
+    ) -> FaultRecord:
+        """Have something happen to the answers to the next requests, `times` of them.
+
+        `error`: the answer is an error, of `status` 503 unless said otherwise, a 429 or 503 with a
+        `Retry-After` if one is given; `drop`: the connection is dropped. Nothing is done then,
+        unless it is `executed`. `slow`: the answer comes after a `delay` of real time, such as
+        `2s`; `slowBody`: its body comes in pieces over that time. `path` is how the paths begin
+        that are struck; `times`, `lasts` and `share` as for webhooks.
+        """
+        return self._add(
+            api=how,
+            next=_times(times, lasts),
+            lasts=lasts,
+            status=status,
+            retryAfter=retry_after,
+            executed=executed,
+            delay=delay,
+            share=share,
+            organization=organization,
+            path=path,
+        )
+
+    def clear(self, fault: FaultRecord | int | None = None) -> None:
+        """Forget a fault, or its id; without one, all of them."""
+        if fault is None:
+            self._client.ask("DELETE", _FAULTS)
+        else:
+            number = fault.id if isinstance(fault, FaultRecord) else fault
+            self._client.ask("DELETE", f"{_FAULTS}/{number}")
+
+    def __iter__(self) -> Iterator[FaultRecord]:
+        return iter([FaultRecord.read(state) for state in self._client.ask("GET", _FAULTS)])
+
+    def __getitem__(self, number: int) -> FaultRecord:
+        return FaultRecord.read(self._client.ask("GET", f"{_FAULTS}/{number}"))
+
+    def __repr__(self) -> str:
+        return f"<dialsim faults: {[*self]}>"
+
+    def _add(self, **order: object) -> FaultRecord:
+        return FaultRecord.read(self._client.ask("POST", _FAULTS, order))
+
+    def _campaign(self, name: str) -> str:
+        listed = self._client.ask("GET", f"{PREFIX}/campaigns")
+        return find([CampaignRecord.read(state) for state in listed], name).id
+
+
+def _times(times: int | None, lasts: str | None) -> int | None:
+    """One, where nothing says how often or how long."""
+    return 1 if times is None and lasts is None else times
+
+
+_REQUESTS = f"{PREFIX}/requests"
+_NEAREST = 3  # near misses that are told
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """A request of a client, and what it was answered; API keys and other secrets are masked.
+
+    `at` is in virtual time, `received_at` in real time. `organization` is the name of the one whose
+    key came along. `body` and `answer` are decoded JSON, or texts where they are none or are `cut`;
+    None where there is nothing, or no text. `status` is None while the request is under way, and
+    where the connection was dropped. `fault` is the id of the fault that struck it.
+    """
+
+    n: int
+    at: datetime
+    received_at: datetime
+    took_ms: float | None
+    organization: str | None
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: Any
+    body_bytes: int
+    body_cut: bool
+    status: int | None
+    answer: Any
+    answer_bytes: int
+    answer_cut: bool
+    fault: int | None
+
+    @classmethod
+    def read(cls, row: dict[str, Any]) -> Self:
+        """Read a row of the list as it is on the wire."""
+        return cls(**by_field(row))
+
+    def __str__(self) -> str:
+        query = f"?{self.query}" if self.query else ""
+        said = "not answered" if self.status is None else f"answered {self.status}"
+        fault = "" if self.fault is None else f" by fault {self.fault}"
+        return f"#{self.n} {self.method} {self.path}{query}, {said}{fault}"
+
+
+class RemoteRequests(Sequence[RequestRecord]):
+    """The log of requests, the oldest first; it is asked anew whenever it is looked at."""
+
+    def __init__(self, client: ControlClient) -> None:
+        self._client = client
+
+    def filter(
+        self,
+        method: str | None = None,
+        path: str | None = None,
+        *,
+        status: int | str | None = None,
+        organization: str | None = None,
+        body: object = None,
+        after: int = 0,
+    ) -> list[RequestRecord]:
+        """The requests that are wanted; what is left out stands for all.
+
+        `path` has no query; `*`, or a name in braces, stands for any text without a slash and `**`
+        for any text. `status` is one such as 404, or "4xx", or "none". What a `body` that is a
+        mapping names must be in the request's, where there may be more; anything else is equal to
+        it. `after` is the `n` of a request.
+        """
+        wanted = {
+            "method": method,
+            "path": path,
+            "status": status,
+            "organization": organization,
+            "after": after or None,
+        }
+        found = self._read({name: value for name, value in wanted.items() if value is not None})
+        return [one for one in found if body is None or not [*differences(body, one.body)]]
+
+    def clear(self) -> None:
+        """Forget all requests, so that what comes next is counted alone."""
+        self._client.ask("DELETE", _REQUESTS)
+
+    def __len__(self) -> int:
+        return int(self._client.ask("GET", _REQUESTS)["total"])
+
+    def __iter__(self) -> Iterator[RequestRecord]:
+        return iter(self._read({}))
+
+    @overload
+    def __getitem__(self, place: int) -> RequestRecord: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[RequestRecord]: ...
+    def __getitem__(self, place: int | slice) -> RequestRecord | list[RequestRecord]:
+        return self._read({})[place]
+
+    def __repr__(self) -> str:
+        return f"<dialsim requests: {[str(one) for one in self]}>"
+
+    def assert_called(self, wanted: Wanted, times: int | None) -> None:
+        """Raise AssertionError, with the nearest misses, unless that was asked for so often."""
+        everything = [*self]
+        found = [one for one in everything if not [*wanted.misses(one)]]
+        if (times is None and not found) or (times is not None and len(found) != times):
+            raise AssertionError(_failure(wanted, times, found, everything))
+
+    def _read(self, query: Mapping[str, object]) -> list[RequestRecord]:
+        rows: list[RequestRecord] = []
+        page = last = 1
+        while page <= last:
+            asked = urlencode({**query, "page": page})
+            shown = self._client.ask("GET", f"{_REQUESTS}?{asked}")
+            rows += map(RequestRecord.read, shown["requests"])
+            page, last = page + 1, shown["totalPages"]
+        return rows
+
+
+class Wanted(NamedTuple):
+    """What a request must be; None stands for anything (see `RemoteRequests.filter`)."""
+
+    method: str
+    path: str
+    body: object = None
+    status: int | str | None = None
+    organization: str | None = None
+
+    def __str__(self) -> str:
+        lines = [f"{self.method.upper()} {self.path}"]
+        if self.body is not None:
+            lines.append(f"body: {self.body!r}")
+        if self.status is not None:
+            lines.append(f"status: {self.status}")
+        if self.organization is not None:
+            lines.append(f"organization: {self.organization}")
+        return "\n".join(f"  {line}" for line in lines)
+
+    def misses(self, request: RequestRecord) -> Iterator[str]:
+        """What is otherwise about a request, in words; nothing for one that is wanted."""
+        if request.method != self.method.upper():
+            yield f"method is {request.method}, not {self.method.upper()}"
+        if not path_pattern(self.path).fullmatch(request.path):
+            yield f"path is {request.path}, not {self.path}"
+        if self.organization not in (None, request.organization):
+            yield f"organization is {request.organization}, not {self.organization}"
+        if self.status is not None and not has_status(request.status, str(self.status)):
+            yield f"status is {request.status}, not {self.status}"
+        if self.body is not None:
+            cut = " (only its beginning is kept)" if request.body_cut else ""
+            yield from (f"{one}{cut}" for one in differences(self.body, request.body))
+
+    def distance(self, request: RequestRecord) -> float:
+        """How far a request is from what is wanted; a wrong path weighs most."""
+        likeness = SequenceMatcher(None, self.path, request.path).ratio()
+        path = 0 if path_pattern(self.path).fullmatch(request.path) else 2 + 6 * (1 - likeness)
+        others = [miss for miss in self.misses(request) if not miss.startswith("path ")]
+        return path + len(others)
+
+
+_MISSING = object()
+
+
+def differences(wanted: object, found: object, place: str = "body") -> Iterator[str]:
+    """Where a value is not as wanted, in words; a mapping that is wanted is contained in it."""
+    if isinstance(wanted, Mapping):
+        if not isinstance(found, Mapping):
+            yield f"{place} is {_shown(found)}, not an object"
+            return
+        for name, value in wanted.items():
+            own = found.get(name, _MISSING)
+            if own is _MISSING:
+                yield f"{place}.{name} is missing"
+            else:
+                yield from differences(value, own, f"{place}.{name}")
+    elif isinstance(wanted, list | tuple) and isinstance(found, list):
+        if len(wanted) != len(found):
+            yield f"{place} has {len(found)} items, not {len(wanted)}"
+        for number, (value, own) in enumerate(zip(wanted, found, strict=False)):
+            yield from differences(value, own, f"{place}.{number}")
+    # in JSON true is no number
+    elif wanted != found or isinstance(wanted, bool) is not isinstance(found, bool):
+        yield f"{place} is {_shown(found)}, not {wanted!r}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _failure(
+    wanted: Wanted, times: int | None, found: list[RequestRecord], everything: list[RequestRecord]
+) -> str:
+    """Why an assertion fails: what was wanted, what was found, and what nearly fits."""
+    expected = "at least 1" if times is None else str(times)
+    lines = [f"expected {expected}, found {len(found)} of:", str(wanted)]
+    lines += [f"    {one}" for one in found]
+    if times is not None and len(found) > times:
+        return "\n".join(lines)
+    others = sorted((one for one in everything if one not in found), key=wanted.distance)
+    if not everything:
+        lines.append("There are no requests in the log.")
+    elif others:
+        lines.append(f"Near misses, of {len(others)} other requests:")
+    for one in others[:_NEAREST]:
+        lines += [f"    {one}", *(f"        {miss}" for miss in wanted.misses(one))]
+    return "\n".join(lines)
 
 
 class Session:

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dialsim.interface.errors import Refused
-from dialsim.sandbox.control.token import ControlToken, hostname, is_loopback
+from dialsim.sandbox.access import ControlToken, hostname, is_loopback
 from dialsim.sandbox.http.answers import failure
 
 PREFIX = "/_dialsim"

@@ -27,22 +27,20 @@ from dialsim.sandbox.commands import (
 )
 from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import Mode, MoveJson
-from dialsim.sandbox.control.faults import injection
 from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.organizations import (
     OrganizationOperations,
     PeopleOperations,
     ScriptedNumber,
 )
-from dialsim.sandbox.control.requests import RequestRow
+from dialsim.sandbox.control.traffic import RequestRow, injection
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import MOST_BYTES, read_bytes
 from dialsim.sandbox.http.operation import MOST_CONTROL_BYTES, number_in
-from dialsim.sandbox.page.lists import find_webhook, view_at
 from dialsim.sandbox.page.sections import OPTION_LABELS, OWN, Sections, render
-from dialsim.sandbox.page.view import PATH, PagePlace, View
+from dialsim.sandbox.page.view import PATH, PagePlace, View, find_webhook, view_at
 
 _ASSETS = {
     "htmx.min.js": "text/javascript",

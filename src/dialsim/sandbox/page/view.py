@@ -1,15 +1,38 @@
-"""A view: what one tab of the page looks at, as its address says."""
+"""A view: what one tab of the page looks at, as its address says, and the lists that it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import NamedTuple, Self
+from itertools import groupby, islice
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 
+import numpy as np
+
+from dialsim.engine.calls import ENDS, NEVER
+from dialsim.engine.post_log import PostKey
+from dialsim.interface.errors import Refused
+from dialsim.interface.model import is_uuid
+from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
 from dialsim.interface.status import CallStatus
+from dialsim.results.story import (
+    Event,
+    PersonChange,
+    call_events,
+    campaign_events,
+    in_order,
+    person_changes,
+)
+from dialsim.results.thai_time import date_text
+from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import is_number
+from dialsim.sandbox.request_log import LoggedRequest
+from dialsim.sandbox.tables import WebhookRow
+from dialsim.webhooks.deliveries import has_url
+from dialsim.webhooks.messages import sequence
 
 PATH = f"{PREFIX}/"
 
@@ -98,3 +121,328 @@ class View:
         usual = {field.name: field.default for field in fields(self)}
         carried = {name: v for name, v in asdict(self).items() if name not in names}
         return {name: str(v) for name, v in carried.items() if v != usual[name]}
+
+
+MOST_CALLS = 50
+"""How many of the latest calls are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """One call; `place` finds it, `shown` is what the interface says of it (section 2.5).
+
+    `changed_at` (ms) is its last change by the engine, `attempt` 0 until it has ended as one (P5).
+    """
+
+    place: PagePlace
+    person: PagePlace
+    campaign: str
+    changed_at: int
+    attempt: int
+    shown: dict[str, Any]
+
+    @classmethod
+    def of(cls, campaign_view: CampaignView, call: int, at: int) -> CallLine:
+        """A call as it stands at the instant `at` (ms)."""
+        entry, block = campaign_view.calls[call], campaign_view.campaign.block
+        return cls(
+            place=PagePlace(block.organization, block.position, call),
+            person=PagePlace(block.organization, block.position, entry.recipient),
+            campaign=block.name,
+            changed_at=entry.changed_at,
+            attempt=entry.attempt if ENDS[entry.last_kind] else 0,
+            shown=campaign_view.call(call, at),
+        )
+
+    @property
+    def version(self) -> str:
+        """Another text whenever something about the call is another one."""
+        return f"{self.changed_at}-{self.shown['updatedAt']}"
+
+
+def latest_calls(core: SandboxCore, view: View) -> list[CallLine]:
+    """The calls that changed last, newest first, of the campaign and status that are chosen."""
+    chosen = PagePlace.read(view.campaign, 2)
+    status = CallStatus(view.status) if view.status else None
+    found = []
+    for account in core.accounts:
+        for campaign_view in account.views:
+            block = campaign_view.campaign.block
+            if chosen is None or chosen[:2] == (block.organization, block.position):
+                campaign_view.catch_up()
+                latest = campaign_view.latest_calls(MOST_CALLS, status)
+                found += [(changed_at, campaign_view, call) for changed_at, call in latest]
+    found.sort(key=lambda line: -line[0])
+    now = core.simulation.at
+    return [CallLine.of(campaign_view, call, now) for _, campaign_view, call in found[:MOST_CALLS]]
+
+
+def view_at(core: SandboxCore, place: PagePlace) -> CampaignView | None:
+    """The campaign_view of a campaign by its place; None if there is none."""
+    if place.organization < len(core.accounts):
+        campaign_views = core.accounts[place.organization].views
+        if place.campaign < len(campaign_views):
+            return campaign_views[place.campaign]
+    return None
+
+
+MOST_WEBHOOKS = 50
+"""How many of the latest webhooks are listed."""
+
+_PARTS = 6  # of a webhook's place: its key's five and its number
+_ENDS_BACK = (
+    4 * MOST_WEBHOOKS
+)  # calls that ended last: their results leave in nearly the same order
+_MOST_LOOKED_AT = 5_000  # POSTs: what is chosen is looked for among so many of the latest
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookLine:
+    """One POST of a result, or a result that was kept because there was no URL (`number` 0).
+
+    `at` (ms) is when it left; `number` is the POST's of its result, from 1; `response` an HTTP
+    status or a code of `interface.delivery`.
+    """
+
+    key: PostKey
+    call: CallLine
+    at: int
+    number: int
+    resent: bool
+    response: int
+
+    @property
+    def outcome(self) -> str:
+        """What came of it, in a word or two."""
+        if self.response == NOT_SENT:
+            return "kept"
+        if self.response == UNDER_WAY:
+            return "under way"
+        return WORDS.get(self.response) or str(self.response)
+
+    @property
+    def fate(self) -> str:
+        """What came of it, as a kind: `delivered`, `failed`, `kept` or `under-way`."""
+        if self.response == NOT_SENT:
+            return "kept"
+        if self.response == UNDER_WAY:
+            return "under-way"
+        return "delivered" if accepted(self.response) else "failed"
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """What finds it again, see `find_webhook`."""
+        return (*self.key, self.number)
+
+
+def find_webhook(core: SandboxCore, text: str) -> WebhookRow:
+    """What the control plane says of the webhook at a place, written `0.2.17.1.0.1`.
+
+    Reads the whole list. Raises Refused, 404, if there is none.
+    """
+    numbers = [int(part) for part in text.split(".") if is_number(part)]
+    if len(numbers) == _PARTS and view_at(core, PagePlace(*numbers[:2])) is not None:
+        organization, campaign, recipient, call, result, number = numbers
+        table = core.webhooks
+        rows = table.find(place=(organization, campaign), call=(recipient, call))
+        for row in table.rows(rows):
+            if (row.result, row.attempt or 0) == (result, number):
+                return row
+    raise Refused(404, "WEBHOOK_NOT_FOUND", ["Webhook not found"])
+
+
+def latest_webhooks(core: SandboxCore, view: View) -> list[WebhookLine]:
+    """The webhooks that left last, newest first, of the campaign that is chosen."""
+    found = [*islice(_sent(core, view), MOST_WEBHOOKS), *_kept(core, view)]
+    found.sort(key=lambda line: (-line[1], -line[2]))
+    return [
+        WebhookLine(key, _call_line(core, campaign_view, key), at, number, resent, response)
+        for (key, campaign_view), at, number, resent, response in found[:MOST_WEBHOOKS]
+    ]
+
+
+_Found = tuple[tuple[PostKey, CampaignView], int, int, bool, int]
+
+
+def _sent(core: SandboxCore, view: View) -> Iterator[_Found]:
+    """POSTs, newest first."""
+    log, chosen = core.outbox.log, PagePlace.read(view.campaign, 2)
+    for row in range(len(log) - 1, max(len(log) - _MOST_LOOKED_AT, 0) - 1, -1):
+        key, number, at, _, resent, response = log.row(row)
+        if chosen is None or chosen[:2] == key[:2]:
+            campaign_view = view_at(core, PagePlace(*key[:2]))
+            assert campaign_view is not None  # what is in the log is of a campaign
+            yield (key, campaign_view), at, number, resent, response
+
+
+def _kept(core: SandboxCore, view: View) -> Iterator[_Found]:
+    """First results that had no URL to go to (W6), of the calls that ended last."""
+    trace, now, chosen = core.simulation.log, core.at, PagePlace.read(view.campaign, 2)
+    without = {change.organization for change in trace.urls if change.url is None}
+    campaign_views = (
+        campaign_view for position in without for campaign_view in core.accounts[position].views
+    )
+    for campaign_view in campaign_views:
+        block = campaign_view.campaign.block
+        if chosen is not None and chosen[:2] != (block.organization, block.position):
+            continue
+        campaign_view.catch_up()
+        calls = campaign_view.calls
+        ended = calls.ended(max(calls.ends - _ENDS_BACK, 0))
+        messages = campaign_view.analyses.firsts(ended)
+        sent = sequence(trace, messages.sent_at, messages.turn)
+        kept = (messages.ready_at != NEVER) & (messages.sent_at <= now)
+        kept &= ~has_url(trace, block.organization, sent)
+        for row in np.flatnonzero(kept).tolist():
+            entry = calls[int(messages.call[row])]
+            key = PostKey(block.organization, block.position, entry.recipient, entry.call, 0)
+            yield (key, campaign_view), int(messages.sent_at[row]), 0, False, NOT_SENT
+
+
+def _call_line(core: SandboxCore, campaign_view: CampaignView, key: PostKey) -> CallLine:
+    campaign_view.catch_up()
+    call = campaign_view.calls.of(key.recipient)[key.call - 1]
+    return CallLine.of(campaign_view, call, core.at)
+
+
+MOST_REQUESTS = 50
+"""How many of the latest requests are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """A request of a client; `organization` is a name, empty where no key told."""
+
+    request: LoggedRequest
+    organization: str
+
+    @property
+    def outcome(self) -> str:
+        """What came of it, in a word or two."""
+        if self.request.status is not None:
+            return str(self.request.status)
+        return "under way" if self.request.took is None else "dropped"
+
+    @property
+    def fate(self) -> str:
+        """What came of it, as a kind: `delivered`, `failed` or `under-way`, as of webhooks."""
+        status = self.request.status
+        if status is None:
+            return "under-way" if self.request.took is None else "failed"
+        return "delivered" if status < 400 else "failed"
+
+
+def latest_requests(core: SandboxCore) -> list[RequestLine]:
+    """The requests that came last, newest first."""
+    return [RequestLine(one, one.organization or "") for one in core.requests.newest(MOST_REQUESTS)]
+
+
+MOST_FOUND = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A recipient as the interface shows them (section 2.4), and where they are listed."""
+
+    place: PagePlace
+    organization: str
+    campaign: str
+    shown: dict[str, Any]
+
+    @classmethod
+    def of(cls, core: SandboxCore, campaign_view: CampaignView, recipient: int) -> Who:
+        """A recipient as things stand now."""
+        campaign_view.catch_up()
+        block, at = campaign_view.campaign.block, core.simulation.at
+        return cls(
+            place=PagePlace(block.organization, block.position, recipient),
+            organization=core.accounts[block.organization].block.name,
+            campaign=block.name,
+            shown=campaign_view.recipient(recipient, at),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A recipient, their calls, the newest first, and what happened, by Thai dates."""
+
+    who: Who
+    calls: list[CallLine]
+    days: list[tuple[str, list[Event]]]
+
+    @classmethod
+    def of(cls, core: SandboxCore, place: PagePlace) -> Person | None:
+        """A recipient as things stand now; None if there is no such person."""
+        campaign_view, at = view_at(core, place), core.simulation.at
+        if campaign_view is None or place.number >= campaign_view.campaign.block.people.count:
+            return None
+        who = Who.of(core, campaign_view, place.number)
+        calls = campaign_view.calls.of(place.number)
+        return cls(
+            who=who,
+            calls=[CallLine.of(campaign_view, call, at) for call in reversed(calls)],
+            days=[
+                (day, [*events])
+                for day, events in groupby(
+                    _events(core, campaign_view, place.number, calls), lambda e: date_text(e.at)
+                )
+            ],
+        )
+
+
+def _events(
+    core: SandboxCore, campaign_view: CampaignView, recipient: int, calls: list[int]
+) -> list[Event]:
+    block, log = campaign_view.campaign.block, core.simulation.log
+    past = block.people.history.get(recipient)
+    rows = campaign_view.campaign.log
+    changes = person_changes(rows, rows.rows(0), recipient)
+    for call in calls:
+        number = campaign_view.calls[call].call
+        by_analyses = campaign_view.analyses.changes_of(call, core.simulation.at)
+        changes += [PersonChange(since, number, kind) for since, kind in by_analyses]
+    changes.sort(key=lambda change: change.at)
+    return in_order(
+        [
+            *call_events(log.world, changes, past.call_attempt if past else 0),
+            *campaign_events(log, (block.organization, block.position)),
+        ]
+    )
+
+
+def find_people(core: SandboxCore, text: str) -> list[PagePlace]:
+    """The recipients with a phone number or an id, or the one whom the call of an id is to.
+
+    Looks at every recipient, and gives at most MOST_FOUND. A number whose owner's personal data has
+    been removed finds nobody (D1).
+    """
+    if is_uuid(text):
+        return _by_id(core, text)
+    wanted = "".join(text.split()).replace("-", "")
+    campaign_views = [campaign_view for account in core.accounts for campaign_view in account.views]
+    found = (
+        Who.of(core, campaign_view, recipient)
+        for campaign_view in campaign_views
+        for recipient, tel in enumerate(campaign_view.campaign.block.people.tels())
+        if tel == wanted and campaign_view.is_listed(recipient)
+    )
+    visible = (who.place for who in found if not who.shown["personalDataMasked"])
+    return [*islice(visible, MOST_FOUND)]
+
+
+def _by_id(core: SandboxCore, identifier: str) -> list[PagePlace]:
+    for account in core.accounts:
+        if (hit := account.recipient(identifier)) is not None:
+            campaign_view, who = hit
+        elif (hit := account.call(identifier)) is not None:
+            campaign_view, who = hit[0], hit[0].calls[hit[1]].recipient
+        else:
+            continue
+        return [
+            PagePlace(
+                campaign_view.campaign.block.organization,
+                campaign_view.campaign.block.position,
+                who,
+            )
+        ]
+    return []

@@ -1,0 +1,210 @@
+"""Access to a sandbox or a studio: packages, addresses, the control token, TLS."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from dialsim.interface.errors import DialsimError
+from dialsim.sandbox.organization import KeyRing
+from dialsim.scenario.organization import Webhook
+
+if TYPE_CHECKING:
+    from dialsim.scenario.scenario import Scenario
+
+
+PACKAGES = ("starlette", "uvicorn", "httpx", "httptools", "jinja2")
+
+
+def require_extra(what: str, packages: Sequence[str] = PACKAGES, extra: str = "sandbox") -> None:
+    """Raise DialsimError, with how to install them, if packages that `what` needs are missing."""
+    missing = [package for package in packages if find_spec(package.partition(".")[0]) is None]
+    if missing:
+        names = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
+        raise DialsimError(
+            f"{what} needs {names}: pip install '.[{extra}]' in the folder of dialsim"
+        )
+
+
+def address_url(host: str, port: int, scheme: str = "http") -> str:
+    """The URL at which a server is reached."""
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def with_public_url(scenario: Scenario, url: str) -> Scenario:
+    """The scenario with links to files that lead to the server, unless it says another place."""
+    service = scenario.service
+    if "public_url" in service.model_fields_set:
+        return scenario
+    changed = scenario.model_copy(
+        update={"service": service.model_copy(update={"public_url": url})}
+    )
+    return _as_overridden(changed, [f"service.publicUrl={url}"])
+
+
+def with_webhook_url(scenario: Scenario, url: str) -> Scenario:
+    """The scenario with the results of all its organizations sent to one URL.
+
+    Raises DialsimError if it is none.
+    """
+    try:
+        webhook = Webhook.model_validate({"url": url})
+    except ValidationError as error:
+        raise DialsimError(f"webhook_url {url!r} {error.errors()[0]['msg']}") from None
+    organizations = tuple(
+        block.model_copy(
+            update={
+                "webhook": block.webhook.model_copy(update={"url": url})
+                if block.webhook
+                else webhook
+            }
+        )
+        for block in scenario.organizations
+    )
+    changed = scenario.model_copy(update={"organizations": organizations})
+    overrides = [f"organizations.{place}.webhook.url={url}" for place in range(len(organizations))]
+    return _as_overridden(changed, overrides)
+
+
+def _as_overridden(scenario: Scenario, overrides: list[str]) -> Scenario:
+    """The same scenario, saying of itself that it has these overrides too."""
+    origin = scenario.origin
+    if origin is None:
+        return scenario
+    overridden = replace(origin, overrides=(*origin.overrides, *overrides))
+    return scenario.loaded(overridden, scenario.remarks)
+
+
+_FORM = re.compile(r"[A-Za-z0-9._~-]{16,}")
+
+
+class ControlToken:
+    """Tells the token, and the cookie that stands for it, from anything else.
+
+    The token itself is not kept. A browser gets a `cookie` from which it can't be worked out.
+    """
+
+    def __init__(self, token: str) -> None:
+        """Raises DialsimError, without showing it, if the token is too short or can't be sent."""
+        if not _FORM.fullmatch(token):
+            raise DialsimError(
+                "the control token must have at least 16 characters, all of them letters, digits, "
+                "or one of . _ ~ -"
+            )
+        self.cookie = hmac.digest(token.encode(), b"cookie of the control plane", sha256).hex()
+        self._tokens = KeyRing([token])
+        self._cookies = KeyRing([self.cookie])
+
+    def is_token(self, offered: str) -> bool:
+        """Whether it is the token; takes equally long for whatever is offered."""
+        return self._tokens.owner(offered.encode()) is not None
+
+    def is_cookie(self, offered: str) -> bool:
+        """Whether it is the cookie's value; takes equally long for whatever is offered."""
+        return self._cookies.owner(offered.encode()) is not None
+
+
+def checked_host(host: str, token: ControlToken | None) -> str:
+    """The IP address to listen on.
+
+    Raises DialsimError for what is none, and for one that other machines reach if there is no
+    token.
+    """
+    if host == "localhost":
+        host = "127.0.0.1"
+    try:
+        local = ip_address(host)
+    except ValueError:
+        raise DialsimError(f"--host {host}: give an IP address such as 127.0.0.1") from None
+    if token is None and not local.is_loopback:
+        raise DialsimError(
+            f"--host {host}: other machines reach this address, so it needs a control token: set "
+            "DIALSIM_CONTROL_TOKEN (or --control-token), or listen on 127.0.0.1 or ::1"
+        )
+    return host
+
+
+def hostname(url: str) -> str | None:
+    """The host that a URL names, without its port; None if it can't be read."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def is_loopback(name: str | None) -> bool:
+    """Whether it is this machine by every resolver: `localhost`, or a number such as 127.0.0.2."""
+    try:
+        return name == "localhost" or ip_address(name or "").is_loopback
+    except ValueError:
+        return False
+
+
+_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate with what leads to its authority, and its private key, as PEM files.
+
+    `authority` is what clients verify it by, where it was made on the spot.
+    """
+
+    chain: Path
+    key: Path
+    authority: Path | None = None
+
+    def check(self) -> None:
+        """Raise DialsimError unless it can be used."""
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.key)
+        except OSError as error:  # an SSLError is one, and says no file
+            what = error.strerror if error.filename is None else "can't be read"
+            raise DialsimError(
+                f"--tls-cert {self.chain}, --tls-key {self.key}: {what or error}; give a "
+                "certificate and its private key, without a passphrase, as PEM files"
+            ) from None
+
+
+@contextmanager
+def certificate_for(host: str) -> Iterator[Certificate]:
+    """A certificate for this machine, by an authority of its own, while the block runs.
+
+    It names localhost, both loopback addresses, the machine's own name, and `host`.
+    """
+    import trustme
+
+    names = dict.fromkeys((*_NAMES, socket.gethostname(), *(() if _is_any(host) else (host,))))
+    authority = trustme.CA(organization_name="dialsim sandbox")
+    made = authority.issue_cert(*names)
+    with TemporaryDirectory(prefix="dialsim-tls-") as folder:
+        place = Path(folder)
+        found = Certificate(place / "chain.pem", place / "key.pem", place / "authority.pem")
+        authority.cert_pem.write_to_path(str(place / "authority.pem"))
+        made.private_key_pem.write_to_path(str(found.key))
+        found.key.chmod(0o600)
+        for number, part in enumerate(made.cert_chain_pems):
+            part.write_to_path(str(found.chain), append=number > 0)
+        yield found
+
+
+def _is_any(host: str) -> bool:
+    """Whether it stands for all addresses of the machine, and is none to connect to."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False

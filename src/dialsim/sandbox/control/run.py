@@ -1,0 +1,390 @@
+"""The run over HTTP: reset and snapshots, its folder so far, and forecasts of how it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import zipfile
+from asyncio import CancelledError
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from threading import Event
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+from starlette.responses import Response, StreamingResponse
+
+from dialsim.engine.trace import Trace
+from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import InstantText, NullAsAbsent, UuidText, WireModel
+from dialsim.interface.status import CampaignStatus
+from dialsim.results.result import Result
+from dialsim.sandbox.control.clock import ClockState
+from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.core import SandboxCore, Snapshot
+from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http.operation import Operations, PathParameter, link, operation
+from dialsim.sandbox.live_engine import RemainingRun, remaining_run
+from dialsim.scenario.fields import Whole, patterned
+from dialsim.scenario.loading import with_masked_keys
+
+if TYPE_CHECKING:
+    from dialsim.experiments.forecast import Forecast, ForecastFigures
+
+
+NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+NAME_TEXT = "must be 1 to 64 letters, digits, or . _ -"
+_PREFIX = "snapshot-"
+
+
+class NewSnapshot(WireModel):
+    """A snapshot to be taken."""
+
+    name: (
+        Annotated[
+            str,
+            patterned(NAME_PATTERN, NAME_TEXT),
+            WithJsonSchema({"type": "string", "pattern": NAME_PATTERN}),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Its name. Left out: snapshot-1, snapshot-2 and so on.",
+        examples=["before"],
+    )
+
+
+class SnapshotState(WireModel):
+    """A snapshot: a state that the sandbox was in."""
+
+    name: str
+    at: InstantText = Field(description="Where the clock stood.")
+    replays: int = Field(description="How many commands and POSTs a restore replays.")
+
+    @classmethod
+    def of(cls, name: str, snapshot: Snapshot) -> SnapshotState:
+        """The state of a snapshot."""
+        return cls(name=name, at=format_instant(snapshot.at), replays=len(snapshot.records))
+
+
+_SnapshotName = Annotated[
+    str,
+    PathParameter(
+        "The snapshot's name.",
+        {"type": "string", "minLength": 1},
+        lambda _core, _name, text: text,
+        (fail.NO_SNAPSHOT,),
+    ),
+]
+
+
+class StateOperations(Operations):
+    """Takes the sandbox back to where it was."""
+
+    @operation("POST", f"{PREFIX}/reset")
+    async def reset_sandbox(self) -> ClockState:
+        """Reset the sandbox.
+
+        It is as at its start: clock, campaigns, calls, webhooks, faults, scripts and API keys.
+        Snapshots stay. POSTs under way are broken off, an advance under way ends with 409, and the
+        clock stands still.
+        """
+        await self.core.restore(None)
+        return ClockState.of(self.core)
+
+    @operation("GET", f"{PREFIX}/snapshots")
+    def list_snapshots(self) -> list[SnapshotState]:
+        """List the snapshots.
+
+        In the order in which they were taken.
+        """
+        snapshots = self.core.snapshots
+        return [SnapshotState.of(name, snapshot) for name, snapshot in snapshots.items()]
+
+    @operation(
+        "POST",
+        f"{PREFIX}/snapshots",
+        fail.SNAPSHOT_EXISTS,
+        fail.TOO_MANY_SNAPSHOTS,
+        status=201,
+        body_required=False,
+        links={
+            "itsRestore": link("restoreSnapshot", "name", "name"),
+            "itsEnd": link("deleteSnapshot", "name", "name"),
+        },
+    )
+    def take_snapshot(self, body: NewSnapshot) -> SnapshotState:
+        """Take a snapshot.
+
+        The state of now can be restored under its name, as often as wanted.
+        """
+        name = self._free_name() if body.name is None else body.name
+        return SnapshotState.of(name, self.core.take_snapshot(name))
+
+    @operation("POST", f"{PREFIX}/snapshots/{{name}}/restore")
+    async def restore_snapshot(self, name: _SnapshotName) -> ClockState:
+        """Restore a snapshot.
+
+        The sandbox is as it was when the snapshot was taken, but for the clock, which stands still.
+        POSTs that were under way then leave again. What is under way now is broken off, and an
+        advance ends with 409.
+        """
+        await self.core.restore(name)
+        return ClockState.of(self.core)
+
+    @operation("DELETE", f"{PREFIX}/snapshots/{{name}}")
+    def delete_snapshot(self, name: _SnapshotName) -> SnapshotState:
+        """Delete a snapshot.
+
+        Nothing else changes.
+        """
+        deleted = SnapshotState.of(name, self.core.snapshot(name))
+        self.core.drop_snapshot(name)
+        return deleted
+
+    def _free_name(self) -> str:
+        taken, number = self.core.snapshots, 1
+        while f"{_PREFIX}{number}" in taken:
+            number += 1
+        return f"{_PREFIX}{number}"
+
+
+_PACKED = (".parquet", ".gz")  # these are small already
+_FIRST_YEAR = 1980  # of a zip file's calendar
+
+
+def pack(trace: Trace, api_keys: bool = False) -> IO[bytes]:
+    """A zip file of all tables, webhooks, summary and report of a run so far, read from its start.
+
+    The file has no name: it is gone when it is closed. It takes as long as writing the folder;
+    `trace` must not grow meanwhile. API keys in the scenario are masked unless `api_keys`.
+    """
+    from dialsim.report.writing import write_run  # takes a second that no server's start has
+
+    with TemporaryDirectory(prefix="dialsim-export-") as place:
+        shown = trace if api_keys else _masked(trace)
+        folder = write_run(Result(shown), Path(place) / "run")
+        packed = TemporaryFile()  # noqa: SIM115 - whoever asked closes it
+        try:
+            with zipfile.ZipFile(packed, "w") as archive:
+                for path in sorted(folder.iterdir()):
+                    _add(archive, path, trace.end)
+            packed.seek(0)
+        except BaseException:
+            packed.close()
+            raise
+    return packed
+
+
+def _masked(trace: Trace) -> Trace:
+    world = copy(trace.world)
+    world.scenario = with_masked_keys(world.scenario)
+    return replace(trace, world=world)
+
+
+def _add(archive: zipfile.ZipFile, path: Path, at: int) -> None:
+    """Add a file, dated by the run's last instant (ms), not by the clock on the wall."""
+    date = datetime.fromtimestamp(at / 1_000, UTC)
+    entry = zipfile.ZipInfo(path.name, (max(date.year, _FIRST_YEAR), *date.timetuple()[1:6]))
+    packed = path.suffix in _PACKED
+    entry.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
+    entry.file_size = path.stat().st_size
+    entry.external_attr = 0o644 << 16
+    with path.open("rb") as source, archive.open(entry, "w") as target:
+        while part := source.read(1 << 20):
+            target.write(part)
+
+
+_CHUNK = 1 << 18
+
+
+class ExportQuery(WireModel):
+    """What the export is to hold beside the run."""
+
+    api_keys: Annotated[Literal["true", "false"], WithJsonSchema({"type": "boolean"})] | None = (
+        Field(default=None, description="Leave the API keys in the scenario.", examples=[False])
+    )
+
+
+class ExportOperations(Operations):
+    """Packs the run as it stands when it is asked for; the server answers others meanwhile."""
+
+    def __init__(self, core: SandboxCore) -> None:
+        super().__init__(core)
+        self._packing = asyncio.Lock()
+
+    @operation("GET", f"{PREFIX}/export", media="application/zip")
+    async def export_run(self, query: ExportQuery) -> Response:
+        """Export the run so far.
+
+        What dialsim run --out would have written, as a zip file. The scenario's API keys are
+        masked in it.
+        """
+        trace = self.core.simulation.trace.snapshot()
+        async with self._packing:  # one after the other: each takes a processor and memory
+            packed = await asyncio.to_thread(pack, trace, query.api_keys == "true")
+        headers = {
+            "Content-Length": str(os.fstat(packed.fileno()).st_size),
+            "Content-Disposition": 'attachment; filename="dialsim-run.zip"',
+        }
+        return StreamingResponse(_chunks(packed), media_type="application/zip", headers=headers)
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while part := file.read(_CHUNK):
+            yield part
+
+
+FEWEST, MOST = 19, 1_000
+
+
+class ForecastOrder(WireModel):
+    """How many runs a forecast is made of."""
+
+    replications: Annotated[Whole, Field(ge=FEWEST, le=MOST), NullAsAbsent()] = Field(
+        default=100, description="How many runs.", examples=[100]
+    )
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] | None = Field(
+        default=None, description="Decides their chance. Left out: the sandbox's.", examples=[1]
+    )
+
+
+class FinishJson(WireModel):
+    """The middle of all runs, and an interval that holds the truth nine times of ten."""
+
+    low: InstantText | None = Field(description="null where it is never done.")
+    half: InstantText | None = Field(description="null where it is never done.")
+    high: InstantText | None = Field(description="null where it is never done.")
+
+
+class ReachJson(WireModel):
+    """The middle of all runs, and an interval that holds the truth nine times of ten."""
+
+    low: float
+    half: float
+    high: float
+
+
+class ForecastPart(WireModel):
+    """What is to be expected of a campaign, or of all together."""
+
+    people: int
+    reached: int = Field(description="How many people are reached already.")
+    done_by: InstantText | None = Field(
+        description="When 95 % of the runs are done; null where that many are not."
+    )
+    finish: FinishJson = Field(description="When it is done.")
+    reach: ReachJson = Field(description="How many people are reached in the end.")
+
+
+class CampaignForecast(ForecastPart):
+    """What is to be expected of a campaign that has begun and is not over."""
+
+    id: UuidText
+    organization: str = Field(description="Its name.")
+    campaign: str = Field(description="Its name.")
+    status: CampaignStatus
+
+
+class ForecastAnswer(WireModel):
+    """What came of the runs from this instant on."""
+
+    at: InstantText = Field(description="The instant from which they go on.")
+    replications: int
+    sentences: list[str] = Field(description="What is to be said of them.")
+    overall: ForecastPart | None = Field(
+        description="All campaigns together; null where none has begun that is not over."
+    )
+    campaigns: list[CampaignForecast]
+
+
+class ForecastOperations(Operations):
+    """Says how the run goes on, without touching it."""
+
+    def __init__(self, core: SandboxCore) -> None:
+        super().__init__(core)
+        self._forecasting = asyncio.Lock()
+
+    @operation("POST", f"{PREFIX}/forecast", body_required=False, kept=False)
+    async def forecast_run(self, body: ForecastOrder) -> ForecastAnswer:
+        """Forecast how it goes on.
+
+        When campaigns will be done and how many people they will reach, by runs from this instant
+        on. Nothing changes in the sandbox, and others are answered meanwhile.
+        """
+        remaining = remaining_run(self.core.simulation)
+        stopped = Event()
+
+        def go_on(_done: int, _total: int) -> None:
+            if stopped.is_set():
+                raise DialsimError("nobody waits for the forecast any more")
+
+        def work() -> ForecastAnswer:
+            from dialsim.experiments.forecast import forecast  # what few need takes a while
+
+            rest = remaining()
+            if not rest.campaigns:
+                return _answer(rest, None, body.replications)
+            runs = forecast(rest.scenario, body.replications, seed=body.seed, progress=go_on)
+            return _answer(rest, runs, body.replications)
+
+        async with self._forecasting:  # one after the other: each takes all processors
+            try:
+                return await asyncio.to_thread(work)
+            except CancelledError:
+                stopped.set()
+                raise
+
+
+def _answer(rest: RemainingRun, runs: Forecast | None, replications: int) -> ForecastAnswer:
+    scenario = rest.scenario
+    answer = ForecastAnswer(
+        at=format_instant(scenario.clock.start),
+        replications=replications,
+        sentences=["Nothing is scheduled."] if runs is None else runs.sentences(),
+        overall=None,
+        campaigns=[],
+    )
+    if runs is None or runs.figures is None:
+        return answer
+    named = runs.campaigns()
+    parts = []
+    for campaign in rest.campaigns:
+        figures = named.get((campaign.organization, campaign.name))
+        if figures is not None:
+            parts.append(
+                CampaignForecast(
+                    id=campaign.id,
+                    organization=campaign.organization,
+                    campaign=campaign.name,
+                    status=campaign.status,
+                    **_figures(figures),
+                )
+            )
+    overall = ForecastPart(**_figures(runs.figures))
+    return answer.model_copy(update={"overall": overall, "campaigns": parts})
+
+
+def _figures(found: ForecastFigures) -> dict[str, Any]:
+    return {
+        "people": found.people,
+        "reached": found.reached,
+        "done_by": _instant(found.done_by),
+        "finish": FinishJson(
+            low=_instant(found.finish.low),
+            half=_instant(found.finish.half),
+            high=_instant(found.finish.high),
+        ),
+        "reach": ReachJson(low=found.reach.low, half=found.reach.half, high=found.reach.high),
+    }
+
+
+def _instant(at: float) -> str | None:
+    return format_instant(round(at)) if isfinite(at) else None

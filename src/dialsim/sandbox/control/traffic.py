@@ -1,0 +1,448 @@
+"""The traffic over HTTP: requests that came in, webhooks that were sent, and faults that strike."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from typing import Annotated
+
+import numpy as np
+import orjson
+from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
+
+from dialsim.interface.errors import Refused
+from dialsim.interface.instants import format_instant
+from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, wrong
+from dialsim.interface.payload import accepted, response_json
+from dialsim.results.timeline import Position
+from dialsim.sandbox.clock import replaced
+from dialsim.sandbox.commands import ClearFaults, InjectFault, ResendWebhook, TriggerResult
+from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_head
+from dialsim.sandbox.control.guard import PREFIX
+from dialsim.sandbox.core import SandboxCore
+from dialsim.sandbox.faults import FaultOrder, InjectedFault
+from dialsim.sandbox.http import failures as fail
+from dialsim.sandbox.http.answers import is_number
+from dialsim.sandbox.http.operation import (
+    Operations,
+    PageQuery,
+    link,
+    number,
+    operation,
+    require_uuid,
+)
+from dialsim.sandbox.organization import Account
+from dialsim.sandbox.outbox import Delivery
+from dialsim.sandbox.request_log import LoggedRequest, chosen
+from dialsim.sandbox.tables import WebhookRow
+from dialsim.sandbox.triggers import TriggerOrder
+from dialsim.scenario.fields import Text, patterned
+
+_STATUS_PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
+_STATUS_TEXT = "must be an HTTP status, or 1xx to 5xx, or none"
+
+
+def _number(value: object) -> int:
+    if not is_number(str(value)):
+        raise wrong("must be a whole number of 0 or more")
+    return int(str(value))
+
+
+class RequestRow(WireModel):
+    """A request of a client, and what it was answered. Secrets are masked."""
+
+    n: int = Field(description="Its number, from 1; it stays.")
+    at: InstantText = Field(description="When it came, in virtual time.")
+    received_at: InstantText = Field(description="When it came, in real time.")
+    took_ms: float | None = Field(description="How long it took; null while it is under way.")
+    organization: str | None = Field(description="Whose key came along, by name; null: nobody's.")
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: JsonValue = Field(
+        description="What was sent, as far as it was read: JSON as it is, anything else as a text, "
+        "null for nothing or what is no text."
+    )
+    body_bytes: int
+    body_cut: bool = Field(description="Whether only the beginning is kept, as a text.")
+    status: int | None = Field(
+        description="null while it is under way, and where the connection was dropped."
+    )
+    answer: JsonValue = Field(description="What was answered, as body.")
+    answer_bytes: int
+    answer_cut: bool = Field(description="Whether only the beginning is kept, as a text.")
+    fault: int | None = Field(description="The number of the fault that struck it.")
+
+    @classmethod
+    def of(cls, request: LoggedRequest) -> RequestRow:
+        """A request as it stands."""
+        return cls(
+            n=request.n,
+            at=format_instant(request.at),
+            received_at=format_instant(request.received_at),
+            took_ms=None if request.took is None else round(request.took * 1000, 3),
+            organization=request.organization,
+            method=request.method,
+            path=request.path,
+            query=request.query,
+            headers=request.headers,
+            body=request.body.shown(),
+            body_bytes=request.body.size,
+            body_cut=request.body.cut,
+            status=request.status,
+            answer=request.answer.shown(),
+            answer_bytes=request.answer.size,
+            answer_cut=request.answer.cut,
+            fault=request.fault,
+        )
+
+
+class RequestQuery(PageQuery):
+    """Which requests are wanted; filters hold together."""
+
+    method: Text | None = Field(
+        default=None, description="Only those of a method.", examples=["POST"]
+    )
+    path: Text | None = Field(
+        default=None,
+        description="Only those to a path, without its query; * or a name in braces stands for "
+        "any text without a slash, ** for any text.",
+        examples=["/api/campaign/{id}/schedule"],
+    )
+    status: (
+        Annotated[
+            str,
+            patterned(_STATUS_PATTERN, _STATUS_TEXT),
+            WithJsonSchema({"type": "string", "pattern": _STATUS_PATTERN}),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Only those answered with a status, with one of a class, or not at all.",
+        examples=["4xx"],
+    )
+    organization: Text | None = Field(
+        default=None,
+        description="Only those with the key of an organization, by its id or name.",
+        examples=["Acme"],
+    )
+    after: Annotated[
+        int, BeforeValidator(_number), WithJsonSchema({"type": "integer", "minimum": 0})
+    ] = Field(default=0, description="Only those behind this number.", examples=[0])
+
+
+class RequestPage(TablePage):
+    """A page of requests, the oldest first."""
+
+    forgotten: int = Field(
+        description="How many older ones, of whatever kind, were forgotten for want of room."
+    )
+    requests: list[RequestRow]
+
+
+class ClearedRequests(WireModel):
+    """What became of the log."""
+
+    cleared: int = Field(description="How many requests were in it.")
+
+
+class RequestOperations(Operations):
+    """Reads and clears the log of requests."""
+
+    @operation("GET", f"{PREFIX}/requests")
+    def list_requests(self, query: RequestQuery) -> RequestPage:
+        """List the requests of clients.
+
+        All but those to /_dialsim, the page and the description: the latest 2,000, the oldest
+        first, 100 a page.
+        """
+        core, owner = self.core, None
+        if query.organization is not None:
+            owner = organization_of(query.organization, core).block.name
+        found = chosen(
+            core.requests,
+            method=query.method,
+            path=query.path,
+            status=query.status,
+            organization=owner,
+            after=query.after,
+        )
+        return RequestPage(
+            **page_head(query.page, len(found)),
+            forgotten=core.requests.forgotten,
+            requests=[RequestRow.of(one) for one in found[query.page.rows]],
+        )
+
+    @operation("DELETE", f"{PREFIX}/requests", kept=False)
+    def clear_requests(self) -> ClearedRequests:
+        """Clear the log of requests.
+
+        Numbers are not used again. The sandbox itself is left as it is.
+        """
+        return ClearedRequests(cleared=self.core.requests.clear())
+
+
+STATUS_PATTERN = r"^(delivered|failed|kept|underWay|timeout|refused|broken|[1-9][0-9]{2})$"
+STATUS_TEXT = (
+    "must be delivered, failed, kept, underWay, timeout, refused, broken or an HTTP status"
+)
+
+
+_ID_EXAMPLE = "cccccccc-0000-4000-8000-000000000003"
+
+
+class WebhookQuery(PageQuery):
+    """Which rows are wanted; filters hold together."""
+
+    call: UuidText | None = Field(
+        default=None, description="Only those of a call, by its id.", examples=[_ID_EXAMPLE]
+    )
+    campaign: UuidText | None = Field(
+        default=None, description="Only those of a campaign, by its id.", examples=[_ID_EXAMPLE]
+    )
+    status: (
+        Annotated[
+            str,
+            patterned(STATUS_PATTERN, STATUS_TEXT),
+            WithJsonSchema({"type": "string", "pattern": STATUS_PATTERN}),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Only those of which this came, or with this response.",
+        examples=["failed"],
+    )
+
+
+class WebhookPage(TablePage):
+    """A page of POSTs and kept payloads, in the order in which they left."""
+
+    webhooks: list[WebhookRow]
+
+
+class WebhookOperations(Operations):
+    """Reads what was sent to the receivers of all organizations, and has it sent again."""
+
+    @operation("GET", f"{PREFIX}/webhooks", fail.invalid_id("id"))
+    def list_webhooks(self, query: WebhookQuery) -> WebhookPage:
+        """List the webhooks.
+
+        Every POST that was made, with its response, and every payload that was kept, in the
+        order in which they left, 100 rows a page.
+        """
+        table = self.core.webhooks
+        try:
+            found = table.find(query.status, *self._whose(query))
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+            found = np.empty(0, dtype=np.int64)  # there is no such campaign or call
+        return WebhookPage(
+            **page_head(query.page, len(found)), webhooks=table.rows(found[query.page.rows])
+        )
+
+    @operation("POST", f"{PREFIX}/webhooks/{{n}}/resend", fail.NO_WEBHOOK_URL, fail.STATE_REPLACED)
+    async def resend_webhook(
+        self,
+        n: Annotated[int, number("The number of a webhook in the list, from 1.", fail.NO_WEBHOOK)],
+    ) -> WebhookRow:
+        """Send a webhook again.
+
+        The same body leaves once, behind all that is due by now, to the organization's URL of
+        now. Answers with the new POST when it has come back.
+        """
+        key = self.core.webhooks.key(n)
+        self.core.carry_out(ResendWebhook(**key._asdict()))
+        core, epoch = self.core, self.core.epoch
+        delivery = core.outbox.asked_last
+        try:
+            while not delivery.over and core.epoch == epoch:
+                await core.sender.progress()
+        except CancelledError:  # the sandbox stops: it is kept, and leaves when it goes on
+            if delivery.row < 0:
+                raise
+        if core.epoch != epoch:
+            raise replaced()
+        row = core.webhooks.row_of(core.outbox.log.row(delivery.row))
+        return core.webhooks.rows(np.array([row]))[0]
+
+    def _whose(self, query: WebhookQuery) -> tuple[Position | None, tuple[int, int] | None]:
+        """The campaign, by positions, and the call by recipient and number; None for all."""
+        place = call = None
+        for name, identifier in (("campaign", query.campaign), ("call", query.call)):
+            if identifier is not None:
+                require_uuid(name, identifier)
+        if query.campaign is not None:
+            _, view = self.core.campaign(query.campaign)
+            place = view.place["organization"], view.place["campaign"]
+        if query.call is not None:
+            view, position = self.core.call(query.call)
+            entry = view.calls[position]
+            call = entry.recipient, entry.call
+            own = view.place["organization"], view.place["campaign"]
+            if place not in (None, own):
+                raise fail.NO_CALL.refused()
+            place = own
+        return place, call
+
+
+class TriggeredResult(WireModel):
+    """A result that was triggered, and what came of its POST."""
+
+    n: int = Field(description="1, 2, … of the sandbox.")
+    at: InstantText
+    call_id: UuidText
+    url: str
+    response: int | str = Field(description="An HTTP status, or timeout, refused or broken.")
+    received: bool = Field(description="Whether a 2xx came back.")
+    body: dict[str, JsonValue]
+
+
+class TriggerOperations(Operations):
+    """Sends single results."""
+
+    @operation("POST", f"{PREFIX}/trigger", fail.NO_WEBHOOK_URL)
+    async def trigger_result(self, body: TriggerOrder) -> TriggeredResult:
+        """Send one result of a chosen kind, now.
+
+        Its call is made outside of the simulation: no campaign, line or table shows it, and the
+        clock stands still. The interface shows the call and its recipient by their ids. It is sent
+        once, and meets no fault.
+        """
+        core = self.core
+        account = self._account(body.organization)
+        position = account.block.position
+        url = body.url or core.webhook_url(position)
+        if url is None:
+            raise fail.NO_WEBHOOK_URL.refused()
+        core.carry_out(TriggerResult(organization=position, order=body))
+        made = core.triggers.newest()
+        delivery = Delivery(
+            made.key, url, made.body, core.simulation.log.turn, made.at, resent=True
+        )
+        response = await core.sender.post(delivery)
+        return TriggeredResult(
+            n=made.n,
+            at=format_instant(made.at),
+            call_id=made.call_id,
+            url=url,
+            response=response_json(response) or 0,
+            received=bool(accepted(response)),
+            body=orjson.loads(made.body),
+        )
+
+    def _account(self, named: str | None) -> Account:
+        accounts = self.core.accounts
+        if named is None and len(accounts) > 1:
+            known = ", ".join(account.block.name for account in accounts)
+            raise invalid(f"organization is required where there are several: {known}")
+        return accounts[0] if named is None else organization_of(named, self.core)
+
+
+class FaultState(WireModel):
+    """A fault, and what became of it so far."""
+
+    id: int
+    asked: FaultOrder
+    met: int = Field(description="How many it could have struck.")
+    struck: int
+    left: int | None = Field(
+        description="How many it is still to strike; null where only time ends it."
+    )
+    until: InstantText | None = Field(
+        description="The virtual instant at which it ends, where its order says how long it lasts."
+    )
+
+    @classmethod
+    def of(cls, fault: InjectedFault) -> FaultState:
+        """The state of a fault."""
+        return cls(
+            id=fault.number,
+            asked=fault.order,
+            met=fault.met,
+            struck=fault.struck,
+            left=fault.left,
+            until=None if fault.until is None else format_instant(fault.until),
+        )
+
+
+def injection(order: FaultOrder, core: SandboxCore) -> InjectFault:
+    """The command of an order, whom it strikes being known; raises Refused for who is unknown."""
+    unknown: list[str] = []
+    organization = campaign = owner = None
+    if order.organization is not None:
+        try:
+            organization = organization_of(order.organization, core).block.position
+        except Refused as refused:
+            unknown += refused.errors
+    if order.campaign is not None:
+        try:
+            owner, view = core.campaign(order.campaign)
+            campaign = view.place["campaign"]
+        except Refused:
+            unknown.append(f'campaign "{order.campaign}" is not the id of one')
+    if unknown:
+        raise invalid(*unknown)
+    if owner is not None and organization not in (None, owner.block.position):
+        raise invalid(f"campaign is one of {owner.block.name}, not of {order.organization}")
+    if owner is not None:
+        organization = owner.block.position
+    return InjectFault(order=order, organization=organization, campaign=campaign)
+
+
+_FaultNumber = Annotated[int, number("The fault's number, from 1.", fail.NO_FAULT)]
+
+
+class FaultOperations(Operations):
+    """Takes orders for faults, lists and clears them."""
+
+    @operation("GET", f"{PREFIX}/faults")
+    def list_faults(self) -> list[FaultState]:
+        """List the faults.
+
+        Spent ones too, until they are cleared.
+        """
+        return [FaultState.of(fault) for fault in self.core.faults]
+
+    @operation(
+        "POST",
+        f"{PREFIX}/faults",
+        fail.TOO_MANY_FAULTS,
+        status=201,
+        links={"itself": link("getFault", "id", "id"), "itsEnd": link("clearFault", "id", "id")},
+    )
+    def add_fault(self, body: FaultOrder) -> FaultState:
+        """Have something go wrong.
+
+        Strikes the next ones that it meets, and is spent.
+        """
+        self.core.carry_out(injection(body, self.core))
+        return FaultState.of(self.core.faults.newest())
+
+    @operation("DELETE", f"{PREFIX}/faults")
+    def clear_faults(self) -> list[FaultState]:
+        """Clear all faults.
+
+        Answers those that were cleared; nothing more is struck.
+        """
+        cleared = self.list_faults()
+        self.core.carry_out(ClearFaults())
+        return cleared
+
+    @operation("GET", f"{PREFIX}/faults/{{id}}")
+    def get_fault(self, id: _FaultNumber) -> FaultState:
+        """Get a fault.
+
+        What was asked for, and what became of it.
+        """
+        return FaultState.of(self.core.faults.find(id))
+
+    @operation("DELETE", f"{PREFIX}/faults/{{id}}")
+    def clear_fault(self, id: _FaultNumber) -> FaultState:
+        """Clear a fault.
+
+        It strikes no more, and its number is not used again.
+        """
+        fault = self.core.faults.find(id)
+        self.core.carry_out(ClearFaults(number=fault.number))
+        return FaultState.of(fault)
