@@ -9,7 +9,8 @@ from zipfile import ZipFile
 import pytest
 
 from dialsim.scenario.problems import ScenarioError
-from dialsim.studio.files import open_path, opened, scenario_file
+from dialsim.studio.estimate import Estimator, Pool
+from dialsim.studio.files import excel_file, open_path, opened, report_file, scenario_file
 from dialsim.studio.state import StudioError, StudioState
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -34,6 +35,21 @@ def test_what_was_saved_is_opened_again(tmp_path: Path) -> None:
         assert again.scenario.digest == state.scenario.digest
         assert again.differences == ()
     assert open_path(file, ["lines=3"]).scenario.organizations[0].max_concurrent_calls == 3
+
+
+@pytest.mark.slow
+def test_the_page_and_the_workbook_are_of_what_is_shown() -> None:
+    state = StudioState.of(SCENARIOS / "first-campaign.yaml").set("people", "60")
+    pool = Pool(1)
+    estimate = Estimator(pool, limit=3).ask(state.scenario).final()
+    pool.close()
+    page = report_file(estimate)
+    assert (page.name, page.type) == ("First-campaign-report.html", "text/html")
+    assert estimate.sentence in page.data.decode()
+    assert "3 replications" in page.data.decode()
+    workbook = excel_file(state)
+    assert workbook.name == "First-campaign-results.xlsx"
+    assert workbook.data.startswith(b"PK")
 
 
 def test_an_archive_of_a_folder_is_opened_too(tmp_path: Path) -> None:

@@ -12,16 +12,13 @@ import dialsim
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.plan_text import plan_headline
 from dialsim.interface.errors import DialsimError
-from dialsim.studio.estimate import Estimator, Pool
 from dialsim.studio.questions import (
     Inquiry,
     Question,
     answered,
     cheapest_reaching,
     fewest_lines,
-    page_of,
     what_helps,
-    workbook_of,
 )
 from dialsim.studio.state import StudioState
 
@@ -107,14 +104,3 @@ def test_a_killed_process_is_told_of(small: StudioState) -> None:
     os.kill(inquiry.pid, signal.SIGKILL)
     with pytest.raises(DialsimError, match="was killed, perhaps for want of memory"):
         inquiry.wait()
-
-
-@pytest.mark.slow
-def test_a_page_and_a_workbook_of_what_is_shown(small: StudioState) -> None:
-    pool = Pool(1)
-    estimate = Estimator(pool, limit=3).ask(small.scenario).final()
-    pool.close()
-    page = Inquiry(page_of(estimate)).wait().result
-    assert estimate.sentence in page
-    assert "3 replications" in page
-    assert Inquiry(workbook_of(small)).wait().result.startswith(b"PK")

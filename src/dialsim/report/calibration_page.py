@@ -10,7 +10,7 @@ import numpy as np
 
 from dialsim.evidence.held_out_campaigns import at_text
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
-from dialsim.results.plots.drawing import BLACK, BLUE, GRID, ORANGE, canvas, dress, share_axis
+from dialsim.results.plots.drawing import BLACK, BLUE, GRID, ORANGE, dress, share_axis
 from dialsim.results.summary_text import FigureTable
 from dialsim.results.thai_time import duration_text, minute_text
 
@@ -128,8 +128,7 @@ def _pictures(number: int, found: Calibrated, held: HoldOut | None) -> Iterator[
         yield picture(f"forecast{number}", partial(_draw_curve, held), caption)
 
 
-def _draw_factors(levels: Mapping[str, Level], title: str, ax: Axes | None = None) -> Axes:
-    ax = canvas(ax)
+def _draw_factors(levels: Mapping[str, Level], title: str, ax: Axes) -> Axes:
     at = np.arange(len(levels))
     effects = [level.effect for level in levels.values()]
     values = np.exp([effect.value for effect in effects])
@@ -141,8 +140,7 @@ def _draw_factors(levels: Mapping[str, Level], title: str, ax: Axes | None = Non
     return dress(ax, f"Odds of an answer {title}", "", "factor")
 
 
-def _draw_times(measured: FittedDurations, ax: Axes | None = None) -> Axes:
-    ax = canvas(ax)
+def _draw_times(measured: FittedDurations, ax: Axes) -> Axes:
     parts = (np.arange(100) + 0.5) / 100.0
     ax.plot(np.quantile(measured.measured, parts) / 1000.0, parts, color=BLACK, label="measured")
     ax.plot(
@@ -153,8 +151,7 @@ def _draw_times(measured: FittedDurations, ax: Axes | None = None) -> Axes:
     return dress(ax, "Talk times", "seconds", "calls that are as short")
 
 
-def _draw_curve(held: HoldOut, ax: Axes | None = None) -> Axes:
-    ax = canvas(ax)
+def _draw_curve(held: HoldOut, ax: Axes) -> Axes:
     forecast = np.array([one.forecast for one in held.curve])
     answered = np.array([one.answered.value for one in held.curve])
     error = 1.96 * np.array([one.answered.error for one in held.curve])

@@ -19,7 +19,6 @@ from dialsim.results.plots.drawing import (
     CYCLE,
     GREY,
     ORANGE,
-    canvas,
     count_axis,
     days,
     dress,
@@ -126,8 +125,7 @@ def _row(one: Compared) -> tuple[str, ...]:
     return name, distance, floor, f"{low} to {high}", "yes" if one.beyond_noise else "no"
 
 
-def _draw_outcomes(logs: _Logs, ax: Axes | None = None) -> Axes:
-    ax = canvas(ax)
+def _draw_outcomes(logs: _Logs, ax: Axes) -> Axes:
     for side, style in ((logs.real, "-"), (logs.simulated, "--")):
         counts = side.attempts.sum(axis=1)
         there = np.flatnonzero(counts)
@@ -143,13 +141,12 @@ def _draw_outcomes(logs: _Logs, ax: Axes | None = None) -> Axes:
 
 
 def _draw_sides(
-    ax: Axes | None,
+    ax: Axes,
     curve: Callable[[Profile], Curve],
     logs: _Logs,
     drawstyle: str = "default",
-) -> Axes:
+) -> None:
     """Draw a curve of each log, over those of further runs."""
-    ax = canvas(ax)
     for number, run in enumerate(logs.others):
         label = None if number else "other runs"
         ax.plot(*curve(run), color=GREY, linewidth=0.5, alpha=0.6, drawstyle=drawstyle, label=label)
@@ -158,20 +155,19 @@ def _draw_sides(
         *curve(logs.simulated), color=ORANGE, linewidth=1.4, linestyle="--", drawstyle=drawstyle,
         label="SIMULATED",
     )  # fmt: skip
-    return ax
 
 
-def _draw_answered(logs: _Logs, ax: Axes | None = None) -> Axes:
+def _draw_answered(logs: _Logs, ax: Axes) -> Axes:
     def curve(side: Profile) -> Curve:
         calls, answered = side.answering
         return Curve(np.arange(24.0), np.where(calls > 0, answered / np.maximum(calls, 1), np.nan))
 
-    ax = _draw_sides(ax, curve, logs, "steps-post")
+    _draw_sides(ax, curve, logs, "steps-post")
     share_axis(ax)
     return dress(ax, f"{OUTCOMES[ANSWERED].capitalize()} by hour", "hour of the day", "calls")
 
 
-def _draw_hours(logs: _Logs, ax: Axes | None = None) -> Axes:
+def _draw_hours(logs: _Logs, ax: Axes) -> Axes:
     first = min(logs.real.first, logs.simulated.first) // HOUR
     last = max(logs.real.last, logs.simulated.last) // HOUR + 1
 
@@ -183,34 +179,34 @@ def _draw_hours(logs: _Logs, ax: Axes | None = None) -> Axes:
         each[place[inside]] = counts[inside]
         return Curve(days(np.arange(first, last + 1) * HOUR), each)
 
-    ax = _draw_sides(ax, curve, logs, "steps-post")
+    _draw_sides(ax, curve, logs, "steps-post")
     count_axis(ax)
     return dress(ax, "Calls hour by hour", time_axis(ax, first * HOUR, last * HOUR), "an hour")
 
 
-def _draw_week(logs: _Logs, ax: Axes | None = None) -> Axes:
+def _draw_week(logs: _Logs, ax: Axes) -> Axes:
     def curve(side: Profile) -> Curve:
         counts = side.week.sum(axis=0)
         return Curve(np.arange(24.0), counts / counts.sum())
 
-    ax = _draw_sides(ax, curve, logs, "steps-post")
+    _draw_sides(ax, curve, logs, "steps-post")
     share_axis(
         ax, 1.1 * max(curve(side).y.max() for side in (logs.real, logs.simulated, *logs.others))
     )
     return dress(ax, "Hour of the day", "hour of the day", "starts and ends")
 
 
-def _draw_talks(logs: _Logs, ax: Axes | None = None) -> Axes:
-    ax = _draw_distribution(ax, lambda side: side.talks / 1_000.0, logs)
+def _draw_talks(logs: _Logs, ax: Axes) -> Axes:
+    _draw_distribution(ax, lambda side: side.talks / 1_000.0, logs)
     return dress(ax, "Talk time", "seconds", "answered calls")
 
 
-def _draw_gaps(logs: _Logs, ax: Axes | None = None) -> Axes:
-    ax = _draw_distribution(ax, lambda side: side.gaps / HOUR, logs)
+def _draw_gaps(logs: _Logs, ax: Axes) -> Axes:
+    _draw_distribution(ax, lambda side: side.gaps / HOUR, logs)
     return dress(ax, "Gaps between attempts", "hours", "gaps")
 
 
-def _draw_distribution(ax: Axes | None, values: Callable[[Profile], Values], logs: _Logs) -> Axes:
+def _draw_distribution(ax: Axes, values: Callable[[Profile], Values], logs: _Logs) -> None:
     """Draw the distributions of sorted values, by their percentiles."""
     parts = np.linspace(0.0, 1.0, 201)
 
@@ -218,17 +214,16 @@ def _draw_distribution(ax: Axes | None, values: Callable[[Profile], Values], log
         of = values(side)
         return Curve(np.quantile(of, parts), parts) if len(of) else Curve(of, of)
 
-    ax = _draw_sides(ax, curve, logs)
+    _draw_sides(ax, curve, logs)
     share_axis(ax)
-    return ax
 
 
-def _draw_progress(logs: _Logs, ax: Axes | None = None) -> Axes:
+def _draw_progress(logs: _Logs, ax: Axes) -> Axes:
     def curve(side: Profile) -> Curve:
         at = np.array([side.first, *side.moments, side.last], dtype=np.float64)
         return Curve(days(at), np.linspace(0.0, 1.0, len(at)))
 
-    ax = _draw_sides(ax, curve, logs)
+    _draw_sides(ax, curve, logs)
     share_axis(ax)
     start = min(logs.real.first, logs.simulated.first)
     end = max(logs.real.last, logs.simulated.last)

@@ -22,6 +22,7 @@ from dialsim.report.page import SIZE, Fact, Grid, Part, Picture, ReportPage, Sec
 from dialsim.report.run_page import help_fact, how_measured, made_from, retry_notes
 from dialsim.report.what_if import SHORTER_RETRIES, Help, NotMeasured, WhatIf, shortens_retries
 from dialsim.results.summary_text import FigureTable
+from dialsim.scenario.error_text import joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -322,7 +323,7 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
     """What speaks for the variant that is recommended, and what it gives up."""
     if not choice.aims:
         return
-    name, names = choice.recommended, _listed([aim.name for aim in choice.aims])
+    name, names = choice.recommended, joined([aim.name for aim in choice.aims])
     if len(choice.best) == 1:
         said = [f"Each other variant is beaten by one that is as good in {names}, or better."]
     else:
@@ -333,17 +334,13 @@ def _recommended(choice: Frontier) -> Iterator[Fact]:
     lost = "; ".join(loss.said for loss in choice.gives_up(name))
     said.append(f"It gives up: {lost}." if lost else "It gives up nothing that the runs can tell.")
     if choice.alike:
-        said.append(f"The runs don't tell it from {_listed(choice.alike)}.")
+        said.append(f"The runs don't tell it from {joined(choice.alike)}.")
     yield Fact("What is recommended?", name, " ".join(said))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _choice_parts(choice: Frontier) -> Iterator[Part]:
     """The variants that none beats, with what each gives up, and the others."""
-    names = _listed([aim.name for aim in choice.aims])
+    names = joined([aim.name for aim in choice.aims])
     yield (
         f"A variant is beaten by another that is at least as good in {names} on average, and "
         "better in one of them with 95 % confidence. Recommended is, of those that none beats and "

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from dialsim.interface.errors import DialsimError
 from dialsim.sandbox.organization import KeyRing
+from dialsim.scenario.error_text import joined
 from dialsim.scenario.organization import Webhook
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ def require_extra(what: str, packages: Sequence[str] = PACKAGES, extra: str = "s
     """Raise DialsimError, with how to install them, if packages that `what` needs are missing."""
     missing = [package for package in packages if find_spec(package.partition(".")[0]) is None]
     if missing:
-        names = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
         raise DialsimError(
-            f"{what} needs {names}: pip install '.[{extra}]' in the folder of dialsim"
+            f"{what} needs {joined(missing)}: pip install '.[{extra}]' in the folder of dialsim"
         )
 
 

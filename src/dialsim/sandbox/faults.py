@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -13,6 +13,7 @@ from dialsim.engine.chance import Purpose, generator
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import Combined, NullAsAbsent, broken, given
+from dialsim.scenario.error_text import joined
 from dialsim.scenario.fields import Number, Switch, Text, Whole, patterned
 from dialsim.scenario.units import PositiveDuration, format_duration
 
@@ -314,7 +315,7 @@ class FaultOrder(Combined):
         fitting = {what, *(f"{what} {kind}" for kind in meant)}
         for name, kinds in _GOES_WITH.items():
             if name in named and not fitting & {*kinds}:
-                yield f"{name} goes with {_listed(kinds)} alone"
+                yield f"{name} goes with {joined(kinds, 'or')} alone"
         if how in _DELAYED and "delay" not in named:
             yield f"delay is required where {what} is {how}"
         if "retryAfter" in named and given.get("status") not in (None, *_MAY_SAY_WHEN):
@@ -322,8 +323,3 @@ class FaultOrder(Combined):
 
 
 _DELAYED = ("slow", "slowBody", "delayed")
-
-
-def _listed(kinds: Sequence[str]) -> str:
-    *first, last = kinds
-    return f"{', '.join(first)} or {last}" if first else last

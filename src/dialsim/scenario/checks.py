@@ -35,7 +35,7 @@ from dialsim.scenario.campaign import (
     RecipientsFile,
 )
 from dialsim.scenario.document import Cursor, Node, NodePath, ScalarNode, SequenceNode, put
-from dialsim.scenario.error_text import behind, few, quoting, suggestion, unlike
+from dialsim.scenario.error_text import behind, few, joined, quoting, suggestion, unlike
 from dialsim.scenario.fields import (
     CURLY_QUOTES,
     PLAUSIBLE_TEXT,
@@ -444,7 +444,8 @@ def _on_document(root: Cursor) -> Iterator[str]:
         example = format_instant(bare[0].at).replace(".000Z", "Z").replace("Z", "+07:00")
         yield (
             "Without an offset an instant of a schedule is UTC, as in the interface: "
-            f"{few(readings, len(bare), '; ')}. For Thai time write +07:00 behind it: {example}."
+            f"{few(readings, len(bare), between='; ')}. For Thai time write +07:00 behind it: "
+            f"{example}."
         )
     curly = [
         f"{text} ({'.'.join(map(str, path))})"
@@ -584,7 +585,7 @@ def _on_segments(
             hint = f"; behaviour {others[name]} does"
         told.append(f"{name} ({_size(name, campaign)}{hint})")
     yield (
-        f"{where}: bySegment of behaviour {few(own, len(own))} does not name "
+        f"{where}: bySegment of behaviour {joined(own)} does not name "
         f"{few(told, len(unknown))}; they answer as if they had no segment. If "
         f"that is meant, say so there: {unknown[0]}: 1."
     )
@@ -689,7 +690,7 @@ def _on_normalized(
             cells = f"{total:,} cells were read as what they mean"
         yield (
             f"{where}: {cells} (normalize): "
-            f"{few(counts, len(counts))}, such as {first.written} as {first.read} "
+            f"{joined(counts)}, such as {first.written} as {first.read} "
             f"({place(first.row)})."
         )
 

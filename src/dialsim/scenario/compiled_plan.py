@@ -36,7 +36,7 @@ from dialsim.scenario.calendar import (
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.compliance import ComplianceRule
 from dialsim.scenario.document import Cursor
-from dialsim.scenario.error_text import few
+from dialsim.scenario.error_text import few, joined
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import Problems, Remark
 from dialsim.scenario.scenario import Scenario
@@ -423,7 +423,7 @@ def _on_calendar(scenario: Scenario, last: date) -> Iterator[str]:
         named = [rule.name for rule in scenario.compliance if _knows_holidays(rule)]
         if named:
             yield (
-                f"Compliance rule {few(named, len(named))} has times for holidays, and no day is "
+                f"Compliance rule {joined(named)} has times for holidays, and no day is "
                 "one: write calendar: {holidays: TH} at the top level."
             )
         return
@@ -487,9 +487,8 @@ def _on_campaign(
                 f"{kind} {span} (first {listed[0]})" for (kind, span), listed in outside.items()
             ]
             if told:
-                yield (
-                    f"{where} may dial outside {rule.name}: {few(told[:_SHOWN], len(told), '; ')}."
-                )
+                shown = few(told[:_SHOWN], len(told), between="; ")
+                yield f"{where} may dial outside {rule.name}: {shown}."
         if rule.per_day is not None and schedule.max_attempts > rule.per_day:
             longest = max(
                 (spans[-1][1] - spans[0][0] for spans in called.values() if spans), default=0

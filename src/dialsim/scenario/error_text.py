@@ -116,14 +116,9 @@ def suggestion(path: NodePath, root: Cursor) -> str:
 
 def _none_of(expected: str, culprit: Cursor) -> str:
     choices = expected.replace("'", "").replace(" or ", ", ").split(", ")
-    says = unlike(f"must be {_listed(choices)}", culprit)
+    says = unlike(f"must be {joined(choices, 'or')}", culprit)
     near = get_close_matches(culprit.text or "", choices, n=1)
     return f"{says}; did you mean {near[0]}?" if near else says
-
-
-def _listed(choices: list[str]) -> str:
-    *others, last = choices
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def unlike(says: str, culprit: Cursor) -> str:
@@ -160,12 +155,16 @@ def _short(text: str) -> str:
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 3]}..."
 
 
-def few(first: Sequence[str], count: int, between: str = ", ") -> str:
+def joined(texts: Sequence[str], joint: str = "and", between: str = ", ") -> str:
+    """Texts, at least one, in a row: `a, b and c`."""
+    *others, last = texts
+    return f"{between.join(others)} {joint} {last}" if others else last
+
+
+def few(first: Sequence[str], count: int, joint: str = "and", between: str = ", ") -> str:
     """The first of `count` texts, and how many more there are: `a, b, c and 4 more`."""
-    *others, last = first
-    if count > len(first):
-        others, last = list(first), f"{count - len(first):,} more"
-    return f"{between.join(others)} and {last}" if others else last
+    more = [f"{count - len(first):,} more"] if count > len(first) else []
+    return joined([*first, *more], joint, between)
 
 
 def behind(where: str, message: str, culprit: Cursor) -> Problem:

@@ -116,14 +116,10 @@ def full_path(path: str, root: Cursor) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ValueError(f"{path} could be several; write {_either(found)}")
+        raise ValueError(f"{path} could be several; write {few(found[:6], len(found), 'or')}")
     if named:
         raise ValueError(_unknown_word([(name, scope) for scope, name, _ in named], named[0][2]))
     raise ValueError(_unknown(path, first, top, scopes))
-
-
-def _either(paths: list[str]) -> str:
-    return few(paths[:6], len(paths), ", ").replace(" and ", " or ")
 
 
 def _unknown_word(named: list[tuple[str, _Scope]], rest: str) -> str:

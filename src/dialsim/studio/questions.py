@@ -11,8 +11,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,11 +42,9 @@ from dialsim.report.what_if import (
     levers,
     what_would_help,
 )
-from dialsim.report.writing import replications_report
-from dialsim.results.result import run
 from dialsim.results.summary_text import FigureTable
 from dialsim.scenario.scenario import Scenario
-from dialsim.studio.estimate import Estimate, loky_context
+from dialsim.studio.estimate import loky_context
 from dialsim.studio.state import (
     StudioState,
     campaign_at,
@@ -59,7 +55,7 @@ from dialsim.studio.state import (
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-Kind = Literal["plan", "optimum", "help", "page", "workbook"]
+Kind = Literal["plan", "optimum", "help"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +63,7 @@ class Reply:
     """The answer to a question: a headline, what is to be said with it, and the evidence.
 
     `lines` are the changes that take it over, as `--set` has them; none where nothing is to be
-    changed. `result` is the Plan, the Optimum, or the WhatIf; of a page its HTML, of a workbook its
-    bytes.
+    changed. `result` is the Plan, the Optimum, or the WhatIf.
     """
 
     headline: str
@@ -92,15 +87,13 @@ class Question:
     command: str = ""
 
 
-def fewest_lines(
-    state: StudioState, deadline: str, organization: int = 0, sure: float = 0.95
-) -> Question:
+def fewest_lines(state: StudioState, deadline: str, organization: int = 0) -> Question:
     """How many lines it takes to be done by a deadline, such as `Fri 18:00`, in 95 % of all runs.
 
     Raises ExperimentError for a deadline that can't be read.
     """
     scenario = state.scenario
-    goal = f"p{round(100 * sure)}(finish) <= {deadline.strip()}"
+    goal = f"p95(finish) <= {deadline.strip()}"
     read_goal(goal, scenario)
     path = f"{path_to_organization(scenario, organization)}.maxConcurrentCalls"
     lines = scenario.organizations[organization].max_concurrent_calls
@@ -159,17 +152,6 @@ def what_helps(state: StudioState, organization: int | None = None) -> Question:
     return Question("help", "What would help most", state.scenario, {"organization": name})
 
 
-def page_of(estimate: Estimate) -> Question:
-    """The report page of the runs of an estimate, as HTML; none of them is run again but one."""
-    arguments = {"runs": estimate.replications}
-    return Question("page", "The report page", estimate.scenario, arguments)
-
-
-def workbook_of(state: StudioState) -> Question:
-    """The Excel workbook of one run, as bytes."""
-    return Question("workbook", "The workbook", state.scenario)
-
-
 def _command(state: StudioState, verb: str, vary: str, *rest: str) -> str:
     origin = state.base.origin
     assert origin is not None
@@ -195,14 +177,6 @@ def answered(question: Question, progress: Callable[[int, int], object], known: 
             return _reply_of_optimum(optimize(scenario, known=known, **question.arguments, **more))
         case "help":
             return _reply_of_help(scenario, question.arguments["organization"], progress)
-        case "page":
-            runs = question.arguments["runs"]
-            page = replications_report(runs, FurtherRuns(0))
-            return Reply(f"The page of {len(runs)} runs", (), (), (), page)
-        case "workbook":
-            with TemporaryDirectory() as folder:
-                content = run(scenario).to_excel(Path(folder) / "results.xlsx").read_bytes()
-            return Reply("The workbook of one run", (), (), (), content)
 
 
 def _reply_of_plan(found: Plan) -> Reply:

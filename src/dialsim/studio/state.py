@@ -700,10 +700,10 @@ def pauses(scenario: Scenario, campaign: Position) -> list[tuple[int, int | None
 MOST_FOUND = 200
 
 
-def complete(scenario: Scenario, prefix: str = "", most: int = MOST_FOUND) -> list[tuple[str, str]]:
+def complete(scenario: Scenario, prefix: str = "") -> list[tuple[str, str]]:
     """Paths that begin so, with what stands there now: one level at a time.
 
-    Of a list with thousands of items the first `most` that fit are found.
+    Of a list with thousands of items the first `MOST_FOUND` that fit are found.
     """
     above, _, begun = prefix.rpartition(".")
     value: object = scenario
@@ -719,7 +719,7 @@ def complete(scenario: Scenario, prefix: str = "", most: int = MOST_FOUND) -> li
         for name, below in _below(value)
         if name.lower().startswith(begun.lower())
     )
-    return [*islice(found, most)]
+    return [*islice(found, MOST_FOUND)]
 
 
 def _step(value: object, parts: Sequence[str], at: int) -> tuple[object, int] | None:

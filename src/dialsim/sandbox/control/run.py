@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from dialsim.experiments.forecast import Forecast, ForecastFigures
 
 
-NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
-NAME_TEXT = "must be 1 to 64 letters, digits, or . _ -"
+_NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+_NAME_TEXT = "must be 1 to 64 letters, digits, or . _ -"
 _PREFIX = "snapshot-"
 
 
@@ -49,8 +49,8 @@ class NewSnapshot(WireModel):
     name: (
         Annotated[
             str,
-            patterned(NAME_PATTERN, NAME_TEXT),
-            WithJsonSchema({"type": "string", "pattern": NAME_PATTERN}),
+            patterned(_NAME_PATTERN, _NAME_TEXT),
+            WithJsonSchema({"type": "string", "pattern": _NAME_PATTERN}),
         ]
         | None
     ) = Field(

@@ -37,8 +37,8 @@ from dialsim.sandbox.tables import WebhookRow
 from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.fields import Text, patterned
 
-_STATUS_PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
-_STATUS_TEXT = "must be an HTTP status, or 1xx to 5xx, or none"
+_REQUEST_STATUS_PATTERN = r"^(none|[1-5]xx|[1-5][0-9]{2})$"
+_REQUEST_STATUS_TEXT = "must be an HTTP status, or 1xx to 5xx, or none"
 
 
 def _number(value: object) -> int:
@@ -112,8 +112,8 @@ class RequestQuery(PageQuery):
     status: (
         Annotated[
             str,
-            patterned(_STATUS_PATTERN, _STATUS_TEXT),
-            WithJsonSchema({"type": "string", "pattern": _STATUS_PATTERN}),
+            patterned(_REQUEST_STATUS_PATTERN, _REQUEST_STATUS_TEXT),
+            WithJsonSchema({"type": "string", "pattern": _REQUEST_STATUS_PATTERN}),
         ]
         | None
     ) = Field(
@@ -182,8 +182,8 @@ class RequestOperations(Operations):
         return ClearedRequests(cleared=self.core.requests.clear())
 
 
-STATUS_PATTERN = r"^(delivered|failed|kept|underWay|timeout|refused|broken|[1-9][0-9]{2})$"
-STATUS_TEXT = (
+_WEBHOOK_STATUS_PATTERN = r"^(delivered|failed|kept|underWay|timeout|refused|broken|[1-9][0-9]{2})$"
+_WEBHOOK_STATUS_TEXT = (
     "must be delivered, failed, kept, underWay, timeout, refused, broken or an HTTP status"
 )
 
@@ -203,8 +203,8 @@ class WebhookQuery(PageQuery):
     status: (
         Annotated[
             str,
-            patterned(STATUS_PATTERN, STATUS_TEXT),
-            WithJsonSchema({"type": "string", "pattern": STATUS_PATTERN}),
+            patterned(_WEBHOOK_STATUS_PATTERN, _WEBHOOK_STATUS_TEXT),
+            WithJsonSchema({"type": "string", "pattern": _WEBHOOK_STATUS_PATTERN}),
         ]
         | None
     ) = Field(
