@@ -21,6 +21,7 @@ from dialsim.results.thai_time import short_text
 from dialsim.results.time_use import StepFunction
 from dialsim.studio.estimate import Answer, Estimate, Estimator, LineBands, LineUse, Pool
 from dialsim.studio.state import StudioState
+from studio.saving import saved
 
 FIRST = Path(__file__).parents[2] / "scenarios/first-campaign.yaml"
 
@@ -75,7 +76,7 @@ def test_the_saved_file_has_the_same_figures_on_the_command_line(
 ) -> None:
     state = small.set("lines", "7").set("January.windows", "Mon-Sat 09:00-12:00")
     estimate = estimator.ask(state.scenario).final()
-    file = state.save(tmp_path / "mine.yaml")
+    file = saved(state, tmp_path)
     said = program("run", file, "--replications", "4", "--jobs", "1", "--format", "json")
     found = rows(json.loads(said.stdout))
     for name in ("finish_seconds", "people_reached", "cost", "slots_in_use_mean"):

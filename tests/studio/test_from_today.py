@@ -25,6 +25,7 @@ from dialsim.studio.files import open_path, opened, scenario_file
 from dialsim.studio.state import StudioError, StudioState
 from evidence.running import KEY, january
 from sandbox.serving import served
+from studio.saving import saved
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 MIDDLE = SCENARIOS / "forecast-from-the-middle.yaml"
@@ -140,13 +141,12 @@ def test_a_campaign_in_a_journal_is_pulled_and_begins_today(pool: Pool, tmp_path
 
 def test_the_draws_are_saved_and_linked(folder: Path, tmp_path: Path) -> None:
     state = open_path(folder).set("lines", "2")
-    saved = scenario_file(state)
-    again = opened(saved.name, saved.data, {})
+    file = scenario_file(state)
+    again = opened(file.name, file.data, {})
     assert len(again.drawn(again.scenario)) == 3
     behaviours = [scenario.behaviours for scenario in state.drawn(state.scenario)]
     assert [scenario.behaviours for scenario in again.drawn(again.scenario)] == behaviours
-    state.save(folder / "more.yaml")
-    assert len(open_path(folder / "more.yaml").drawn(state.scenario)) == 3
+    assert len(open_path(saved(state, tmp_path / "more")).drawn(state.scenario)) == 3
     link = state.link()
     assert StudioState.from_link(link).differences == state.differences
     (folder / DRAWS).write_text("draw 1: [behaviours.default.people.deadNumbers=0.02]")

@@ -337,7 +337,7 @@ class StudioState:
         """The differences as options that can be pasted behind a command."""
         return [f"--set {shlex.quote(line)}" for line in self.differences]
 
-    def command(self, replications: int | None = None) -> str:
+    def command(self) -> str:
         """The command that makes the same runs."""
         origin = self.base.origin
         assert origin is not None
@@ -345,27 +345,18 @@ class StudioState:
         words = ["dialsim", verb, str(origin.file or origin.name)]
         for line in (*origin.overrides, *self.differences):
             words += ["--set", line]
-        if replications is not None:
-            words += ["--replications", str(replications)]
         return shlex.join(words)
 
-    def text(self, folder: Path | None = None) -> tuple[str, dict[str, bytes]]:
+    def text(self) -> tuple[str, dict[str, bytes]]:
         """The scenario as the text of one file, and the files that must lie beside it, by name.
 
         These are its lists, and `draws.yaml`. The differences are folded in; comments stay where
-        what they are about does. With `folder`, where the file is to be, lists that are on this
-        disk are named where they are.
+        what they are about does.
         """
         origin = self.base.origin
         assert origin is not None
-        names, beside = {}, {}
-        for name, content in origin.kept.items():
-            there = origin.folder / name
-            if folder is not None and there.is_file() and there.read_bytes() == content:
-                names[name] = os.path.relpath(there, folder)
-            else:
-                names[name] = Path(name).name
-                beside[Path(name).name] = content
+        names = {name: Path(name).name for name in origin.kept}
+        beside = {names[name]: content for name, content in origin.kept.items()}
         if draws := self._draws_of(self.scenario):
             beside[DRAWS] = draws.text.encode()
         bare = self.base.loaded(replace(origin, overrides=()), ())
@@ -375,34 +366,12 @@ class StudioState:
         if _is_json(origin.text):
             return f"{json.dumps(new, ensure_ascii=False, indent=2)}\n", beside
         text = _merged(origin.text, old, new)
-        if document_of(loads(text, folder=folder, files={**origin.kept, **beside})) != new:
+        if document_of(loads(text, files={**origin.kept, **beside})) != new:
             # anchors, for instance, stand for several places of which one was changed
             import yaml
 
             text = yaml.safe_dump(new, allow_unicode=True, sort_keys=False, width=100)
         return text, beside
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write the scenario as a file that loads by itself, with what must lie beside it.
-
-        `force` replaces a file that is there. Raises StudioError.
-        """
-        file = Path(path)
-        text, beside = self.text(file.parent)
-        for name, content in beside.items():
-            there = file.parent / name
-            if there.exists() and there.read_bytes() != content:
-                raise StudioError(f"{there} is there already, and is another file")
-        if file.exists() and not force:
-            raise StudioError(f"{file} is there already; save under another name, or replace it")
-        try:
-            for name, content in {**beside, file.name: text.encode()}.items():
-                draft = file.parent / f".{name}.part"
-                draft.write_bytes(content)
-                draft.replace(file.parent / name)
-        except OSError as error:
-            raise StudioError(f"{file} can't be written: {error.strerror}") from None
-        return file
 
     def link(self) -> str:
         """The differences and pins in a form that a URL's fragment can have."""
