@@ -10,11 +10,10 @@ import click
 from dialsim.cli.evidence import calibrate, compare_log, log, replay, verify
 from dialsim.cli.experiment import compare, plan, sweep
 from dialsim.cli.forecast import forecast, pull
-from dialsim.cli.new import new
 from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
+from dialsim.cli.scenario import new, people, schema, validate
 from dialsim.cli.serve import journal, serve, studio
-from dialsim.cli.validate import people, schema, validate
 from dialsim.interface.errors import DialsimError
 from dialsim.version import __version__
 

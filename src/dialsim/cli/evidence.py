@@ -215,7 +215,7 @@ def calibrate(
             )
     html = None
     if page is not None:
-        from dialsim.report.calibration_page import calibration_page
+        from dialsim.report.evidence_pages import calibration_page
 
         html = calibration_page(found, held).html()
     out.write_text(found.to_yaml(), encoding="utf-8")
@@ -288,7 +288,7 @@ def compare_log(
     with progress_bar("Simulating", "runs") as progress:
         found = compare_logs(*logs, model, replications=replications, progress=progress)
     if page is not None:
-        from dialsim.report.log_comparison_page import log_comparison_page
+        from dialsim.report.evidence_pages import log_comparison_page
 
         page.write_text(log_comparison_page(found).html(), encoding="utf-8")
     if form == "json":

@@ -1,4 +1,4 @@
-"""Access to a sandbox or a studio: packages, addresses, the control token, TLS."""
+"""Access to a sandbox or a studio: packages, addresses and paths, the control token, TLS."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def require_extra(what: str, packages: Sequence[str] = PACKAGES, extra: str = "s
         raise DialsimError(
             f"{what} needs {joined(missing)}: pip install '.[{extra}]' in the folder of dialsim"
         )
+
+
+PREFIX = "/_dialsim"
+"""Where the control plane is, and its page."""
+
+
+def is_control(path: str) -> bool:
+    """Whether a path belongs to the control plane or its page."""
+    return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def address_url(host: str, port: int, scheme: str = "http") -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dialsim.sandbox.access import is_control
+
 if TYPE_CHECKING:
     from dialsim.sandbox.core import SandboxCore
 
@@ -22,7 +24,7 @@ MOST_LOGGED_BYTES = 16_384
 """How much is kept of a body."""
 
 # asked for by whoever operates the sandbox, not by clients of the service
-_UNLOGGED = ("/_dialsim", "/_dialsim/", "/", "/openapi.json", "/favicon.ico")
+_UNLOGGED = ("/", "/openapi.json", "/favicon.ico")
 
 
 @dataclass(slots=True)
@@ -188,7 +190,7 @@ class RequestLogging:
 
 
 def _is_unlogged(path: str) -> bool:
-    return path in _UNLOGGED or path.startswith("/_dialsim/")
+    return path in _UNLOGGED or is_control(path)
 
 
 # -- which are meant -------------------------------------------------------------------------------

@@ -27,9 +27,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.sandbox.access import Certificate, ControlToken, address_url, checked_host
+from dialsim.sandbox.access import Certificate, ControlToken, address_url, checked_host, is_control
 from dialsim.sandbox.application import DROP, application
-from dialsim.sandbox.control.guard import is_control
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import failure
 

@@ -39,7 +39,8 @@ DAY = 86_400_000
 THAI = timezone(timedelta(milliseconds=THAI_OFFSET), "Thai time")  # T2
 _FIRST = date(1970, 1, 1)
 _LAST = (date.max - _FIRST).days
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = tuple(name[:3] for name in DAY_NAMES)
 
 
 def thai_date(instant: int) -> date:
@@ -480,11 +481,9 @@ def _day_hint(text: str) -> str:
     word = text.strip()
     if word.casefold() in ("weekday", "weekdays"):
         return "did you mean Mon-Fri?"
-    for number, name in enumerate(
-        ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    ):
-        if word.casefold() in (name.casefold(), WEEKDAYS[number].casefold()):
-            return f"did you mean {WEEKDAYS[number]}?"
+    for name, short in zip(DAY_NAMES, WEEKDAYS, strict=True):
+        if word.casefold() in (name.casefold(), short.casefold()):
+            return f"did you mean {short}?"
     near = get_close_matches(word.casefold(), ["holiday", *map(str.casefold, WEEKDAYS)], n=1)
     if near:
         return f"did you mean {near[0] if near[0] == 'holiday' else near[0].title()}?"

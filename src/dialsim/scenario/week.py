@@ -10,12 +10,19 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 
-from dialsim.scenario.calendar import THAI, WEEKDAYS, Range, clock_text, range_text, union
+from dialsim.scenario.calendar import (
+    DAY_NAMES,
+    THAI,
+    WEEKDAYS,
+    Range,
+    clock_text,
+    range_text,
+    union,
+)
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
            "October", "November", "December")  # fmt: skip
 _SHORT_MONTHS = tuple(month[:3] for month in _MONTHS)
@@ -54,7 +61,7 @@ def instant_in_words(text: str, first_day: int) -> int | None:
 
 def _is_day(word: str, behind: str | None) -> bool:
     """Whether a word is meant as a day: it is one, or something like a time stands behind it."""
-    return _named(word, _DAYS, WEEKDAYS) is not None or (behind is not None and ":" in behind)
+    return _named(word, DAY_NAMES, WEEKDAYS) is not None or (behind is not None and ":" in behind)
 
 
 def _of_date(iso: re.Match[str], text: str) -> int:
@@ -84,7 +91,7 @@ def _of_names(found: re.Match[str], text: str, first: datetime) -> int:
     if weekday is not None and day.weekday() != weekday:
         raise ValueError(
             f'must name one day, but "{text}" does not: {day.day} {_SHORT_MONTHS[day.month - 1]} '
-            f"{day.year} is a {_DAYS[day.weekday()]}"
+            f"{day.year} is a {DAY_NAMES[day.weekday()]}"
         )
     if found["time"] is None:
         raise ValueError(f'needs a time: "{text} 18:00", for instance, Thai time')
@@ -160,9 +167,9 @@ def _named(word: str, names: Sequence[str], short: Sequence[str]) -> int | None:
 
 
 def _weekday(word: str, text: str) -> int:
-    day = _named(word, _DAYS, WEEKDAYS)
+    day = _named(word, DAY_NAMES, WEEKDAYS)
     if day is None:
-        near = get_close_matches(word.capitalize(), (*WEEKDAYS, *_DAYS), n=1)
+        near = get_close_matches(word.capitalize(), (*WEEKDAYS, *DAY_NAMES), n=1)
         hint = f"; did you mean {near[0]}?" if near else f": days are {', '.join(WEEKDAYS)}"
         where = "" if word == text else f' in "{text}"'
         raise ValueError(f'must name a day, which "{word}"{where} is not{hint}')

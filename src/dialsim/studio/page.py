@@ -32,6 +32,7 @@ from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.replications_page import forecast_facts
 from dialsim.results.thai_time import minute_text, short_text, thai
+from dialsim.scenario.calendar import DAY_NAMES
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.units import format_duration
 from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart
@@ -148,15 +149,12 @@ def _given(lever: Lever) -> dict[str, Any]:
     return shown
 
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-
 def _said(lever: Lever) -> dict[str, Any]:
     """What a lever is set to."""
     if lever.value is None:
         return {"text": ""}
     if lever.kind == "windows":
-        week = {_DAYS[day - 1]: [*map(list, spans)] for day, spans in lever.value.items()}
+        week = {DAY_NAMES[day - 1]: [*map(list, spans)] for day, spans in lever.value.items()}
         return {"text": lever.text, "week": week}
     if lever.kind == "list":
         return {"text": ", ".join(lever.value)}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.thai_time import date_text
-from dialsim.scenario.calendar import THAI
+from dialsim.scenario.calendar import THAI, WEEKDAYS
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def _items(words: list[str], text: str) -> list[dict[str, object]]:
 
 def _days(word: str, text: str) -> list[int]:
     first, _, last = word.partition("-")
-    if first not in DAYS or (last or first) not in DAYS:
+    if first not in WEEKDAYS or (last or first) not in WEEKDAYS:
         raise DialsimError(f"{text!r}: {word} are no days; write Mon or Mon-Fri")
-    begin, end = DAYS.index(first), DAYS.index(last or first)
+    begin, end = WEEKDAYS.index(first), WEEKDAYS.index(last or first)
     return [(begin + i) % 7 + 1 for i in range((end - begin) % 7 + 1)]
 
 
@@ -58,11 +58,10 @@ When = str | datetime | float
 MONDAY = datetime(2026, 1, 5, tzinfo=THAI)
 """The Monday of the week that `Mon 09:00` is in: 5 January 2026, 00:00 in Thailand."""
 
-DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _EPOCH = datetime(1970, 1, 1, tzinfo=THAI) + timedelta(hours=7)
 _TEXT = re.compile(
-    rf"(?:({'|'.join(DAYS)}) ?)?(?:\b([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}}) )?"
+    rf"(?:({'|'.join(WEEKDAYS)}) ?)?(?:\b([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}}) )?"
     r"\b([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?"
 )
 
@@ -84,14 +83,14 @@ def at(text: str) -> datetime:
         raise DialsimError(f"{text!r}: write {int(year) - BUDDHIST_ERA} for the Buddhist year")
     try:
         if day is None:
-            date = MONDAY + timedelta(days=DAYS.index(weekday))
+            date = MONDAY + timedelta(days=WEEKDAYS.index(weekday))
         else:
             date = datetime(int(year), _MONTHS.index(month) + 1, int(day), tzinfo=THAI)
         moment = date.replace(hour=int(hour), minute=int(minute), second=int(second or 0))
     except ValueError as error:
         raise DialsimError(f"{text!r}: {error}") from None
-    if weekday is not None and DAYS[moment.weekday()] != weekday:
-        raise DialsimError(f"{text!r} is a {DAYS[moment.weekday()]}, not a {weekday}")
+    if weekday is not None and WEEKDAYS[moment.weekday()] != weekday:
+        raise DialsimError(f"{text!r} is a {WEEKDAYS[moment.weekday()]}, not a {weekday}")
     return moment + timedelta(milliseconds=int((decimals or "0").ljust(3, "0")))
 
 

@@ -15,7 +15,7 @@ import orjson
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
-from dialsim.sandbox.access import require_extra, with_webhook_url
+from dialsim.sandbox.access import PREFIX, require_extra, with_webhook_url
 from dialsim.sandbox.client.records import (
     CampaignRecord,
     OrganizationRecord,
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 Source = Scenario | Mapping[str, object] | os.PathLike[str] | str
 """A scenario, its file, its text, or its content as a mapping."""
 
-_CAMPAIGNS = "/_dialsim/campaigns"
-_ORGANIZATIONS = "/_dialsim/organizations"
-_PEOPLE = "/_dialsim/people"
-_SNAPSHOTS = "/_dialsim/snapshots"
-_WEBHOOKS = "/_dialsim/webhooks"
+_CAMPAIGNS = f"{PREFIX}/campaigns"
+_ORGANIZATIONS = f"{PREFIX}/organizations"
+_PEOPLE = f"{PREFIX}/people"
+_SNAPSHOTS = f"{PREFIX}/snapshots"
+_WEBHOOKS = f"{PREFIX}/webhooks"
 
 
 class Sandbox:
@@ -226,7 +226,7 @@ class Sandbox:
         if place.exists():
             raise DialsimError(f"{place} is there already: name another file, or remove it")
         query = "?apiKeys=true" if api_keys else ""
-        packed = self._running.client.download(f"/_dialsim/export{query}")
+        packed = self._running.client.download(f"{PREFIX}/export{query}")
         try:
             draft.write_bytes(packed)
             draft.replace(place)
@@ -252,7 +252,7 @@ class Sandbox:
     def add_agent(self, agent: Mapping[str, object], organization: str | None = None) -> str:
         """Add an agent, a block as in a scenario file, to an organization; returns its id."""
         block = {"organization": self._organization(organization), **agent}
-        return str(self._ask("POST", "/_dialsim/agents", block)["id"])
+        return str(self._ask("POST", f"{PREFIX}/agents", block)["id"])
 
     def add_campaign(
         self,
@@ -297,7 +297,7 @@ class Sandbox:
 
     def reanalyze_call(self, call: str) -> None:
         """Analyze a delivered call again, named by its id (A5)."""
-        self._ask("POST", f"/_dialsim/calls/{call}/reanalyze")
+        self._ask("POST", f"{PREFIX}/calls/{call}/reanalyze")
 
     def resend_webhook(self, n: int) -> WebhookRecord:
         """Send a webhook again, by its place in the list (`webhooks[…].n`); what came of it."""
@@ -329,7 +329,7 @@ class Sandbox:
             "isReAnalysis": re_analysis or None,
             "url": url,
         }
-        return TriggeredRecord.read(self._ask("POST", "/_dialsim/trigger", order))
+        return TriggeredRecord.read(self._ask("POST", f"{PREFIX}/trigger", order))
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
         """Set maxConcurrentCalls of an organization; the only one need not be named."""
@@ -418,7 +418,7 @@ class Sandbox:
 
     def reset(self) -> None:
         """Be as at the start again, as `restore` does it; snapshots stay."""
-        self._ask("POST", "/_dialsim/reset")
+        self._ask("POST", f"{PREFIX}/reset")
 
     def fork(self) -> Sandbox:
         """Another sandbox that begins in the state of now, to try something without a trace here.

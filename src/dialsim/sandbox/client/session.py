@@ -15,9 +15,8 @@ from dialsim.engine.clock import Instant, Move, Until, instant_as_datetime
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.interface.instants import format_instant, parse_instant
-from dialsim.sandbox.access import with_public_url
+from dialsim.sandbox.access import PREFIX, with_public_url
 from dialsim.sandbox.client.records import CampaignRecord, by_field, find
-from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore, Snapshot
 from dialsim.sandbox.live_engine import remaining_run
 from dialsim.sandbox.request_log import has_status, path_pattern

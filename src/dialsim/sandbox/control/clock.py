@@ -19,6 +19,7 @@ from dialsim.interface.model import (
     invalid,
 )
 from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.clock import (
     LONGEST_TO_IDLE,
     MOST_SPEED,
@@ -26,7 +27,6 @@ from dialsim.sandbox.clock import (
     Ended,
     VirtualClock,
 )
-from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.operation import Operations, operation

@@ -25,8 +25,8 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, NullAsAbsent, UuidText, WireModel
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
+from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.control.clock import ClockState
-from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore, Snapshot
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.operation import Operations, PathParameter, link, operation

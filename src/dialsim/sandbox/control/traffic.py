@@ -14,10 +14,10 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, wrong
 from dialsim.interface.payload import accepted, response_json
 from dialsim.results.timeline import Position
+from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.clock import replaced
 from dialsim.sandbox.commands import ClearFaults, InjectFault, ResendWebhook, TriggerResult
 from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_head
-from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder, InjectedFault
 from dialsim.sandbox.http import failures as fail

@@ -63,6 +63,7 @@ NOT_KEPT = FailureKind(
 NO_TOKEN = FailureKind(401, "CONTROL_TOKEN_REQUIRED", "The control token is required")
 WRONG_TOKEN = FailureKind(401, "INVALID_CONTROL_TOKEN", "Invalid control token")
 ELSEWHERE = FailureKind(403, "FORBIDDEN", "The control plane answers this machine alone")
+OTHER_SITE = ELSEWHERE._replace(text="The control plane answers no pages of other sites")
 TOO_LARGE_HERE = TOO_LARGE._replace(text="The request body must not be larger than 268435456 bytes")
 NOT_JSON = FailureKind(
     415, "UNSUPPORTED_MEDIA_TYPE", 'Content-Type must be application/json, not "text/plain"'

@@ -35,6 +35,7 @@ from starlette.routing import BaseRoute, Route
 
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import UUID_PATTERN, WireModel, is_uuid, read_model, wrong
+from dialsim.sandbox.access import is_control
 from dialsim.sandbox.http import failures as fail
 from dialsim.sandbox.http.answers import (
     JSON,
@@ -136,7 +137,7 @@ class Operation:
     @property
     def is_control(self) -> bool:
         """Whether it is one of the control plane, where nothing is taken that isn't asked for."""
-        return self.path.startswith("/_dialsim/")
+        return is_control(self.path)
 
     @property
     def failures(self) -> list[FailureKind]:

@@ -18,6 +18,7 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import invalid, read_model
 from dialsim.interface.status import CallStatus
+from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.commands import (
     ChangeOrganization,
     ClearFaults,
@@ -27,7 +28,6 @@ from dialsim.sandbox.commands import (
 )
 from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import Mode, MoveJson
-from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.control.organizations import (
     OrganizationOperations,
     PeopleOperations,

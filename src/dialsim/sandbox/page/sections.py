@@ -25,9 +25,9 @@ from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.thai_time import date_text, duration_text, thai, time_text
 from dialsim.results.time_use import StepFunction, limit
 from dialsim.results.timeline import Position
+from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.clock import ClockState
-from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.faults import FaultOrder, InjectedFault
 from dialsim.sandbox.page.view import (

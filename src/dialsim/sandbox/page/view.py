@@ -12,7 +12,6 @@ import numpy as np
 
 from dialsim.engine.calls import ENDS, NEVER
 from dialsim.engine.post_log import PostKey
-from dialsim.interface.errors import Refused
 from dialsim.interface.model import is_uuid
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
 from dialsim.interface.status import CallStatus
@@ -25,10 +24,11 @@ from dialsim.results.story import (
     person_changes,
 )
 from dialsim.results.thai_time import date_text
+from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
-from dialsim.sandbox.control.guard import PREFIX
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.answers import is_number
+from dialsim.sandbox.http.failures import NO_WEBHOOK
 from dialsim.sandbox.request_log import LoggedRequest
 from dialsim.sandbox.tables import WebhookRow
 from dialsim.webhooks.deliveries import has_url
@@ -248,7 +248,7 @@ def find_webhook(core: SandboxCore, text: str) -> WebhookRow:
         for row in table.rows(rows):
             if (row.result, row.attempt or 0) == (result, number):
                 return row
-    raise Refused(404, "WEBHOOK_NOT_FOUND", ["Webhook not found"])
+    raise NO_WEBHOOK.refused()
 
 
 def latest_webhooks(core: SandboxCore, view: View) -> list[WebhookLine]:
