@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.engine.windows import DAY
 from dialsim.experiments.intervals import (
     CONFIDENCE,
     FEWEST,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 
 _LAST_MINUTE = 23 * 60 + 59
-_DAY_MS = 86_400_000
 
 AS_IT_IS = Variant("as it is", ())
 
@@ -234,9 +234,9 @@ def _pace(scenario: Scenario) -> Iterator[_Lever]:
 def _end(bound: _Bound) -> Iterator[_Lever]:
     """Where people expired: a day more, as long as there is one (T5)."""
     changes = [
-        SettingChange(f"{path}.endDateTime", f'"{format_instant(request.end_date_time + _DAY_MS)}"')
+        SettingChange(f"{path}.endDateTime", f'"{format_instant(request.end_date_time + DAY)}"')
         for path, request in bound.schedules()
-        if request.end_date_time is not None and request.end_date_time <= LAST_INSTANT - _DAY_MS
+        if request.end_date_time is not None and request.end_date_time <= LAST_INSTANT - DAY
     ]
     if bound.figures.values["people_expired"]:
         yield "endDateTime a day later", changes

@@ -19,6 +19,7 @@ from bokeh.models.annotations import Span, Whisker
 from bokeh.models.tools import HoverTool
 from bokeh.plotting import figure
 
+from dialsim.engine.windows import DAY
 from dialsim.interface.instants import THAI_OFFSET
 from dialsim.results.figures import attempt_of
 from dialsim.results.plots.drawing import (
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from dialsim.studio.estimate import Estimate
 
 
-_DAY_MS = 86_400_000
 _PINS = (ORANGE, GREEN, PURPLE, VERMILION, SKY, GREY)
 _MARKERS = ("square", "triangle", "diamond", "inverted_triangle", "hex", "star")
 _FONT = "Noto Sans, Noto Sans Thai, system-ui, sans-serif"
@@ -61,7 +61,7 @@ class Chart:
 
             height=250, sizing_mode="stretch_width", toolbar_location=None, tools="",
             x_axis_type="datetime" if time else "auto", x_axis_label=x, y_axis_label=y,
-            x_range=Range1d(start=0, end=_DAY_MS if time else 1), y_range=Range1d(start=0, end=1),
+            x_range=Range1d(start=0, end=DAY if time else 1), y_range=Range1d(start=0, end=1),
         )  # fmt: skip
         self._inks: list[tuple[Any, str, str]] = []
         plot = self.figure

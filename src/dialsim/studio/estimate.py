@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.compiled.cache import is_available, is_compiled
 from dialsim.engine.engines import Engine, prepare
+from dialsim.engine.windows import MINUTE
 from dialsim.engine.world import World
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case, end_with
@@ -68,8 +69,7 @@ LIMIT = 200
 
 # -- what is known ---------------------------------------------------------------------------------
 
-_MINUTE = 60_000
-_WIDTHS = tuple(_MINUTE * minutes for minutes in (1, 5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
+_WIDTHS = tuple(MINUTE * minutes for minutes in (1, 5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
 """Pieces of time, each of which divides the next, so that runs with different ones can be added."""
 _MOST_PIECES = 400
 

@@ -26,6 +26,7 @@ from panel.io.document import hold
 from panel.viewable import Child
 from typing_extensions import override
 
+from dialsim.engine.windows import MINUTE
 from dialsim.experiments import experiment_text
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.errors import DialsimError
@@ -116,7 +117,6 @@ class StudioPage(JSComponent):
 
 # -- levers ----------------------------------------------------------------------------------------
 
-_MINUTE = 60_000
 _SHARES, _DURATIONS = {"share", "answers"}, {"duration": 60_000, "talk": 1_000}
 """Kinds of levers: those in percent, and those in ms with what one step of their slider is."""
 
@@ -545,7 +545,7 @@ class Studio:
             if campaign.schedule is not None
         ]
         begin = max(min(starts, default=0), self._now().scenario.clock.start)
-        friday = begin + (4 - thai(begin).weekday()) % 7 * 24 * 60 * _MINUTE
+        friday = begin + (4 - thai(begin).weekday()) % 7 * 24 * 60 * MINUTE
         known = {
             "asks": [
                 {"key": "lines", "label": "Fewest lines to be done by", "fields": [

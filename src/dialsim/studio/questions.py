@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
+from dialsim.engine.windows import HOUR
 from dialsim.experiments.case import end_with
 from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.goal import read_goal
@@ -125,7 +126,7 @@ def cheapest_reaching(
     below = f"{path_to_campaign(scenario, campaign)}.schedule"
     if request.max_attempts == 1:
         # without retries there need be no interval between them
-        scenario = scenario.with_(f"{below}.retryInterval={_HOUR}")
+        scenario = scenario.with_(f"{below}.retryInterval={HOUR}")
     lines = scenario.organizations[o].max_concurrent_calls
     choices = sorted({max(1, lines // 2), max(1, lines), max(2, lines * 3 // 2), max(2, 2 * lines)})
     vary = {
@@ -141,9 +142,6 @@ def cheapest_reaching(
     command = _command(state, "plan", listed[1], *listed[2:], "--goal", goal, *more)
     text = f"The cheapest way to reach {100 * share:.0f} % of the people"
     return Question("optimum", text, scenario, arguments, command)
-
-
-_HOUR = 3_600_000
 
 
 def what_helps(state: StudioState, organization: int | None = None) -> Question:

@@ -24,6 +24,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dialsim.engine.windows import DAY, HOUR
 from dialsim.evidence.pulled_folder import DRAWS
 from dialsim.experiments.variants import variants_in
 from dialsim.interface.errors import DialsimError
@@ -590,10 +591,6 @@ def _of_organization(organization: Organization, path: str) -> Iterator[Lever]:
     )
 
 
-_HOUR = 3_600_000
-_DAY = 24 * _HOUR
-
-
 def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> Iterator[Lever]:
     if isinstance(campaign.recipients, GeneratedRecipients):
         people = campaign.recipients.count
@@ -605,10 +602,10 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
     below = f"{path}.schedule"
     start, end = request.start_date_time, request.end_date_time
     yield Lever(f"{below}.startDateTime", "Start", "When", "instant", "Thai time", start,
-                format_instant(start), start - 7 * _DAY, start + 28 * _DAY, _HOUR / 4)  # fmt: skip
+                format_instant(start), start - 7 * DAY, start + 28 * DAY, HOUR / 4)  # fmt: skip
     yield Lever(f"{below}.endDateTime", "End", "When", "instant", "Thai time", end,
-                "" if end is None else format_instant(end), start, start + 56 * _DAY,
-                _HOUR / 4)  # fmt: skip
+                "" if end is None else format_instant(end), start, start + 56 * DAY,
+                HOUR / 4)  # fmt: skip
     if campaign.plan is None:
         week = {
             day.day_of_week: tuple((span.start_minute, span.end_minute) for span in day.time)
@@ -621,7 +618,7 @@ def _of_campaign(campaign: Campaign, organization: Organization, path: str) -> I
                   max(10, 2 * attempts))  # fmt: skip
     interval = request.retry_interval
     yield Lever(f"{below}.retryInterval", "Retry interval", "Attempts", "duration", "ms", interval,
-                format_duration(interval), 0, max(2 * _DAY, 2 * interval), 5 * 60_000)  # fmt: skip
+                format_duration(interval), 0, max(2 * DAY, 2 * interval), 5 * 60_000)  # fmt: skip
     numbers = request.caller_ids or ()
     yield Lever(f"{below}.callerIds", "Caller IDs", "Caller IDs", "list", "numbers", numbers,
                 json.dumps(list(numbers)) if numbers else "",

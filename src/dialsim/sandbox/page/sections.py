@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import IN_QUEUE, SLOTS
 from dialsim.engine.trace import CHANGES, ENDED
+from dialsim.engine.windows import MINUTE
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.thai_time import date_text, duration_text, thai, time_text
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
 
 _REACHED = ENDED[CallStatus.COMPLETED]
-MINUTE = 60_000
 KEPT = 8 * 24 * 60
 """How many minutes are kept: enough for a week and what is left of a day."""
 
