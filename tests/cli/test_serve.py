@@ -15,7 +15,7 @@ import pytest
 
 from cli.program import command, dialsim
 from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.organization import derived_key
+from dialsim.sandbox.access import derived_key
 from dialsim.sandbox.server import listening
 from dialsim.testing import Answer, Receiver
 

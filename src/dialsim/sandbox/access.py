@@ -1,4 +1,4 @@
-"""Access to a sandbox or a studio: packages, addresses and paths, the control token, TLS."""
+"""Access to a sandbox or a studio: packages, addresses and paths, keys and the token, TLS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hmac
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from dialsim.interface.errors import DialsimError
-from dialsim.sandbox.organization import KeyRing
 from dialsim.scenario.error_text import joined
 from dialsim.scenario.organization import Webhook
 
@@ -96,6 +95,54 @@ def _as_overridden(scenario: Scenario, overrides: list[str]) -> Scenario:
         return scenario
     overridden = replace(origin, overrides=(*origin.overrides, *overrides))
     return scenario.loaded(overridden, scenario.remarks)
+
+
+_KEY_PREFIX = "sim_"
+_KEY_LENGTH = 32
+
+
+def derived_key(seed: int, organization: str) -> str:
+    """The key of an organization that fixes none: its prefix, an underscore and 32 characters."""
+    digest = sha256(f"API key of {organization}, seed {seed}".encode()).hexdigest()
+    return _KEY_PREFIX + digest[:_KEY_LENGTH]
+
+
+def regenerated_key(seed: int, organization: str, first: str, times: int) -> str:
+    """The key of an organization after it was regenerated some times; the prefix of the first."""
+    text = f"API key of {organization}, seed {seed}, regenerated {times} times"
+    return first[:-_KEY_LENGTH] + sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
+
+
+class KeyRing:
+    """Who a key belongs to. Keys themselves are not kept, only what they hash to."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        """`keys` are those of the organizations, in the order of the scenario."""
+        self._digests = [_digest(key.encode()) for key in keys]
+
+    def add(self, key: str) -> None:
+        """Take in the key of one more organization."""
+        self._digests.append(_digest(key.encode()))
+
+    def replace(self, organization: int, key: str) -> None:
+        """Give an organization, by position, another key; its old one is unknown from now on."""
+        self._digests[organization] = _digest(key.encode())
+
+    def owner(self, key: bytes) -> int | None:
+        """The position of the organization whose key it is; None for an unknown key.
+
+        Takes as long for a key that is nearly right as for any other, and for the last
+        organization as for the first.
+        """
+        digest, owner = _digest(key), None
+        for position, known in enumerate(self._digests):
+            if hmac.compare_digest(digest, known):
+                owner = position
+        return owner
+
+
+def _digest(key: bytes) -> bytes:
+    return sha256(key).digest()
 
 
 _FORM = re.compile(r"[A-Za-z0-9._~-]{16,}")
