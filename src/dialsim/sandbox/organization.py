@@ -1,4 +1,4 @@
-"""An organization's account: API key, settings, and all that the key can see and control."""
+"""An organization's account: its settings, and all that its API key can see and control."""
 
 from __future__ import annotations
 
