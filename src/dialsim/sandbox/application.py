@@ -21,17 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialsim.interface.errors import Refused
 from dialsim.sandbox.access import PREFIX, ControlToken, hostname, is_control, is_loopback
-from dialsim.sandbox.control.campaigns import CallOperations, CampaignOperations
+from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations
 from dialsim.sandbox.control.events import EventOperations
-from dialsim.sandbox.control.organizations import OrganizationOperations, PeopleOperations
-from dialsim.sandbox.control.run import ExportOperations, ForecastOperations, StateOperations
-from dialsim.sandbox.control.traffic import (
-    FaultOperations,
-    RequestOperations,
-    TriggerOperations,
-    WebhookOperations,
-)
+from dialsim.sandbox.control.organizations import OrganizationOperations
+from dialsim.sandbox.control.run import RunOperations
+from dialsim.sandbox.control.traffic import TrafficOperations
 from dialsim.sandbox.core import PATIENCE, SandboxCore
 from dialsim.sandbox.faults import InjectedFault
 from dialsim.sandbox.http.answers import JSON, failure, read_bytes
@@ -334,16 +329,9 @@ OPERATIONS: tuple[type[Operations], ...] = (
     InterfaceOperations,
     ClockOperations,
     CampaignOperations,
-    CallOperations,
     OrganizationOperations,
-    PeopleOperations,
-    FaultOperations,
-    WebhookOperations,
-    TriggerOperations,
-    RequestOperations,
-    ExportOperations,
-    StateOperations,
-    ForecastOperations,
+    TrafficOperations,
+    RunOperations,
     EventOperations,
     FileOperations,
 )

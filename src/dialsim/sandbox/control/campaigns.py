@@ -202,8 +202,56 @@ def _beside_a_csv(name: str, about: str, example: str | None) -> dict[str, Any]:
     return described | {"content": {JSON: {"schema": schema}}}
 
 
+_Numbers = {"type": "string", "anyOf": [{"pattern": UUID_PATTERN}, {"pattern": "^[0-9]{1,9}$"}]}
+
+
+class CallQuery(PageQuery):
+    """Which rows of a table are wanted; filters hold together."""
+
+    status: CallStatus | None = Field(
+        default=None,
+        description="Only calls in it, or changes that lead to it.",
+        examples=["BUSY"],
+    )
+    recipient: Annotated[str, WithJsonSchema(_Numbers)] | None = Field(
+        default=None,
+        description="Only those of a recipient: its id, or its position in the list, from 0.",
+        examples=["0"],
+    )
+    tel: str | None = Field(
+        default=None,
+        description="Only those of a number as it was uploaded.",
+        examples=["0812345678"],
+    )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are wanted."""
+        return self.status is None and self.recipient is None and self.tel is None
+
+
+class TablePage(WireModel):
+    """A page of a table."""
+
+    total: int
+    total_pages: int
+    page: int
+
+
+class CallPage(TablePage):
+    """A page of a campaign's calls, in the order in which they were created."""
+
+    calls: list[CallRow]
+
+
+class TransitionPage(TablePage):
+    """A page of the changes of a campaign's calls, in the order in which they happened."""
+
+    transitions: list[TransitionRow]
+
+
 class CampaignOperations(Operations):
-    """Reads and steers campaigns of all organizations, also those that were deleted."""
+    """Reads and steers campaigns and calls of all organizations, also deleted ones."""
 
     @operation("GET", f"{PREFIX}/campaigns")
     def list_campaigns(self) -> list[CampaignState]:
@@ -290,58 +338,6 @@ class CampaignOperations(Operations):
         account, view = self.core.campaign(identifier)
         self.core.carry_out(SteerCampaign(**view.place, kind=kind))
         return CampaignState.of(account, view)
-
-
-_Numbers = {"type": "string", "anyOf": [{"pattern": UUID_PATTERN}, {"pattern": "^[0-9]{1,9}$"}]}
-
-
-class CallQuery(PageQuery):
-    """Which rows of a table are wanted; filters hold together."""
-
-    status: CallStatus | None = Field(
-        default=None,
-        description="Only calls in it, or changes that lead to it.",
-        examples=["BUSY"],
-    )
-    recipient: Annotated[str, WithJsonSchema(_Numbers)] | None = Field(
-        default=None,
-        description="Only those of a recipient: its id, or its position in the list, from 0.",
-        examples=["0"],
-    )
-    tel: str | None = Field(
-        default=None,
-        description="Only those of a number as it was uploaded.",
-        examples=["0812345678"],
-    )
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all rows are wanted."""
-        return self.status is None and self.recipient is None and self.tel is None
-
-
-class TablePage(WireModel):
-    """A page of a table."""
-
-    total: int
-    total_pages: int
-    page: int
-
-
-class CallPage(TablePage):
-    """A page of a campaign's calls, in the order in which they were created."""
-
-    calls: list[CallRow]
-
-
-class TransitionPage(TablePage):
-    """A page of the changes of a campaign's calls, in the order in which they happened."""
-
-    transitions: list[TransitionRow]
-
-
-class CallOperations(Operations):
-    """Reads the calls of campaigns of all organizations, also of those that were deleted."""
 
     @operation(
         "GET",

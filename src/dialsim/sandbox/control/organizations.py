@@ -94,8 +94,26 @@ FoundAccount = Annotated[
 ]
 
 
+async def _block(request: Request) -> dict[str, Any]:
+    refuse_query(request)
+    body = await read_json(request, MOST_CONTROL_BYTES)
+    if not isinstance(body, dict):
+        raise invalid("body must be an object")
+    return body
+
+
+class ScriptedNumber(WireModel):
+    """A phone number and its script."""
+
+    tel: Phone = Field(description="Written as in the recipients.", examples=["0812345678"])
+    script: ScriptText | None = Field(
+        description="The steps that are left, as for a recipient of a scenario file; null: none.",
+        examples=["busy 3s; answered 5s 90s"],
+    )
+
+
 class OrganizationOperations(Operations):
-    """Reads and changes organizations, each found by its id or its name."""
+    """Reads and changes organizations, found by id or name, and gives numbers their scripts."""
 
     @operation("GET", f"{PREFIX}/organizations")
     def list_organizations(self) -> list[OrganizationState]:
@@ -175,28 +193,6 @@ class OrganizationOperations(Operations):
             calling_allowed=dialler.calling_allowed,
             webhook_url=self.core.webhook_url(position),
         )
-
-
-async def _block(request: Request) -> dict[str, Any]:
-    refuse_query(request)
-    body = await read_json(request, MOST_CONTROL_BYTES)
-    if not isinstance(body, dict):
-        raise invalid("body must be an object")
-    return body
-
-
-class ScriptedNumber(WireModel):
-    """A phone number and its script."""
-
-    tel: Phone = Field(description="Written as in the recipients.", examples=["0812345678"])
-    script: ScriptText | None = Field(
-        description="The steps that are left, as for a recipient of a scenario file; null: none.",
-        examples=["busy 3s; answered 5s 90s"],
-    )
-
-
-class PeopleOperations(Operations):
-    """Gives numbers their scripts, and lists what is left of them."""
 
     @operation("GET", f"{PREFIX}/people")
     def list_scripts(self) -> list[ScriptedNumber]:

@@ -84,77 +84,6 @@ _SnapshotName = Annotated[
 ]
 
 
-class StateOperations(Operations):
-    """Takes the sandbox back to where it was."""
-
-    @operation("POST", f"{PREFIX}/reset")
-    async def reset_sandbox(self) -> ClockState:
-        """Reset the sandbox.
-
-        It is as at its start: clock, campaigns, calls, webhooks, faults, scripts and API keys.
-        Snapshots stay. POSTs under way are broken off, an advance under way ends with 409, and the
-        clock stands still.
-        """
-        await self.core.restore(None)
-        return ClockState.of(self.core)
-
-    @operation("GET", f"{PREFIX}/snapshots")
-    def list_snapshots(self) -> list[SnapshotState]:
-        """List the snapshots.
-
-        In the order in which they were taken.
-        """
-        snapshots = self.core.snapshots
-        return [SnapshotState.of(name, snapshot) for name, snapshot in snapshots.items()]
-
-    @operation(
-        "POST",
-        f"{PREFIX}/snapshots",
-        fail.SNAPSHOT_EXISTS,
-        fail.TOO_MANY_SNAPSHOTS,
-        status=201,
-        body_required=False,
-        links={
-            "itsRestore": link("restoreSnapshot", "name", "name"),
-            "itsEnd": link("deleteSnapshot", "name", "name"),
-        },
-    )
-    def take_snapshot(self, body: NewSnapshot) -> SnapshotState:
-        """Take a snapshot.
-
-        The state of now can be restored under its name, as often as wanted.
-        """
-        name = self._free_name() if body.name is None else body.name
-        return SnapshotState.of(name, self.core.take_snapshot(name))
-
-    @operation("POST", f"{PREFIX}/snapshots/{{name}}/restore")
-    async def restore_snapshot(self, name: _SnapshotName) -> ClockState:
-        """Restore a snapshot.
-
-        The sandbox is as it was when the snapshot was taken, but for the clock, which stands still.
-        POSTs that were under way then leave again. What is under way now is broken off, and an
-        advance ends with 409.
-        """
-        await self.core.restore(name)
-        return ClockState.of(self.core)
-
-    @operation("DELETE", f"{PREFIX}/snapshots/{{name}}")
-    def delete_snapshot(self, name: _SnapshotName) -> SnapshotState:
-        """Delete a snapshot.
-
-        Nothing else changes.
-        """
-        deleted = SnapshotState.of(name, self.core.snapshot(name))
-        self.core.drop_snapshot(name)
-        return deleted
-
-    def _free_name(self) -> str:
-        taken, number = self.core.snapshots, 1
-        while f"{_PREFIX}{number}" in taken:
-            number += 1
-        return f"{_PREFIX}{number}"
-
-
 _PACKED = (".parquet", ".gz")  # these are small already
 _FIRST_YEAR = 1980  # of a zip file's calendar
 
@@ -210,30 +139,6 @@ class ExportQuery(WireModel):
     api_keys: Annotated[Literal["true", "false"], WithJsonSchema({"type": "boolean"})] | None = (
         Field(default=None, description="Leave the API keys in the scenario.", examples=[False])
     )
-
-
-class ExportOperations(Operations):
-    """Packs the run as it stands when it is asked for; the server answers others meanwhile."""
-
-    def __init__(self, core: SandboxCore) -> None:
-        super().__init__(core)
-        self._packing = asyncio.Lock()
-
-    @operation("GET", f"{PREFIX}/export", media="application/zip")
-    async def export_run(self, query: ExportQuery) -> Response:
-        """Export the run so far.
-
-        What dialsim run --out would have written, as a zip file. The scenario's API keys are
-        masked in it.
-        """
-        trace = self.core.simulation.trace.snapshot()
-        async with self._packing:  # one after the other: each takes a processor and memory
-            packed = await asyncio.to_thread(pack, trace, query.api_keys == "true")
-        headers = {
-            "Content-Length": str(os.fstat(packed.fileno()).st_size),
-            "Content-Disposition": 'attachment; filename="dialsim-run.zip"',
-        }
-        return StreamingResponse(_chunks(packed), media_type="application/zip", headers=headers)
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
@@ -305,12 +210,95 @@ class ForecastAnswer(WireModel):
     campaigns: list[CampaignForecast]
 
 
-class ForecastOperations(Operations):
-    """Says how the run goes on, without touching it."""
+class RunOperations(Operations):
+    """Packs the run so far, takes it back to where it was, and says how it goes on."""
 
     def __init__(self, core: SandboxCore) -> None:
         super().__init__(core)
-        self._forecasting = asyncio.Lock()
+        self._packing, self._forecasting = asyncio.Lock(), asyncio.Lock()
+
+    @operation("GET", f"{PREFIX}/export", media="application/zip")
+    async def export_run(self, query: ExportQuery) -> Response:
+        """Export the run so far.
+
+        What dialsim run --out would have written, as a zip file. The scenario's API keys are
+        masked in it.
+        """
+        trace = self.core.simulation.trace.snapshot()
+        async with self._packing:  # one after the other: each takes a processor and memory
+            packed = await asyncio.to_thread(pack, trace, query.api_keys == "true")
+        headers = {
+            "Content-Length": str(os.fstat(packed.fileno()).st_size),
+            "Content-Disposition": 'attachment; filename="dialsim-run.zip"',
+        }
+        return StreamingResponse(_chunks(packed), media_type="application/zip", headers=headers)
+
+    @operation("POST", f"{PREFIX}/reset")
+    async def reset_sandbox(self) -> ClockState:
+        """Reset the sandbox.
+
+        It is as at its start: clock, campaigns, calls, webhooks, faults, scripts and API keys.
+        Snapshots stay. POSTs under way are broken off, an advance under way ends with 409, and the
+        clock stands still.
+        """
+        await self.core.restore(None)
+        return ClockState.of(self.core)
+
+    @operation("GET", f"{PREFIX}/snapshots")
+    def list_snapshots(self) -> list[SnapshotState]:
+        """List the snapshots.
+
+        In the order in which they were taken.
+        """
+        snapshots = self.core.snapshots
+        return [SnapshotState.of(name, snapshot) for name, snapshot in snapshots.items()]
+
+    @operation(
+        "POST",
+        f"{PREFIX}/snapshots",
+        fail.SNAPSHOT_EXISTS,
+        fail.TOO_MANY_SNAPSHOTS,
+        status=201,
+        body_required=False,
+        links={
+            "itsRestore": link("restoreSnapshot", "name", "name"),
+            "itsEnd": link("deleteSnapshot", "name", "name"),
+        },
+    )
+    def take_snapshot(self, body: NewSnapshot) -> SnapshotState:
+        """Take a snapshot.
+
+        The state of now can be restored under its name, as often as wanted.
+        """
+        name = self._free_name() if body.name is None else body.name
+        return SnapshotState.of(name, self.core.take_snapshot(name))
+
+    @operation("POST", f"{PREFIX}/snapshots/{{name}}/restore")
+    async def restore_snapshot(self, name: _SnapshotName) -> ClockState:
+        """Restore a snapshot.
+
+        The sandbox is as it was when the snapshot was taken, but for the clock, which stands still.
+        POSTs that were under way then leave again. What is under way now is broken off, and an
+        advance ends with 409.
+        """
+        await self.core.restore(name)
+        return ClockState.of(self.core)
+
+    @operation("DELETE", f"{PREFIX}/snapshots/{{name}}")
+    def delete_snapshot(self, name: _SnapshotName) -> SnapshotState:
+        """Delete a snapshot.
+
+        Nothing else changes.
+        """
+        deleted = SnapshotState.of(name, self.core.snapshot(name))
+        self.core.drop_snapshot(name)
+        return deleted
+
+    def _free_name(self) -> str:
+        taken, number = self.core.snapshots, 1
+        while f"{_PREFIX}{number}" in taken:
+            number += 1
+        return f"{_PREFIX}{number}"
 
     @operation("POST", f"{PREFIX}/forecast", body_required=False, kept=False)
     async def forecast_run(self, body: ForecastOrder) -> ForecastAnswer:

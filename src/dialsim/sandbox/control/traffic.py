@@ -146,42 +146,6 @@ class ClearedRequests(WireModel):
     cleared: int = Field(description="How many requests were in it.")
 
 
-class RequestOperations(Operations):
-    """Reads and clears the log of requests."""
-
-    @operation("GET", f"{PREFIX}/requests")
-    def list_requests(self, query: RequestQuery) -> RequestPage:
-        """List the requests of clients.
-
-        All but those to /_dialsim, the page and the description: the latest 2,000, the oldest
-        first, 100 a page.
-        """
-        core, owner = self.core, None
-        if query.organization is not None:
-            owner = organization_of(query.organization, core).block.name
-        found = chosen(
-            core.requests,
-            method=query.method,
-            path=query.path,
-            status=query.status,
-            organization=owner,
-            after=query.after,
-        )
-        return RequestPage(
-            **page_head(query.page, len(found)),
-            forgotten=core.requests.forgotten,
-            requests=[RequestRow.of(one) for one in found[query.page.rows]],
-        )
-
-    @operation("DELETE", f"{PREFIX}/requests", kept=False)
-    def clear_requests(self) -> ClearedRequests:
-        """Clear the log of requests.
-
-        Numbers are not used again. The sandbox itself is left as it is.
-        """
-        return ClearedRequests(cleared=self.core.requests.clear())
-
-
 _WEBHOOK_STATUS_PATTERN = r"^(delivered|failed|kept|underWay|timeout|refused|broken|[1-9][0-9]{2})$"
 _WEBHOOK_STATUS_TEXT = (
     "must be delivered, failed, kept, underWay, timeout, refused, broken or an HTTP status"
@@ -220,8 +184,125 @@ class WebhookPage(TablePage):
     webhooks: list[WebhookRow]
 
 
-class WebhookOperations(Operations):
-    """Reads what was sent to the receivers of all organizations, and has it sent again."""
+class TriggeredResult(WireModel):
+    """A result that was triggered, and what came of its POST."""
+
+    n: int = Field(description="1, 2, … of the sandbox.")
+    at: InstantText
+    call_id: UuidText
+    url: str
+    response: int | str = Field(description="An HTTP status, or timeout, refused or broken.")
+    received: bool = Field(description="Whether a 2xx came back.")
+    body: dict[str, JsonValue]
+
+
+class FaultState(WireModel):
+    """A fault, and what became of it so far."""
+
+    id: int
+    asked: FaultOrder
+    met: int = Field(description="How many it could have struck.")
+    struck: int
+    left: int | None = Field(
+        description="How many it is still to strike; null where only time ends it."
+    )
+    until: InstantText | None = Field(
+        description="The virtual instant at which it ends, where its order says how long it lasts."
+    )
+
+    @classmethod
+    def of(cls, fault: InjectedFault) -> FaultState:
+        """The state of a fault."""
+        return cls(
+            id=fault.number,
+            asked=fault.order,
+            met=fault.met,
+            struck=fault.struck,
+            left=fault.left,
+            until=None if fault.until is None else format_instant(fault.until),
+        )
+
+
+def injection(order: FaultOrder, core: SandboxCore) -> InjectFault:
+    """The command of an order, whom it strikes being known; raises Refused for who is unknown."""
+    unknown: list[str] = []
+    organization = campaign = owner = None
+    if order.organization is not None:
+        try:
+            organization = organization_of(order.organization, core).block.position
+        except Refused as refused:
+            unknown += refused.errors
+    if order.campaign is not None:
+        try:
+            owner, view = core.campaign(order.campaign)
+            campaign = view.place["campaign"]
+        except Refused:
+            unknown.append(f'campaign "{order.campaign}" is not the id of one')
+    if unknown:
+        raise invalid(*unknown)
+    if owner is not None and organization not in (None, owner.block.position):
+        raise invalid(f"campaign is one of {owner.block.name}, not of {order.organization}")
+    if owner is not None:
+        organization = owner.block.position
+    return InjectFault(order=order, organization=organization, campaign=campaign)
+
+
+_FaultNumber = Annotated[int, number("The fault's number, from 1.", fail.NO_FAULT)]
+
+
+class TrafficOperations(Operations):
+    """Takes orders for faults, lists results and requests, and has results sent."""
+
+    @operation("GET", f"{PREFIX}/faults")
+    def list_faults(self) -> list[FaultState]:
+        """List the faults.
+
+        Spent ones too, until they are cleared.
+        """
+        return [FaultState.of(fault) for fault in self.core.faults]
+
+    @operation(
+        "POST",
+        f"{PREFIX}/faults",
+        fail.TOO_MANY_FAULTS,
+        status=201,
+        links={"itself": link("getFault", "id", "id"), "itsEnd": link("clearFault", "id", "id")},
+    )
+    def add_fault(self, body: FaultOrder) -> FaultState:
+        """Have something go wrong.
+
+        Strikes the next ones that it meets, and is spent.
+        """
+        self.core.carry_out(injection(body, self.core))
+        return FaultState.of(self.core.faults.newest())
+
+    @operation("DELETE", f"{PREFIX}/faults")
+    def clear_faults(self) -> list[FaultState]:
+        """Clear all faults.
+
+        Answers those that were cleared; nothing more is struck.
+        """
+        cleared = self.list_faults()
+        self.core.carry_out(ClearFaults())
+        return cleared
+
+    @operation("GET", f"{PREFIX}/faults/{{id}}")
+    def get_fault(self, id: _FaultNumber) -> FaultState:
+        """Get a fault.
+
+        What was asked for, and what became of it.
+        """
+        return FaultState.of(self.core.faults.find(id))
+
+    @operation("DELETE", f"{PREFIX}/faults/{{id}}")
+    def clear_fault(self, id: _FaultNumber) -> FaultState:
+        """Clear a fault.
+
+        It strikes no more, and its number is not used again.
+        """
+        fault = self.core.faults.find(id)
+        self.core.carry_out(ClearFaults(number=fault.number))
+        return FaultState.of(fault)
 
     @operation("GET", f"{PREFIX}/webhooks", fail.invalid_id("id"))
     def list_webhooks(self, query: WebhookQuery) -> WebhookPage:
@@ -285,22 +366,6 @@ class WebhookOperations(Operations):
             place = own
         return place, call
 
-
-class TriggeredResult(WireModel):
-    """A result that was triggered, and what came of its POST."""
-
-    n: int = Field(description="1, 2, … of the sandbox.")
-    at: InstantText
-    call_id: UuidText
-    url: str
-    response: int | str = Field(description="An HTTP status, or timeout, refused or broken.")
-    received: bool = Field(description="Whether a 2xx came back.")
-    body: dict[str, JsonValue]
-
-
-class TriggerOperations(Operations):
-    """Sends single results."""
-
     @operation("POST", f"{PREFIX}/trigger", fail.NO_WEBHOOK_URL)
     async def trigger_result(self, body: TriggerOrder) -> TriggeredResult:
         """Send one result of a chosen kind, now.
@@ -338,111 +403,34 @@ class TriggerOperations(Operations):
             raise invalid(f"organization is required where there are several: {known}")
         return accounts[0] if named is None else organization_of(named, self.core)
 
+    @operation("GET", f"{PREFIX}/requests")
+    def list_requests(self, query: RequestQuery) -> RequestPage:
+        """List the requests of clients.
 
-class FaultState(WireModel):
-    """A fault, and what became of it so far."""
-
-    id: int
-    asked: FaultOrder
-    met: int = Field(description="How many it could have struck.")
-    struck: int
-    left: int | None = Field(
-        description="How many it is still to strike; null where only time ends it."
-    )
-    until: InstantText | None = Field(
-        description="The virtual instant at which it ends, where its order says how long it lasts."
-    )
-
-    @classmethod
-    def of(cls, fault: InjectedFault) -> FaultState:
-        """The state of a fault."""
-        return cls(
-            id=fault.number,
-            asked=fault.order,
-            met=fault.met,
-            struck=fault.struck,
-            left=fault.left,
-            until=None if fault.until is None else format_instant(fault.until),
+        All but those to /_dialsim, the page and the description: the latest 2,000, the oldest
+        first, 100 a page.
+        """
+        core, owner = self.core, None
+        if query.organization is not None:
+            owner = organization_of(query.organization, core).block.name
+        found = chosen(
+            core.requests,
+            method=query.method,
+            path=query.path,
+            status=query.status,
+            organization=owner,
+            after=query.after,
+        )
+        return RequestPage(
+            **page_head(query.page, len(found)),
+            forgotten=core.requests.forgotten,
+            requests=[RequestRow.of(one) for one in found[query.page.rows]],
         )
 
+    @operation("DELETE", f"{PREFIX}/requests", kept=False)
+    def clear_requests(self) -> ClearedRequests:
+        """Clear the log of requests.
 
-def injection(order: FaultOrder, core: SandboxCore) -> InjectFault:
-    """The command of an order, whom it strikes being known; raises Refused for who is unknown."""
-    unknown: list[str] = []
-    organization = campaign = owner = None
-    if order.organization is not None:
-        try:
-            organization = organization_of(order.organization, core).block.position
-        except Refused as refused:
-            unknown += refused.errors
-    if order.campaign is not None:
-        try:
-            owner, view = core.campaign(order.campaign)
-            campaign = view.place["campaign"]
-        except Refused:
-            unknown.append(f'campaign "{order.campaign}" is not the id of one')
-    if unknown:
-        raise invalid(*unknown)
-    if owner is not None and organization not in (None, owner.block.position):
-        raise invalid(f"campaign is one of {owner.block.name}, not of {order.organization}")
-    if owner is not None:
-        organization = owner.block.position
-    return InjectFault(order=order, organization=organization, campaign=campaign)
-
-
-_FaultNumber = Annotated[int, number("The fault's number, from 1.", fail.NO_FAULT)]
-
-
-class FaultOperations(Operations):
-    """Takes orders for faults, lists and clears them."""
-
-    @operation("GET", f"{PREFIX}/faults")
-    def list_faults(self) -> list[FaultState]:
-        """List the faults.
-
-        Spent ones too, until they are cleared.
+        Numbers are not used again. The sandbox itself is left as it is.
         """
-        return [FaultState.of(fault) for fault in self.core.faults]
-
-    @operation(
-        "POST",
-        f"{PREFIX}/faults",
-        fail.TOO_MANY_FAULTS,
-        status=201,
-        links={"itself": link("getFault", "id", "id"), "itsEnd": link("clearFault", "id", "id")},
-    )
-    def add_fault(self, body: FaultOrder) -> FaultState:
-        """Have something go wrong.
-
-        Strikes the next ones that it meets, and is spent.
-        """
-        self.core.carry_out(injection(body, self.core))
-        return FaultState.of(self.core.faults.newest())
-
-    @operation("DELETE", f"{PREFIX}/faults")
-    def clear_faults(self) -> list[FaultState]:
-        """Clear all faults.
-
-        Answers those that were cleared; nothing more is struck.
-        """
-        cleared = self.list_faults()
-        self.core.carry_out(ClearFaults())
-        return cleared
-
-    @operation("GET", f"{PREFIX}/faults/{{id}}")
-    def get_fault(self, id: _FaultNumber) -> FaultState:
-        """Get a fault.
-
-        What was asked for, and what became of it.
-        """
-        return FaultState.of(self.core.faults.find(id))
-
-    @operation("DELETE", f"{PREFIX}/faults/{{id}}")
-    def clear_fault(self, id: _FaultNumber) -> FaultState:
-        """Clear a fault.
-
-        It strikes no more, and its number is not used again.
-        """
-        fault = self.core.faults.find(id)
-        self.core.carry_out(ClearFaults(number=fault.number))
-        return FaultState.of(fault)
+        return ClearedRequests(cleared=self.core.requests.clear())

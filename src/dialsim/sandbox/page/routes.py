@@ -30,7 +30,6 @@ from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import Mode, MoveJson
 from dialsim.sandbox.control.organizations import (
     OrganizationOperations,
-    PeopleOperations,
     ScriptedNumber,
 )
 from dialsim.sandbox.control.traffic import RequestRow, injection
@@ -123,7 +122,6 @@ class PageRoutes:
         self._sections = Sections(core)
         self._campaigns = CampaignOperations(core)
         self._organizations = OrganizationOperations(core)
-        self._people = PeopleOperations(core)
 
     def routes(self) -> list[BaseRoute]:
         """The routes, and redirects to the page."""
@@ -246,12 +244,12 @@ class PageRoutes:
         return render("said", text=f"Added {added.name} to {added.organization}.")
 
     async def _script(self, request: Request) -> str:
-        given = self._people.script_number(read_model(ScriptedNumber, await _form(request)))
+        given = self._organizations.script_number(read_model(ScriptedNumber, await _form(request)))
         return render("said", text=f"The next calls to {given.tel}: {given.script}.")
 
     async def _end_script(self, request: Request) -> str:
         ended = read_model(ScriptedNumber, await _form(request) | {"script": None})
-        self._people.script_number(ended)
+        self._organizations.script_number(ended)
         return ""
 
     async def _call(self, request: Request) -> str:
