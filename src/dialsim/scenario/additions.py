@@ -110,7 +110,7 @@ def read_campaign(
     `load`, their paths beginning at the block; instants are held against now, not clock.start.
     """
     problems, root = Problems(NAME), around.document(block)
-    with errors_seen_from(around.path):
+    with _errors_seen_from(around.path):
         source = None if folder is None else SourceFolder(folder)
         values = _values(root, around, csv, source, problems)
         check_references(root, problems)
@@ -137,7 +137,7 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
     if campaign.scheduled_at is not None:
         outline["scheduledAt"] = format_instant(campaign.scheduled_at)
     problems, root = Problems(NAME), around.document(outline)
-    with errors_seen_from(around.path):
+    with _errors_seen_from(around.path):
         place = root.at(*around.path)
         if campaign.plan is not None:
             problems.add(place.at("plan"), _NO_PLAN)
@@ -161,7 +161,7 @@ def _check_lines(
 
 
 @contextmanager
-def errors_seen_from(path: NodePath) -> Iterator[None]:
+def _errors_seen_from(path: NodePath) -> Iterator[None]:
     """Have the paths of errors begin at a part of the document."""
     try:
         yield
@@ -296,7 +296,7 @@ def _read(
         "behaviours": {name: {} for name in scenario.behaviours},
         "organizations": organizations,
     }
-    with errors_seen_from(path):
+    with _errors_seen_from(path):
         problems, root = Problems(name), Cursor.root(planted(content, Place(name)))
         check_references(root, problems)
         try:
