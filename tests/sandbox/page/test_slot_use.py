@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dialsim.engine.windows import MINUTE
 from dialsim.results.time_use import StepFunction
-from dialsim.sandbox.page.sections import KEPT, MINUTE, LiveSlotUse, SlotChart
+from dialsim.sandbox.page.sections import KEPT, LiveSlotUse, SlotChart
 from dialsim.sandbox.page.view import Span
 
 START = 1_767_578_400_000
