@@ -14,11 +14,10 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
-from dialsim.scenario.loading import loads
 from dialsim.scenario.problems import ScenarioError
-from dialsim.testing import assert_no_violations
+from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario
-from engine.paper import Written, at, campaign, loaded, request, scenario, simulation, windows
+from engine.paper import Written, at, campaign, loaded, request, scenario, simulation
 from engine.rows import calls, dials, life, lines, refusals
 from oracle.given import clock_start
 from oracle.scenarios import iso
@@ -204,20 +203,17 @@ def test_files_are_read_from_the_folder_given(tmp_path: Any) -> None:
     assert Result(live.trace).recipients["tel"].tolist()[-1] == "0811111111"
 
 
-BILLING = """
-clock: {start: 2026-01-05T03:00:00Z}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 1
-    callerIds: ["021000001"]
-    agents:
-      - {name: Billing, paramsSchema: {amount: {type: number, required: true}}}
-    campaigns:
-      - name: A
-        agent: Billing
-        recipients:
-          - {tel: "0811111111", id: 7B1F4C1E-52a8-4a55-9d0b-2f8f3b0f6a10, agentParams: {amount: 1}}
-"""
+KNOWN = {
+    "tel": "0811111111",
+    "id": "7B1F4C1E-52a8-4a55-9d0b-2f8f3b0f6a10",
+    "agentParams": {"amount": 1},
+}
+AMOUNT = {"amount": {"type": "number", "required": True}}
+BILLING = (
+    Sketch(1, start="Mon 10:00")
+    .having(caller_ids=["021000001"], agents=[{"name": "Billing", "paramsSchema": AMOUNT}])
+    .campaign("A", KNOWN, agent="Billing", requested=None)
+)
 PERSON = {"tel": "0811111112", "agentParams": {"amount": 1}}
 
 
@@ -249,7 +245,7 @@ PERSON = {"tel": "0811111112", "agentParams": {"amount": 1}}
     ],
 )
 def test_what_is_wrong_with_a_block_is_told_as_load_tells_it(keys: Written, says: str) -> None:
-    live = Simulation(loads(BILLING))
+    live = Simulation(BILLING.scenario())
     with pytest.raises(ScenarioError) as error:
         live.add_campaign({"name": "B", "agent": "Billing", "recipients": [PERSON]} | keys)
     assert str(error.value).startswith(f"campaign: {says}")
@@ -295,7 +291,7 @@ def test_q10_lines_are_counted_from_when_a_campaign_is_added_that_counts_them() 
 )
 def test_what_is_wrong_with_a_csv_is_told_by_line_and_column(csv: str, says: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        Simulation(loads(BILLING)).add_campaign({"name": "B", "agent": "Billing"}, csv=csv)
+        Simulation(BILLING.scenario()).add_campaign({"name": "B", "agent": "Billing"}, csv=csv)
     assert str(error.value).startswith(says)
 
 
@@ -330,21 +326,11 @@ def test_a_csv_and_recipients_are_not_given_together() -> None:
     ],
 )
 def test_a_campaign_that_was_read_elsewhere_must_fit_here(recipients: Any, says: str) -> None:
-    free = {"startDateTime": "2026-01-07T03:00:00Z", "timeWindows": windows("10:00-11:00")}
-    elsewhere = {
-        "organizations": [
-            {
-                "name": "Other",
-                "maxConcurrentCalls": 1,
-                "agents": [{"name": "Billing"}],
-                "campaigns": [
-                    {"name": "B", "agent": "Billing", "recipients": recipients, "schedule": free}
-                ],
-            }
-        ]
-    }
-    read = loaded(elsewhere).organizations[0].campaigns[0]
+    elsewhere = Sketch(1, start="Wed 10:00", setup_time=None).campaign(
+        "B", recipients=recipients, agent="Billing", windows="Mon 10:00-11:00"
+    )
+    read = elsewhere.scenario().organizations[0].campaigns[0]
     read = read.model_copy(update={"scheduled_at": None})
     with pytest.raises(ScenarioError) as error:
-        Simulation(loads(BILLING)).add_campaign(read)
+        Simulation(BILLING.scenario()).add_campaign(read)
     assert str(error.value).startswith(f"campaign: recipients.{says}")

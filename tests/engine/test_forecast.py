@@ -28,6 +28,7 @@ import dialsim
 from cli.program import dialsim as program
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.interface.status import CampaignStatus
+from dialsim.testing import Sketch
 
 NINE = parse_instant("2026-01-05T02:00:00Z")  # Monday 09:00 in Thailand
 MINUTE, HOUR = 60_000, 3_600_000
@@ -61,46 +62,36 @@ BEHAVIOURS: dict[str, Any] = {
 }
 
 
-def scenario(
-    behaviour: Any, recipients: Any, slots: int, *, start: int = NINE, pause: tuple[int, ...] = ()
-) -> dict[str, Any]:
+def sketch(
+    behaviour: Any,
+    recipients: Any,
+    slots: int,
+    *,
+    start: int = NINE,
+    pause: tuple[int, ...] = (),
+    **body: Any,
+) -> Sketch:
     """A campaign from Monday 09:00; it may go on later, or be paused between two instants."""
-    schedule = {
-        "startDateTime": format_instant(NINE),
-        "maxAttempts": ATTEMPTS,
-        "retryInterval": HOUR,
-        "callerIds": NUMBERS,
-    }
-    actions = zip(pause, ("pause", "resume"), strict=False)
-    organization = {
-        "name": "Acme",
-        "maxConcurrentCalls": slots,
-        "callerIds": NUMBERS,
-        "agents": [{"name": "R"}],
-        "campaigns": [
-            {"name": "A", "agent": "R", "recipients": recipients, "schedule": schedule},
-        ],
-        "timeline": [
-            {"at": format_instant(at), "action": action, "campaign": "A"} for at, action in actions
-        ],
-    }
-    return {
-        "name": "Forecast",
-        "clock": {"start": format_instant(start)},
-        "engine": {"order": "freshFirst"},
-        "organizations": [organization],
-        "behaviours": {"default": behaviour},
-    }
+    schedule = {"max_attempts": ATTEMPTS, "retry_interval": "1h", "caller_ids": NUMBERS, **body}
+    made = (
+        Sketch(slots, start=format_instant(start), setup_time=None, order="freshFirst")
+        .also(behaviours={"default": behaviour})
+        .having(caller_ids=NUMBERS)
+        .campaign("A", recipients=recipients, start=format_instant(NINE), **schedule)
+    )
+    for at, action in zip(pause, ("pause", "resume"), strict=False):
+        made = made.at(format_instant(at), action, "A")
+    return made
 
 
-def run(written: dict[str, Any], seed: int, people: bytes = b"") -> dialsim.Result:
-    loaded = dialsim.loads(json.dumps(written), files={"people.csv": people})
+def run(written: Sketch, seed: int, people: bytes = b"") -> dialsim.Result:
+    loaded = dialsim.loads(written.text, files={"people.csv": people})
     return dialsim.run(loaded, seed=seed)
 
 
-def split(written: dict[str, Any], seed: int, at: int) -> tuple[int, bytes]:
+def split(written: Sketch, seed: int, at: int) -> tuple[int, bytes]:
     """When a run that is paused has come to rest, and everybody's history as a CSV."""
-    simulation = dialsim.Simulation(dialsim.loads(json.dumps(written)), seed)
+    simulation = dialsim.Simulation(written.scenario(), seed)
     simulation.advance(to=format_instant(at))
     if simulation.status("A") is CampaignStatus.RUNNING:
         simulation.pause("A")
@@ -138,10 +129,10 @@ def difference(
     crowd = {"count": people, "segments": {"vip": 0.3, "mass": 0.7}}
     slots = max(1, people // (40 * hours))  # enough to have called everybody some times by then
     at = NINE + chance.randrange(HOUR // 2, hours * HOUR, 1000)
-    rests, csv_file = split(scenario(behaviour, crowd, slots), seed, at)
-    rest = scenario(behaviour, {"file": "people.csv"}, slots, start=rests)
+    rests, csv_file = split(sketch(behaviour, crowd, slots), seed, at)
+    rest = sketch(behaviour, {"file": "people.csv"}, slots, start=rests)
     gone_on = run(rest, seed if same_seed else 10_000 + seed, csv_file)
-    whole = run(scenario(behaviour, crowd, slots, pause=(at, rests)), 20_000 + seed)
+    whole = run(sketch(behaviour, crowd, slots, pause=(at, rests)), 20_000 + seed)
     return reach(gone_on) - reach(whole)
 
 
@@ -182,10 +173,10 @@ def test_p8_the_seed_of_the_records_counts_no_failure_twice_over_forty_seeds(nam
 @pytest.mark.parametrize("name", ["default", "odds and dead numbers"])
 def test_p8_dialsim_run_goes_on_from_a_planners_csv(name: str, tmp_path: Path) -> None:
     crowd = {"count": 300, "segments": {"vip": 0.3, "mass": 0.7}}
-    rests, people = split(scenario(BEHAVIOURS[name], crowd, 2), 1, NINE + 2 * HOUR)
-    rest = scenario(BEHAVIOURS[name], {"file": "people.csv"}, 2, start=rests)
+    rests, people = split(sketch(BEHAVIOURS[name], crowd, 2), 1, NINE + 2 * HOUR)
+    rest = sketch(BEHAVIOURS[name], {"file": "people.csv"}, 2, start=rests)
     (tmp_path / "people.csv").write_bytes(people)
-    (tmp_path / "rest.yaml").write_text(json.dumps(rest), encoding="utf-8")
+    (tmp_path / "rest.yaml").write_text(rest.text, encoding="utf-8")
     done = program("run", tmp_path / "rest.yaml", "--seed", "7", "--format", "json")
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)["reach_by_attempt"]
@@ -196,15 +187,13 @@ def test_p8_dialsim_run_goes_on_from_a_planners_csv(name: str, tmp_path: Path) -
 def test_p8_many_people_stopped_after_an_hour_and_three_quarters(people: int) -> None:
     # By the default 75.9 % answer one of three calls, 7,591 of 10,000; if those who failed to
     # answer were as good as new, some 8,400 would: of 3,000, 10 standard errors more.
-    schedule = {"maxAttempts": 3, "callerIds": NUMBERS}
-    written = scenario(None, {"count": people}, people // 50)
-    written["organizations"][0]["campaigns"][0]["schedule"] |= schedule
+    written = sketch(None, {"count": people}, people // 50, max_attempts=3)
     at = NINE + 105 * MINUTE
     rests, histories = split(written, 1, at)
     twice = [row for row in csv.DictReader(io.StringIO(histories.decode())) if row[ATTEMPT] == "2"]
     assert len(twice) > people / 10
-    written["organizations"][0]["campaigns"][0]["recipients"] = {"file": "people.csv"}
-    written["clock"]["start"] = format_instant(rests)
+    listed = {"file": "people.csv"}
+    rest = sketch(None, listed, people // 50, start=rests, max_attempts=3)
     for seed in (2, 3):
-        reached = run(written, seed, histories).summary.people_reached
+        reached = run(rest, seed, histories).summary.people_reached
         assert abs(reached - 0.7591 * people) <= 3 * (people * 0.759 * 0.241) ** 0.5

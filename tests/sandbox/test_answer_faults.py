@@ -561,8 +561,8 @@ def test_spent_or_cleared_faults_leave_no_trace_in_any_answer() -> None:
 
 def test_faults_and_their_chances_go_on_after_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "journal"
-    stopped = Client(begin(file, dialsim.loads(WORLD.text)))
-    whole = Client(SandboxCore(dialsim.loads(WORLD.text)))
+    stopped = Client(begin(file, WORLD.scenario()))
+    whole = Client(SandboxCore(WORLD.scenario()))
     headers = {"X-API-Key": whole.core.api_key(0)}
 
     def seen(client: Client, count: int) -> list[int]:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 
-import dialsim
 from dialsim.sandbox.access import KeyRing, derived_key
 from dialsim.sandbox.application import application
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http.service import InterfaceOperations
+from dialsim.testing import Sketch
 
 SCHEDULE = "/api/campaign/cccccccc-0000-4000-8000-000000000001/schedule"
 
@@ -116,12 +116,7 @@ def test_derived_keys_have_the_form_of_keys_and_differ_by_seed_and_name() -> Non
 
 
 def test_an_organization_without_a_key_in_the_file_is_reached_by_its_derived_key() -> None:
-    text = """
-    seed: 9
-    clock: {start: 2026-01-05T01:00:00Z}
-    organizations: [{name: Acme, maxConcurrentCalls: 1}]
-    """
-    client = Client(SandboxCore(dialsim.loads(text)))
+    client = Client(SandboxCore(Sketch(1, seed=9).having(agents=[]).scenario()))
     response = client.ask("GET", "/api/agent/list", {"X-API-Key": derived_key(9, "Acme")})
     assert response.json()["data"] == []
 

@@ -288,7 +288,7 @@ def test_nothing_is_waited_for_twice_however_often_somebody_looks_ahead() -> Non
 
 
 def test_a_clock_that_was_running_goes_on_when_its_journal_is_resumed(tmp_path: Path) -> None:
-    core = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
+    core = begin(tmp_path / "journal", ENDLESS.scenario())
 
     async def scene(core: SandboxCore) -> None:
         core.open()
@@ -397,7 +397,7 @@ def test_in_order_a_receiver_may_stop_an_advance_while_it_handles_a_result() -> 
 
 
 def test_an_advance_that_was_stopped_is_where_it_was_after_a_restart(tmp_path: Path) -> None:
-    core = begin(tmp_path / "journal", dialsim.loads(ENDLESS.text))
+    core = begin(tmp_path / "journal", ENDLESS.scenario())
 
     async def scene() -> None:
         start = core.at

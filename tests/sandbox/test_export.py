@@ -201,7 +201,7 @@ def test_a_text_that_spells_a_key_otherwise_is_left_out() -> None:
 @pytest.mark.parametrize("query", ["", pytest.param("?apiKeys=true", marks=pytest.mark.slow)])
 def test_the_page_of_an_export_can_be_made_anew(tmp_path: Path, query: str) -> None:
     end = "2026-01-05T11:00:00Z"
-    client = Client(SandboxCore(dialsim.loads(KEYED.text, overrides=[f"clock.end={end}"])))
+    client = Client(SandboxCore(KEYED.scenario([f"clock.end={end}"])))
     control(client, "POST", "/clock/advance", {"to": end})
     found = unpacked(control(client, "GET", f"/export{query}"))
     for name, content in found.items():

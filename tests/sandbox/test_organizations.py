@@ -186,7 +186,7 @@ def test_an_added_organization_is_in_the_export(tmp_path: Path) -> None:
 
 def test_added_organizations_and_agents_are_there_after_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "journal"
-    client = Client(begin(file, dialsim.loads(WORLD.text)))
+    client = Client(begin(file, WORLD.scenario()))
     added = control(client, "POST", "/organizations", {"name": "T", "like": "Acme"}).json()
     agent = control(client, "POST", "/agents", {"organization": "T", "name": "Newest"}).json()
     campaign = {"organization": "T", "name": "May", "agent": "Newest", "recipients": [CALLED]}

@@ -128,7 +128,7 @@ def test_p6_scripts_from_python_are_those_of_a_simulation() -> None:
 
 def test_p6_scripts_are_in_the_journal(tmp_path: Path) -> None:
     file = tmp_path / "journal"
-    core = begin(file, dialsim.loads(PLAIN.text))
+    core = begin(file, PLAIN.scenario())
     give(Client(core), "busy 1s; failed 1s")
     Client(core).core.journal.close()  # type: ignore[union-attr]
     again = resume(file)

@@ -136,7 +136,7 @@ def test_triggered_calls_are_read_back_after_a_restart_and_no_other_organization
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "journal"
-    core = begin(file, dialsim.loads(WORLD.organization("Beta", 1).text))
+    core = begin(file, WORLD.organization("Beta", 1).scenario())
     core.carry_out(TriggerResult(organization=0, order=TriggerOrder(status="BUSY")))
     call = f"/api/call/{core.triggers.newest().call_id}"
     headers = [{"X-API-Key": core.api_key(position)} for position in (0, 1)]

@@ -243,7 +243,7 @@ def sandbox(core: SandboxCore) -> Iterator[Sandbox]:
 
 
 def sketch(receiver: Receiver) -> Any:
-    return dialsim.loads(SKETCH.having(webhook={"url": receiver.url}).text)
+    return SKETCH.having(webhook={"url": receiver.url}).scenario()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -358,7 +358,7 @@ def test_a_running_clock_stands_still_until_the_journal_can_be_written_and_goes_
 
 
 def test_the_page_says_why_the_clock_stands_still(disk: Disk) -> None:
-    with sandbox(begin(disk.folder / "a.journal", dialsim.loads(SKETCH.text))) as it:
+    with sandbox(begin(disk.folder / "a.journal", SKETCH.scenario())) as it:
         disk.fail()
         it.ask("POST", "/clock/advance", {"by": "1h"}, 507)
         sections = Sections(it.core).render(View.read({}))

@@ -155,7 +155,7 @@ def test_a_journal_that_is_resumed_amid_posts_loses_none_in_either_mode(
     seed: int, overrides: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network, chance = SlowNetwork(monkeypatch, seed, 0.6), random.Random(seed)
-    scenario = dialsim.loads(WITH_URL.text, overrides=overrides)
+    scenario = WITH_URL.scenario(overrides)
     core = begin(tmp_path / "journal", scenario)
 
     async def scene(core: SandboxCore, turns: int) -> bool:
