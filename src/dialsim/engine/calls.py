@@ -214,7 +214,9 @@ class Calls:
                 # Of a recipient all these rows are of one call: the newest, or one that they create
                 self._begin(calls[chosen][CREATES[rows.kind[chosen]]])
                 calls[chosen] = self.newest[rows.recipient[chosen]]
-                self.last_kind[calls[chosen]] = rows.kind[chosen]  # numpy keeps the last of several
+                # numpy keeps the last of several
+                self.last_kind[calls[chosen]] = rows.kind[chosen]
+                self.changed_at[calls[chosen]] = rows.at[chosen]
             self._take_in(rows, calls)
 
     def read(self) -> None:
@@ -226,7 +228,11 @@ class Calls:
         row_call = (before - 1).astype(np.int32).take(rows.recipient)
         row_call += rows.call
         self._create(rows, created, row_call.take(created).astype(np.intp))
-        self.last_kind[row_call.astype(np.intp)] = rows.kind
+        last_row = np.empty(len(self), dtype=np.int32)
+        # numpy writes to places of its own type in a third of the time that others take
+        last_row[row_call.astype(np.intp)] = np.arange(len(rows), dtype=np.int32)
+        self.last_kind[:] = rows.kind.take(last_row)
+        self.changed_at[:] = rows.at.take(last_row)
         position = np.arange(len(self), dtype=np.int32)
         self.previous[:] = np.where(self.call > 1, position - 1, NO_CALL)
         self.newest[:] = np.where(before[1:] > before[:-1], before[1:] - 1, NO_CALL)
@@ -394,8 +400,6 @@ class Calls:
 
     def _take_in(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
         """Take in the next rows of the log, each of which is of one of `calls`."""
-        # numpy writes to places of its own type in a third of the time that others take
-        self.changed_at[calls.astype(np.intp)] = rows.at
         for name, kinds in _INSTANTS.items():
             chosen = rows_of(rows.kind, kinds)
             changed = calls.take(chosen).astype(np.intp)
