@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialsim.engine.call import NONE, CallerIds, NumberUse
 from dialsim.engine.chance import Draws
-from dialsim.engine.dial_choice import NONE, CallerIds, NumberUse
 
 DAY = 86_400_000
 PEOPLE = 12_000

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import dialsim
-from dialsim.engine.dial_choice import NumberUse
+from dialsim.engine.call import NumberUse
 from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.calibrate import Calibrated, Calibration, calibrate
 from dialsim.evidence.dial_history import DialHistory

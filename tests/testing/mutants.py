@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dialsim.engine import clock, dialler
+from dialsim.engine.call import NONE, CallerIds, NumberUse
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.chance import Draws, Purpose
 from dialsim.engine.clock import Step
-from dialsim.engine.dial_choice import NONE, CallerIds, NumberUse
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.own_chance import FailedAttempts
 from dialsim.engine.simulation import Simulation

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.chance import Column, Draws, Purpose, Same, Values
+from dialsim.engine.chance import Column, Draws, Purpose, Same, Values, gamma_quantiles
 from dialsim.engine.own_chance import DEAD, Odds, own_chances
-from dialsim.engine.special_quantiles import gamma_quantiles
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import numpy as np
 from simpy.events import Event
 
 from dialsim.engine import trace
-from dialsim.engine.call import Call
+from dialsim.engine.call import Call, DialChoice
 from dialsim.engine.clock import At, Clock, Step, Timer
-from dialsim.engine.dial_choice import DialChoice
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.windows import Windows
 from dialsim.interface.errors import Refused

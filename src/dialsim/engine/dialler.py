@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from simpy.events import Event
 
+from dialsim.engine.call import NumberUse
 from dialsim.engine.campaign import Campaign, ReachedPeople
 from dialsim.engine.clock import At, Clock, Step, Timer
-from dialsim.engine.dial_choice import NumberUse
 from dialsim.engine.trace import CallLog, LimitChange, Trace, UrlChange
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
-    from dialsim.engine.call import Call
-    from dialsim.engine.dial_choice import ScriptedNumbers
+    from dialsim.engine.call import Call, ScriptedNumbers
     from dialsim.engine.world import CampaignBlock, OrganizationBlock
 
 _QUEUED = CallStatus.QUEUED

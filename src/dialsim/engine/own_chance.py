@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.chance import BLOCK_BITS, Column, Draws, Purpose, Same, Values
-from dialsim.engine.special_quantiles import beta_quantiles
+from dialsim.engine.chance import BLOCK_BITS, Column, Draws, Purpose, Same, Values, beta_quantiles
 from dialsim.engine.windows import (
     DAY,
     HOUR,

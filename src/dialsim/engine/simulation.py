@@ -9,9 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from dialsim.engine.call import ScriptedNumbers
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.clock import At, Clock, Instant, Move, Step, Until, instant_as_datetime
-from dialsim.engine.dial_choice import ScriptedNumbers
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.timeline import lay_out, lay_out_request
 from dialsim.engine.trace import Trace

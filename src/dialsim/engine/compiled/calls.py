@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dialsim.engine import behaviour as _behaviour
-from dialsim.engine import dial_choice as _caller_ids
+from dialsim.engine import call as _call
 from dialsim.engine import trace as _trace
 from dialsim.engine import windows as _windows
 from dialsim.engine.chance import BLOCK, BLOCK_BITS
@@ -53,11 +53,11 @@ RING, TALK, NUMBER, VOICE = Kind.RING.value, Kind.TALK.value, Kind.NUMBER.value,
 with_odds = shared(_behaviour.with_odds)
 fatigue = shared(_behaviour.fatigue)
 ending = shared(_behaviour.ending, with_odds=with_odds)
-chosen = shared(_caller_ids.chosen)
-decayed = shared(_caller_ids.decayed)
+chosen = shared(_call.chosen)
+decayed = shared(_call.decayed)
 on_holiday = shared(_windows.on_holiday)
-dials = shared(_caller_ids.dials)
-ONE_DIAL = _caller_ids.DIAL
+dials = shared(_call.dials)
+ONE_DIAL = _call.DIAL
 
 
 # -- Q4: dialling ----------------------------------------------------------------------------------

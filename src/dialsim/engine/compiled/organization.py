@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine import trace as kinds
 from dialsim.engine.behaviour import ENDINGS
+from dialsim.engine.call import NONE, shown_numbers, spoken_voices
 from dialsim.engine.campaign import (
     all_duplicates,
     already_started,
@@ -47,7 +48,6 @@ from dialsim.engine.compiled.state import (
     longer,
     records,
 )
-from dialsim.engine.dial_choice import NONE, shown_numbers, spoken_voices
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.trace import (
     CallLog,
