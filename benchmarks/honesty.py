@@ -34,7 +34,7 @@ from dialsim.experiments.prior import prior_of
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, doubtful, smallest
 from dialsim.experiments.sweep import Deciding
-from dialsim.experiments.value_range import make_axis
+from dialsim.experiments.variants import make_axis
 from dialsim.scenario.loading import loads
 
 Chance = np.random.Generator

@@ -31,7 +31,7 @@ import dialsim
 from dialsim.evidence.engine_settings import estimate
 from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.pull import pull
-from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.evidence.pulled import DRAWS
 from dialsim.evidence.record import Record
 from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.variants import read_variants

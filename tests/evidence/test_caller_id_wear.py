@@ -10,9 +10,9 @@ import yaml
 
 import dialsim
 from dialsim.engine.call import NumberUse
+from dialsim.evidence.answering import DialHistory
 from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.calibrate import Calibrated, Calibration, calibrate
-from dialsim.evidence.dial_history import DialHistory
 from dialsim.evidence.log import read_log
 from dialsim.testing import Sketch
 from evidence.running import with_behaviours

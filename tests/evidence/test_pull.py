@@ -19,7 +19,7 @@ import dialsim
 from cli.program import Done, command
 from cli.program import dialsim as program
 from dialsim.evidence.pull import pull, read_schedule_file
-from dialsim.evidence.pulled_campaign import Pulled
+from dialsim.evidence.pulled import Pulled
 from dialsim.evidence.service import ServiceClient, ServiceError
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.behaviour import BUILT_IN

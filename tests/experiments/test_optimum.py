@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.plan_text import optimum_headline, optimum_sentences
+from dialsim.experiments.variants import ExperimentError
 from dialsim.testing import Sketch
 
 LINES = "organizations.Acme.maxConcurrentCalls"

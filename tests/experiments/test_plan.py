@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from dialsim.experiments.case import Case
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.goal import Evidence, judge, read_goal
 from dialsim.experiments.plan import plan
 from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_tables
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
-from dialsim.experiments.value_range import make_axis
+from dialsim.experiments.variants import ExperimentError, make_axis
 from dialsim.interface.instants import format_instant, parse_instant
 from experiments.scenarios import CHANCY, LIMIT, START, crowd
 

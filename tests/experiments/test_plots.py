@@ -12,14 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import dialsim
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import undominated
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.plots import cut_names, names_of
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.sweep import Sweep, sweep
-from dialsim.experiments.variants import SettingChange, Variant
+from dialsim.experiments.variants import ExperimentError, SettingChange, Variant
 from dialsim.results.plots.drawing import DAY_MS, svg
 from dialsim.testing import Sketch
 from dialsim.testing.sketch import When

@@ -20,7 +20,6 @@ import dialsim
 from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
 from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
-from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.experiment_text import (
     lost_sentences,
     replications_headline,
@@ -30,7 +29,8 @@ from dialsim.experiments.experiment_text import (
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.replications import Replications, replicate
-from dialsim.experiments.runner import Workers
+from dialsim.experiments.runner import ReplicationFailed, Workers, WorkersLost
+from dialsim.experiments.variants import ExperimentError
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import Result, result_of
 from dialsim.testing import Sketch

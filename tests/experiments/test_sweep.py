@@ -10,10 +10,16 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.sweep import Sweep, sweep
-from dialsim.experiments.value_range import make_axis, read_range
-from dialsim.experiments.variants import Variant, read_design, read_variants, read_vary
+from dialsim.experiments.variants import (
+    ExperimentError,
+    Variant,
+    make_axis,
+    read_design,
+    read_range,
+    read_variants,
+    read_vary,
+)
 from dialsim.scenario.problems import ScenarioError
 from experiments.scenarios import CHANCY, LIMIT, crowd
 

@@ -15,7 +15,7 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 import dialsim
 from dialsim.engine.calls import NEVER
 from dialsim.evidence.pull import pull
-from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.evidence.pulled import DRAWS
 from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.variants import read_variants
 from dialsim.sandbox.restart import begin, resume

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import dialsim
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.plan_text import plan_headline
+from dialsim.experiments.variants import ExperimentError
 from dialsim.interface.errors import DialsimError
 from dialsim.studio.questions import (
     Inquiry,

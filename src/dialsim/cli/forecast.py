@@ -246,7 +246,7 @@ def forecast(
     figures are kept there with their instant.
     """
     from dialsim.cli.experiment import Experiment, check_variants
-    from dialsim.evidence.pulled_folder import DRAWS
+    from dialsim.evidence.pulled import DRAWS
     from dialsim.experiments.forecast import KIND
     from dialsim.experiments.forecast import forecast as make
     from dialsim.experiments.variants import read_variants

@@ -120,11 +120,6 @@ def recipients_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return keys >> RECIPIENT_SHIFT
 
 
-def call_numbers_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The call of each key, counted per recipient from 1."""
-    return (keys >> CALL_SHIFT) & 0xFFFFFF
-
-
 def kinds_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """The kind of change of each key, an index into `CHANGES`."""
     return keys & 0xFF

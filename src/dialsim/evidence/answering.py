@@ -30,8 +30,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.evidence.dial_history import DialHistory
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -43,6 +41,8 @@ _NODES = 20
 _CHUNK = 100_000
 """So many calls are worked on at once, to bound memory."""
 _LEAST_SPREAD, _MOST_SPREAD = 0.02, 2.0
+_FAR = 800.0
+"""The exponential function of minus this is 0: what is so far apart does not count."""
 _ROUNDS = 15
 _FEW = 30
 """Attempts of fewer calls than this share the factor of the one before."""
@@ -80,6 +80,35 @@ _RECOVERIES = np.geomspace(0.25, 768.0, 13) * 3_600_000.0
 _BY_CHANCE = 0.01
 """Wear that chance makes so often, or more often, is not taken for wear."""
 _STEP = 1e-3
+
+
+class DialHistory:
+    """All dials of a log: the number that each showed, and when.
+
+    Numbers are the organizations' own: the same one of two organizations wears for each by itself.
+    """
+
+    def __init__(self, number: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+        """`number` is a code from 0, `at` in ms; dials of one instant count in their order."""
+        self._order = np.lexsort((at, number))
+        self._number = number[self._order]
+        self._at = (at[self._order] - (at.min() if len(at) else 0)).astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def uses(self, recovery: float) -> NDArray[np.float64]:
+        """The count of earlier dials of each dial's number, fading by exp(−age ÷ recovery)."""
+        if not len(self):
+            return np.empty(0)
+        # One sum over all numbers: each number's dials come so long after those of the one before
+        # that nothing of these is left
+        ages = self._at / recovery
+        ages += self._number * (ages.max() + _FAR)
+        sums = np.logaddexp.accumulate(ages)
+        found = np.zeros(len(self))
+        found[self._order[1:]] = np.exp(sums[:-1] - ages[1:])
+        return found
 
 
 @dataclass(frozen=True, slots=True)

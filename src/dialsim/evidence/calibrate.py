@@ -27,12 +27,12 @@ from dialsim.evidence.answering import (
     UNSEEN,
     Answering,
     Attempts,
+    DialHistory,
     Estimate,
     Wear,
     answering,
 )
 from dialsim.evidence.bodies import NO_INSTANT
-from dialsim.evidence.dial_history import DialHistory
 from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Campaign, Log

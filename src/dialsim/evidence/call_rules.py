@@ -45,11 +45,6 @@ def _minute(at: NDArray[np.int64]) -> NDArray[np.int64]:
     return (at // _MINUTE + _THAI_MINUTES) % _WEEK_MINUTES
 
 
-def _open_at(table: Mask, at: NDArray[np.int64]) -> Mask:
-    there: Mask = table[_minute(at)]
-    return there
-
-
 def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64]) -> Mask:
     """Whether any instant from `since` up to, not at, `until` is open; at most a week apart."""
     total = np.concatenate([[0], np.cumsum(np.tile(table, 3))])

@@ -15,6 +15,7 @@ from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Settings, TimeRange
 from dialsim.evidence.log import Log
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.status import CallStatus
+from dialsim.scenario.calendar import range_text
 
 Mask = NDArray[np.bool_]
 
@@ -52,8 +53,7 @@ def instant(value: SupportsInt) -> str:
 def week_text(windows: Iterable[TimeRange]) -> str:
     """Time windows as findings show them: each range once, in order."""
     return ", ".join(
-        f"day {day} {start // 60:02}:{start % 60:02}-{end // 60:02}:{end % 60:02}"
-        for day, start, end in sorted(set(windows))
+        f"day {day} {range_text((start, end))}" for day, start, end in sorted(set(windows))
     )
 
 

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -33,8 +32,7 @@ from dialsim.evidence.calibrate import (
 )
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Log
-from dialsim.evidence.pulled_campaign import LoggedCampaign
-from dialsim.evidence.pulled_folder import CARRIED_OVER, DRAWS, people_ahead
+from dialsim.evidence.pulled import CARRIED_OVER, DRAWS, LoggedCampaign, people_ahead
 from dialsim.evidence.scenario_rules import Expected
 from dialsim.experiments.forecast import ForecastFigures, forecast
 from dialsim.experiments.variants import read_variants
@@ -43,7 +41,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus
 from dialsim.results.folder import SOURCE
 from dialsim.results.progress import Progress
-from dialsim.results.thai_time import short_text
+from dialsim.results.thai_time import at_text, short_text
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.recipients import HISTORY_COLUMNS
@@ -56,11 +54,6 @@ _COUNTED = [*_REACHED, *(one.value for one in
             (CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED))]  # fmt: skip
 _HOLDS = {"pause": "state", "resume": "state", "setConcurrency": "lines"}
 """Actions that hold until another one of their kind."""
-
-
-def at_text(instant: float) -> str:
-    """An instant (ms) as text; an infinite one is never."""
-    return short_text(round(instant)) if isfinite(instant) else "never"
 
 
 @dataclass(frozen=True, slots=True)

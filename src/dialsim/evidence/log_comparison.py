@@ -56,7 +56,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.results.folder import read_source
 from dialsim.results.progress import Shown, followed
 from dialsim.results.run_view import RunView
-from dialsim.results.thai_time import duration_text
+from dialsim.results.thai_time import duration_text, hour_text
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 
@@ -456,7 +456,7 @@ def _said(key: str, real: Profile, simulated: Profile) -> str:  # noqa: PLR0911 
                 _share(side.answering[1, hour], side.answering[0, hour])
                 for side in (real, simulated)
             )
-            return f"from {_hour(hour)}, {there} of calls in SIMULATED, {here} in REAL"
+            return f"from {hour_text(hour)}, {there} of calls in SIMULATED, {here} in REAL"
         case "circadian":
             day, hour = _largest(
                 real.week / real.week.sum() - simulated.week / simulated.week.sum()
@@ -464,7 +464,7 @@ def _said(key: str, real: Profile, simulated: Profile) -> str:  # noqa: PLR0911 
             here, there = (
                 _share(side.week[day, hour], side.week.sum()) for side in (real, simulated)
             )
-            return f"{there} on {_DAYS[day]} from {_hour(hour)} in SIMULATED, {here} in REAL"
+            return f"{there} on {_DAYS[day]} from {hour_text(hour)} in SIMULATED, {here} in REAL"
         case "nGram":
             (code,) = _largest(real.grams - simulated.grams)
             here, there = real.grams[code], simulated.grams[code]
@@ -520,7 +520,3 @@ def _minutes(ms: float) -> str:
 
 def _share(part: float, whole: float) -> str:
     return f"{part / whole:.0%}".replace("%", " %")
-
-
-def _hour(hour: int) -> str:
-    return f"{hour:02}:00 to {hour + 1:02}:00"

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dialsim.evidence.calibrate import Calibration, calibrate
 from dialsim.evidence.log import Log
-from dialsim.evidence.pulled_campaign import (
+from dialsim.evidence.pulled import (
     Answered,
     LoggedCampaign,
     Pulled,
@@ -31,8 +31,8 @@ from dialsim.evidence.pulled_campaign import (
     PulledCampaign,
     PulledRecipient,
     numbers_of_several,
+    write_pulled,
 )
-from dialsim.evidence.pulled_folder import write_pulled
 from dialsim.evidence.service import Answer, ServiceClient, ServiceError
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant

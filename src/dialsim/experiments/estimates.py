@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import (
     Support,
@@ -20,6 +19,7 @@ from dialsim.experiments.intervals import (
 )
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import PLACES
+from dialsim.experiments.variants import ExperimentError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,8 @@ from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import Interval, quantile_interval
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
 from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
-from dialsim.results.thai_time import duration_text, short_text
+from dialsim.results.thai_time import duration_text, ms_of, short_text
+from dialsim.scenario.error_text import joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,7 +203,7 @@ def when_text(seconds: float, whose: Replications | Sweep) -> ValueText:
         return ValueText("–", nan)
     if not isfinite(seconds):
         return ValueText("never" if seconds > 0 else "–", seconds)
-    instant = round(whose.origin.timestamp() * 1000 + seconds * 1000)
+    instant = round(ms_of(whose.origin) + seconds * 1000)
     return ValueText(short_text(instant), instant)
 
 
@@ -400,8 +401,7 @@ def comparison_sentences(found: Comparison) -> list[str]:
     """What can't be compared."""
     said = []
     for name, files in found.unmatched.items():
-        only = files[0] if len(files) == 1 else f"{', '.join(files[:-1])} and {files[-1]}"
-        said.append(f"Campaign {name} is only in {only}: it counts in the whole there.")
+        said.append(f"Campaign {name} is only in {joined(files)}: it counts in the whole there.")
     if not found.file_differences:
         said.append("The files say the same.")
     return said

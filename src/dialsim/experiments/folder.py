@@ -31,6 +31,7 @@ from dialsim.results.folder import (
     versions,
     write_source,
 )
+from dialsim.results.thai_time import ms_of
 from dialsim.version import __version__
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _after(origin: datetime, seconds: float | None) -> str | None:
 
 
 def _instant(instant: datetime | None) -> str | None:
-    return None if instant is None else format_instant(round(instant.timestamp() * 1000))
+    return None if instant is None else format_instant(ms_of(instant))
 
 
 SUMMARY = "summary.json"

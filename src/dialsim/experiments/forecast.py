@@ -19,16 +19,15 @@ import numpy as np
 
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.folder import SUMMARY, replications_document
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.runner import runner
-from dialsim.experiments.variants import Variant
+from dialsim.experiments.variants import ExperimentError, Variant
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.folder import MANIFEST
 from dialsim.results.progress import Shown
 from dialsim.results.summary_text import FigureTable
-from dialsim.results.thai_time import duration_text, short_text
+from dialsim.results.thai_time import at_text, duration_text, short_text
 from dialsim.scenario.campaign import RecipientsFile
 from dialsim.scenario.people import tabled
 
@@ -225,8 +224,8 @@ class Forecast:
         if not isfinite(low):
             return "It is not done in nine of ten runs."
         if not isfinite(high):
-            return f"In nine of ten runs it is done at {_at(low)} or later, or not at all."
-        return f"In nine of ten runs it is done between {_at(low)} and {_by(high)}."
+            return f"In nine of ten runs it is done at {at_text(low)} or later, or not at all."
+        return f"In nine of ten runs it is done between {at_text(low)} and {_by(high)}."
 
     def change_sentences(self) -> list[str]:
         """What is other than in the last forecast; nothing without one."""
@@ -302,19 +301,15 @@ _SPAN_COLUMNS = ("nine of ten: from", "half of the runs", "to")
 def _span_rows(found: ForecastFigures) -> tuple[tuple[str, ...], ...]:
     finish, reach = found.finish, found.reach
     return (
-        ("done", _at(finish.low), _at(finish.half), _by(finish.high)),
+        ("done", at_text(finish.low), at_text(finish.half), _by(finish.high)),
         ("people reached", *(f"{getattr(reach, name):,.0f}" for name in _ENDS)),
         ("reached already", "", f"{found.reached:,}", ""),
     )
 
 
-def _at(instant: float) -> str:
-    return short_text(round(instant)) if isfinite(instant) else "never"
-
-
 def _by(instant: float) -> str:
     """To the minute, rounded up: by then it is over."""
-    return _at(-(-instant // _MINUTE) * _MINUTE) if isfinite(instant) else "never"
+    return at_text(-(-instant // _MINUTE) * _MINUTE) if isfinite(instant) else "never"
 
 
 def _more_reached(more: int) -> str:

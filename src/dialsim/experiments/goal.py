@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.expression import Expression, pointed, read_expression
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import (
@@ -32,7 +31,7 @@ from dialsim.experiments.intervals import (
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.prior import UNKNOWN, Prior
 from dialsim.experiments.run_figures import earliest_start
-from dialsim.experiments.value_range import Amount, AmountKind, read_amount
+from dialsim.experiments.variants import Amount, AmountKind, ExperimentError, read_amount
 from dialsim.interface.instants import format_instant
 from dialsim.results.figures import Unit
 from dialsim.results.thai_time import minute_text, thai

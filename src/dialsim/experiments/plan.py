@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
 from dialsim.experiments.goal import Evidence, Finding, read_goal
 from dialsim.experiments.runner import runner
@@ -30,8 +29,13 @@ from dialsim.experiments.search import (
     smallest,
     tied,
 )
-from dialsim.experiments.value_range import make_axis, read_range, value_text
-from dialsim.experiments.variants import check_variable
+from dialsim.experiments.variants import (
+    ExperimentError,
+    check_variable,
+    make_axis,
+    read_range,
+    value_text,
+)
 from dialsim.results.progress import Shown
 from dialsim.scenario.loading import long_path
 

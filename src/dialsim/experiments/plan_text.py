@@ -15,10 +15,12 @@ from dialsim.experiments.experiment_text import (
     expression_text,
 )
 from dialsim.experiments.goal import Statistic
-from dialsim.experiments.value_range import AmountKind, read_amount
+from dialsim.experiments.variants import AmountKind, read_amount
 from dialsim.results.figures import is_instant
 from dialsim.results.summary_text import FigureTable, ValueText, fragment
 from dialsim.results.thai_time import date_text, duration_text, minute_text, short_text, thai
+from dialsim.scenario.calendar import DAY_NAMES
+from dialsim.scenario.error_text import few
 
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Clause, Evidence, Finding
@@ -199,15 +201,12 @@ def _late(finding: Finding) -> str:
     days = (thai(late).date() - thai(wanted).date()).days
     if days == 0:
         return f"done {_after(late - wanted)}"
-    return f"done on {_DAYS[thai(late).weekday()] if 0 < days < 7 else date_text(late)}"
+    return f"done on {DAY_NAMES[thai(late).weekday()] if 0 < days < 7 else date_text(late)}"
 
 
 def _after(late: float) -> str:
     """How much later than a bound; at a bound that is to be undercut, not at all."""
     return f"{duration_text(late)} later" if late > 0 else "only then"
-
-
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def plan_question(answer: Plan) -> str:
@@ -228,9 +227,7 @@ def _words(answer: Plan) -> Iterator[tuple[str, str]]:
 def _listed(values: Sequence[object]) -> str:
     """`3, 4 and 5`; of many the first, and how many more there are."""
     named = [str(value) for value in values]
-    if len(named) > _MOST_NAMED:
-        named = [*named[: _MOST_NAMED - 1], f"{len(named) - _MOST_NAMED + 1} more"]
-    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+    return few(named if len(named) <= _MOST_NAMED else named[: _MOST_NAMED - 1], len(named))
 
 
 _MOST_NAMED = 5

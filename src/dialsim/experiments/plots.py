@@ -13,7 +13,6 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import undominated
 from dialsim.experiments.experiment_text import (
     amount_text,
@@ -25,7 +24,7 @@ from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, fan
-from dialsim.experiments.value_range import AmountKind, read_amount
+from dialsim.experiments.variants import AmountKind, ExperimentError, read_amount
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -44,9 +43,11 @@ from dialsim.results.plots.drawing import (
     letters,
     note,
     share_axis,
+    tell,
+    tell_times,
     time_axis,
+    told,
 )
-from dialsim.results.plots.values import tell, tell_times, told
 from dialsim.results.thai_time import minute_text, short_text
 
 if TYPE_CHECKING:

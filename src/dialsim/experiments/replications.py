@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments.case import Case
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.estimates import estimates
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.intervals import CONFIDENCE, mean_interval
@@ -26,6 +25,7 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.runner import ExperimentRunner, runner
+from dialsim.experiments.variants import ExperimentError
 from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from dialsim.results.figures import (
     number_values,
 )
 from dialsim.results.run_view import ProgressCurve
+from dialsim.results.thai_time import ms_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -100,7 +101,7 @@ def _held_back(kept: list[Any] | None) -> Bottleneck | None:
 def figures_of(result: Result) -> RunFigures:
     """The numbers of a result's summary, and its progress."""
     summary = result.summary
-    starts = [_ms(part.start) for part in summary.campaigns if part.start is not None]
+    starts = [ms_of(part.start) for part in summary.campaigns if part.start is not None]
     scopes = []
     for place, part in summary.parts():
         scheduled = any(life.start is not None for life in part.part.lives)
@@ -109,16 +110,12 @@ def figures_of(result: Result) -> RunFigures:
             if value is None:
                 values[name] = inf if scheduled and name in INSTANTS else nan
             elif name in INSTANTS:
-                values[name] = _ms(value)
+                values[name] = ms_of(value)
         scopes.append(ScopeFigures(*place, values, part.held_back))
     progress = ProgressCurve(result.reading, result.reading.lives.values())
     return RunFigures(
         summary.replication, min(starts, default=None), tuple(scopes), progress.marks(MARKS)
     )
-
-
-def _ms(instant: datetime) -> int:
-    return round(instant.timestamp() * 1000)
 
 
 def fan(runs: Sequence[RunFigures], share: float) -> NDArray[np.float64]:

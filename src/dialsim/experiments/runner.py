@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
 from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
-from dialsim.experiments.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.run_figures import RunFigures
+from dialsim.experiments.variants import ExperimentError
 from dialsim.interface.errors import DialsimError
 from dialsim.results.progress import Progress, Shown, followed
 from dialsim.version import __version__
@@ -37,6 +37,26 @@ _TOGETHER = 4
 """So many variants of a replication does a worker take up at once."""
 _FRUITLESS_ROUNDS = 3
 """So many rounds in a row may be lost without a single result before the workers gives up."""
+
+
+class ReplicationFailed(DialsimError):
+    """A replication that raised an error: which one, and the command that reruns it alone."""
+
+    def __init__(self, seed: int, replication: int, cause: str, rerun: str) -> None:
+        super().__init__(
+            f"replication {replication} of seed {seed} failed: {cause}; to run it alone: {rerun}"
+        )
+        self.seed = seed
+        self.replication = replication
+        self.cause = cause
+        self.rerun = rerun
+
+    def __reduce__(self) -> tuple[type[ReplicationFailed], tuple[int, int, str, str]]:
+        return type(self), (self.seed, self.replication, self.cause, self.rerun)
+
+
+class WorkersLost(DialsimError):
+    """Worker processes that kept dying without getting anything done."""
 
 
 class Workers:

@@ -24,7 +24,7 @@ from dialsim.experiments.variants import SettingChange, Variant
 if TYPE_CHECKING:
     from dialsim.experiments.goal import Goal
     from dialsim.experiments.runner import ExperimentRunner
-    from dialsim.experiments.value_range import ValueRange
+    from dialsim.experiments.variants import ValueRange
     from dialsim.scenario.scenario import Scenario
 
 _MORE = 4

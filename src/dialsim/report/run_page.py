@@ -47,7 +47,7 @@ from dialsim.results.summary_text import (
     short_names,
     tables,
 )
-from dialsim.results.thai_time import minute_text
+from dialsim.results.thai_time import minute_text, ms_of
 from dialsim.version import __version__
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _reached(summary: Summary) -> str:
 
 
 def _when(instant: datetime) -> str:
-    return f"{minute_text(round(instant.timestamp() * 1000))} Thai time"
+    return f"{minute_text(ms_of(instant))} Thai time"
 
 
 _NAMED = 6

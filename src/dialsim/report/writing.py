@@ -19,8 +19,7 @@ from dialsim.experiments.plan import plan
 from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import sweep
-from dialsim.experiments.value_range import value_text
-from dialsim.experiments.variants import SettingChange, Variant, read_span
+from dialsim.experiments.variants import SettingChange, Variant, read_span, value_text
 from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import against_goal, asked_of
 from dialsim.report.page import NAME

@@ -11,6 +11,7 @@ from dialsim.results.people import PeopleCount
 from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import TimeUse
 from dialsim.results.timeline import CampaignTimeline
+from dialsim.scenario.error_text import joined
 from dialsim.scenario.service import EngineSettings
 
 
@@ -172,8 +173,7 @@ def _sentence(
     if together:
         causes += _PAIR
         clauses.append(_pair(use, setting))
-    *names, last = (_NAMES[cause] for cause in causes)
-    head = f"{', '.join(names)} and {last}" if names else last
+    head = joined([_NAMES[cause] for cause in causes])
     return f"{head[0].upper()}{head[1:]}: {'; '.join(clauses)}"
 
 

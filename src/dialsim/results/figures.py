@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from dialsim.results.bottleneck import Bottleneck, percent
-from dialsim.results.counts import Counts, Fate
-from dialsim.results.money import cost_of
+from dialsim.results.counts import Counts, Fate, cost_of
 from dialsim.results.people import PeopleCount
 from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import Occupancy
@@ -518,11 +517,6 @@ def is_instant(column: str) -> bool:
 def follows_calls(column: str) -> bool:
     """Whether analyses or webhooks decide it, which never influence calls (rules A, W)."""
     return column.startswith(_AFTER_CALLS) or column in _BY_RESULTS
-
-
-def least_of(column: str) -> float:
-    """The least value that a figure can have."""
-    return -inf if column in _BY_RESULTS else 0.0
 
 
 def number_values(figures: Figures) -> dict[str, Any]:

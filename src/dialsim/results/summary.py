@@ -13,7 +13,14 @@ import numpy as np
 
 from dialsim.results.bottleneck import CampaignBounds, held_back
 from dialsim.results.compliance import Compliance, compliance
-from dialsim.results.counts import Counts, attempts_of_exhausted, count_campaign
+from dialsim.results.counts import (
+    Counts,
+    attempts_of_exhausted,
+    count_campaign,
+    fixed_shares,
+    line_shares,
+    value_of,
+)
 from dialsim.results.figures import (
     FIGURES,
     INSTANTS,
@@ -24,7 +31,6 @@ from dialsim.results.figures import (
     follows_calls,
     number_values,
 )
-from dialsim.results.money import fixed_shares, line_shares, value_of
 from dialsim.results.people import listed
 from dialsim.results.run_view import RunView
 from dialsim.results.thai_time import in_thai_time

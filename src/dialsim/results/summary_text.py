@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from textwrap import fill
 from typing import IO, TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from dialsim.results.bottleneck import percent
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
-from dialsim.results.thai_time import minute_text
+from dialsim.results.thai_time import minute_text, ms_of
 from dialsim.templates import templates
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def headline(summary: Summary) -> str:
     """The whole run in one line."""
     reached = reach_text(summary)
     if summary.finish is not None:
-        return f"All done {minute_text(_ms(summary.finish))} Thai time. {reached}."
+        return f"All done {minute_text(ms_of(summary.finish))} Thai time. {reached}."
     if summary.unfinished:
         count = len(summary.unfinished)
         which = "1 campaign is" if count == 1 else f"{count} campaigns are"
@@ -128,7 +127,7 @@ def _finish(campaign: CampaignSummary, summary: Summary) -> str:
         full_name = f"{campaign.organization}/{campaign.name}"
         why = "stalled" if full_name in summary.stalled else "cut by clock.end"
         return f"not finished: {campaign.status}, {why}"
-    ended = f"{campaign.status.lower()} {minute_text(_ms(campaign.final_at))} Thai time"
+    ended = f"{campaign.status.lower()} {minute_text(ms_of(campaign.final_at))} Thai time"
     if campaign.start is None:
         return f"{ended}, never scheduled"
     if campaign.finish is None:
@@ -141,10 +140,6 @@ def _finish(campaign: CampaignSummary, summary: Summary) -> str:
 def lost_text(people: int) -> str:
     """`1,204 people lost`: they were still to be called when their campaign ended."""
     return "1 person lost" if people == 1 else f"{people:,} people lost"
-
-
-def _ms(instant: datetime) -> int:
-    return round(instant.timestamp() * 1000)
 
 
 def _table(title: Table, scopes: Sequence[tuple[str, Figures]]) -> FigureTable:
@@ -320,7 +315,7 @@ def _print_remarks(summary: Summary, console: Console) -> None:
 
 
 def _refusal(refused: RefusedAction) -> str:
-    when = minute_text(round(refused.at.timestamp() * 1000))
+    when = minute_text(ms_of(refused.at))
     whom = f" {refused.campaign}" if refused.campaign else f" {refused.organization}"
     return f"Refused: {when} Thai time, {refused.action}{whom}: {refused.message} ({refused.code})"
 

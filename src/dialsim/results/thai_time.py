@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 
-from dialsim.scenario.calendar import THAI, WEEKDAYS
+from dialsim.scenario.calendar import THAI, WEEKDAYS, clock_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=THAI) + timedelta(hours=7)
 _LAST = datetime.max.replace(tzinfo=THAI) - _EPOCH
@@ -23,6 +24,11 @@ def thai(instant: int) -> datetime:
 def in_thai_time(moment: datetime) -> datetime:
     """An aware datetime as `thai` has it."""
     return thai((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1))
+
+
+def ms_of(moment: datetime) -> int:
+    """An aware datetime as an instant in ms."""
+    return round(moment.timestamp() * 1000)
 
 
 def date_text(instant: int) -> str:
@@ -45,6 +51,16 @@ def minute_text(instant: int) -> str:
 def short_text(instant: int) -> str:
     """`Mon 5 Jan 09:00`: as `minute_text`, without the year."""
     return minute_text(instant).replace(f" {thai(instant).year} ", " ")
+
+
+def at_text(instant: float) -> str:
+    """As `short_text`; an infinite instant is never."""
+    return short_text(round(instant)) if isfinite(instant) else "never"
+
+
+def hour_text(hour: int) -> str:
+    """An hour of the day: `09:00 to 10:00`."""
+    return f"{clock_text(hour * 60)} to {clock_text(hour * 60 + 60)}"
 
 
 def duration_text(ms: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from dialsim.results.plots.drawing import (
     TEXT,
     VERMILION,
 )
-from dialsim.results.thai_time import duration_text, short_text
+from dialsim.results.thai_time import at_text, duration_text, short_text
 from dialsim.studio.estimate import Fan
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ class FanChart(Chart):
             "y": share[known],
             "when": [short_text(round(at)) for at in middle[known]],
             "range": [
-                f"{_when(low)} to {_when(high)}"
+                f"{at_text(low)} to {at_text(high)}"
                 for low, high in zip(fan.at[5][known], fan.at[95][known], strict=True)
             ],
         }
@@ -215,8 +214,8 @@ class FanChart(Chart):
         already = f"{share[0]:.0f} % are reached already. " if estimate.standing else ""
         return (
             f"{already}Half of the runs reach {share[most]:.0f} % of the people by "
-            f"{_when(middle[most])}, nine of ten between {_when(fan.at[5][most])} and "
-            f"{_when(fan.at[95][most])}."
+            f"{at_text(middle[most])}, nine of ten between {at_text(fan.at[5][most])} and "
+            f"{at_text(fan.at[95][most])}."
         )
 
     def _show_past(self, estimate: Estimate) -> None:
@@ -260,10 +259,6 @@ def _from_today(estimate: Estimate) -> Fan:
         for percent, instants in fan.at.items()
     }
     return Fan(share, at)
-
-
-def _when(at: float) -> str:
-    return short_text(round(at)) if isfinite(at) else "never"
 
 
 _NO_LINES: dict[str, Any] = {

@@ -35,7 +35,6 @@ from dialsim.engine.windows import MINUTE
 from dialsim.engine.world import World
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case, end_with
-from dialsim.experiments.errors import ReplicationFailed, WorkersLost
 from dialsim.experiments.estimates import estimate
 from dialsim.experiments.forecast import Standing, draw_seed, standing_of
 from dialsim.experiments.intervals import CONFIDENCE, Difference, Support, paired_difference, rank
@@ -48,7 +47,7 @@ from dialsim.experiments.run_figures import (
     figures_of,
     replication_rows,
 )
-from dialsim.experiments.runner import interrupts_held, kept_memory
+from dialsim.experiments.runner import ReplicationFailed, WorkersLost, interrupts_held, kept_memory
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import THAI_OFFSET
 from dialsim.results.figures import MAIN, REACH, attempt_of

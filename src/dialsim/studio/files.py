@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.evidence.pulled import DRAWS
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.errors import DialsimError
 from dialsim.report.page import NAME as PAGE

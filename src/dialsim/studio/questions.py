@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dialsim.engine.windows import HOUR
 from dialsim.experiments.case import end_with
-from dialsim.experiments.errors import ExperimentError
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import Optimum, optimize
 from dialsim.experiments.plan import Plan, plan
@@ -30,6 +29,7 @@ from dialsim.experiments.plan_text import (
 )
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.runner import interrupts_held, kept_memory
+from dialsim.experiments.variants import ExperimentError
 from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact

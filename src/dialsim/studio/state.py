@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dialsim.engine.windows import DAY, HOUR
-from dialsim.evidence.pulled_folder import DRAWS
+from dialsim.evidence.pulled import DRAWS
 from dialsim.experiments.variants import variants_in
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant

@@ -34,9 +34,11 @@ from dialsim.results.plots.drawing import (
     SKY,
     TEXT,
     VERMILION,
+    Extent,
     Scope,
     canvas,
     count_axis,
+    counts_text,
     days,
     dress,
     edges,
@@ -44,11 +46,12 @@ from dialsim.results.plots.drawing import (
     letters,
     note,
     share_axis,
+    tell,
+    tell_times,
     time_axis,
 )
-from dialsim.results.plots.values import Extent, counts_text, tell, tell_times
 from dialsim.results.summary import CampaignSummary
-from dialsim.results.thai_time import duration_text
+from dialsim.results.thai_time import duration_text, hour_text
 from dialsim.scenario.calendar import WEEKDAYS
 
 _GAP = 0.9
@@ -326,7 +329,7 @@ def draw_answers(scope: Scope, attempt: int, ax: Axes | None) -> Axes:
         spine.set_visible(False)
     tell(ax, [
         ((hour, hour + 1), (day, day + 1),
-         f"{WEEKDAYS[day]} {hour:02}:00 to {hour + 1:02}:00: {answers.answered[day, hour]:,} of "
+         f"{WEEKDAYS[day]} {hour_text(hour)}: {answers.answered[day, hour]:,} of "
          f"{answers.attempts[day, hour]:,} answered ({percent(answers.share[day, hour])})")
         for day, hour in np.argwhere(answers.attempts).tolist()
     ])  # fmt: skip

@@ -24,18 +24,21 @@ from dialsim.results.plots.drawing import (
     Scope,
     canvas,
     count_axis,
+    counts_text,
     days,
     dress,
     edges,
     families,
     letters,
     note,
+    piece_text,
     shade,
     steps,
+    tell_times,
     thinned,
     time_axis,
+    told,
 )
-from dialsim.results.plots.values import counts_text, piece_text, tell_times, told
 from dialsim.results.run_view import ProgressCurve
 from dialsim.results.thai_time import duration_text, minute_text, short_text
 from dialsim.results.time_use import StepFunction
