@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dialsim.engine.trace import Refusal
-from dialsim.results.people import PeopleCount
+from dialsim.results.campaigns import PeopleCount
 from dialsim.results.result import Result
 from dialsim.results.summary_text import print_summary, tables
 from results.test_real_runs import nasty

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dialsim.results.campaigns import length, union
 from dialsim.results.time_use import StepFunction, distinct
-from dialsim.results.timeline import length, union
 
 
 def column(*values: int) -> NDArray[np.int64]:

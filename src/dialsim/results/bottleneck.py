@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dialsim.interface.status import CallStatus, CampaignStatus
-from dialsim.results.people import PeopleCount
+from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import TimeUse
-from dialsim.results.timeline import CampaignTimeline
 from dialsim.scenario.error_text import joined
 from dialsim.scenario.service import EngineSettings
 

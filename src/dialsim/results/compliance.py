@@ -20,8 +20,8 @@ from dialsim.scenario.fields import national
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.results.campaigns import Position
     from dialsim.results.run_view import RunView
-    from dialsim.results.timeline import Position
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]

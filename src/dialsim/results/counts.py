@@ -25,7 +25,7 @@ from dialsim.engine.windows import DAY
 from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
-from dialsim.results.people import PERSON_STATES, PeopleCount, PersonState, listed
+from dialsim.results.campaigns import PERSON_STATES, PeopleCount, PersonState, listed
 from dialsim.results.time_use import StepFunction, distinct
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.deliveries import CampaignStream

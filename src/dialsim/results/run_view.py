@@ -19,16 +19,18 @@ from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.payload import UNKNOWN
-from dialsim.results.people import (
+from dialsim.results.campaigns import (
     LOST,
     PERSON_STATES,
+    CampaignTimeline,
     PersonState,
+    Position,
     finish_of,
     listed,
     person_states,
+    read_lives,
 )
 from dialsim.results.time_use import SlotUse, StepFunction, TimeUse, counted, limit, paced, time_use
-from dialsim.results.timeline import CampaignTimeline, Position, read_lives
 from dialsim.scenario.organization import Agent
 from dialsim.webhooks.analysis import Analyses, Analyst, conversations, talked
 from dialsim.webhooks.deliveries import CampaignStream, Stream

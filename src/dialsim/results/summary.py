@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dialsim.results.bottleneck import CampaignBounds, held_back
+from dialsim.results.campaigns import CampaignTimeline, Position, listed, union
 from dialsim.results.compliance import Compliance, compliance
 from dialsim.results.counts import (
     Counts,
@@ -31,11 +32,9 @@ from dialsim.results.figures import (
     follows_calls,
     number_values,
 )
-from dialsim.results.people import listed
 from dialsim.results.run_view import RunView
 from dialsim.results.thai_time import in_thai_time
 from dialsim.results.time_use import Occupancy, TimeUse
-from dialsim.results.timeline import CampaignTimeline, Position, union
 
 if TYPE_CHECKING:
     import pandas as pd

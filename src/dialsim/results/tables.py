@@ -27,8 +27,8 @@ from dialsim.engine.world import CampaignBlock, World
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
 from dialsim.interface.status import CampaignStatus, Phase
+from dialsim.results.campaigns import PERSON_STATES, listed
 from dialsim.results.counts import billed_increments, cost_of
-from dialsim.results.people import PERSON_STATES, listed
 from dialsim.results.run_view import Catalog, RunView
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import AGENT_STATUSES, Analyses, agent_statuses

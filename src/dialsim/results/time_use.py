@@ -17,8 +17,14 @@ from dialsim.engine.calls import CREATES, IN_QUEUE, NO_CALL, TIMES_OUT, WAITING,
 from dialsim.engine.trace import DIALLED, CallRows, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS
-from dialsim.results.people import PERSON_STATES, PersonState
-from dialsim.results.timeline import CampaignTimeline, Spans, length, union
+from dialsim.results.campaigns import (
+    PERSON_STATES,
+    CampaignTimeline,
+    PersonState,
+    Spans,
+    length,
+    union,
+)
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -20,8 +20,8 @@ from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json
 from dialsim.interface.status import AgentStatus, CallStatus, Phase
+from dialsim.results.campaigns import Position
 from dialsim.results.run_view import Catalog, RunView
-from dialsim.results.timeline import Position
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import Outbox

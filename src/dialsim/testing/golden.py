@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
 from dialsim.interface.errors import DialsimError
+from dialsim.results.campaigns import Position
 from dialsim.results.run_view import RunView
-from dialsim.results.timeline import Position
 from dialsim.testing.assertions import RunLike, trace_of
 from dialsim.testing.sketch import at, stamp
 

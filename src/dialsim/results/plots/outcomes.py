@@ -17,8 +17,8 @@ from dialsim.engine.windows import DAY, HOUR
 from dialsim.interface.instants import THAI_OFFSET
 from dialsim.interface.status import CallStatus
 from dialsim.results.bottleneck import percent
+from dialsim.results.campaigns import listed
 from dialsim.results.counts import reached_by_attempt
-from dialsim.results.people import listed
 from dialsim.results.plots.drawing import (
     BLUE,
     EMPTY,

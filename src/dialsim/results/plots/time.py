@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from dialsim.results.campaigns import Spans
 from dialsim.results.counts import Fate, fates, queue_waits
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -42,7 +43,6 @@ from dialsim.results.plots.drawing import (
 from dialsim.results.run_view import ProgressCurve
 from dialsim.results.thai_time import duration_text, minute_text, short_text
 from dialsim.results.time_use import StepFunction
-from dialsim.results.timeline import Spans
 
 
 def draw_occupancy(scope: Scope, ax: Axes | None) -> Axes:

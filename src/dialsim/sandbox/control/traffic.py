@@ -13,7 +13,7 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, wrong
 from dialsim.interface.payload import accepted, response_json
-from dialsim.results.timeline import Position
+from dialsim.results.campaigns import Position
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.clock import replaced
 from dialsim.sandbox.commands import ClearFaults, InjectFault, ResendWebhook, TriggerResult

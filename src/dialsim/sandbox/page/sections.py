@@ -23,9 +23,9 @@ from dialsim.engine.trace import CHANGES, ENDED
 from dialsim.engine.windows import MINUTE
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.interface.status import CallStatus, CampaignStatus
+from dialsim.results.campaigns import Position
 from dialsim.results.thai_time import date_text, duration_text, thai, time_text
 from dialsim.results.time_use import StepFunction, limit
-from dialsim.results.timeline import Position
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.control.clock import ClockState
