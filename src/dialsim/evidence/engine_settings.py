@@ -51,16 +51,19 @@ _SHARP = 20
 _COARSE_INTERVALS = tuple(1_000 * s for s in (
     1, 2, 3, 5, 7, *range(10, 65, 5), 75, 90, 105, 120, 150, 180, 240, 300, 420, 600, 1_200, 3_600
 ))  # fmt: skip
-_MOST_INTERVALS = 60
+_MOST_INTERVALS, _MOST_TIMEOUTS = 60, 20
+_SHORTEST_GRID = 1_000
+"""Releases that only shorter spans divide are at no interval, as a rule (ms)."""
 _FEW_INTERVALS = (1_000, 10_000, 60_000, 600_000, LONGEST_RELEASE_INTERVAL)
 _GAPS = (20, 50, 100, 200, 250, 334, 400, 500, 667, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
          10_000, 20_000)  # fmt: skip
-_BEGINNINGS = (40, 160, 640, 2_560, 10_240)
+_BEGINNINGS = (160, 640, 2_560, 10_240)
 """Of bodies so many calls are looked at first."""
 _STARTS, _VARIED, _KEPT = 3, 8, 4
 """So many of the settings that are tried first are looked at further; in a beginning so many are
 varied, and in the next one so many of what comes of them."""
-_LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100)
+_LIMITS = (*range(1, 13), 15, 20, 30, 50, 100)
+_LIMITS_WITH_LOSSES = (*range(1, 41), 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +235,8 @@ class _Search:
         self._own = _Choice.of(record.scenario.engine)
         self._close = 0.0 if record.has_dials else max(_CLOSE, sqrt(len(record.calls)) / 2)
         self._counts_lines = any(block.share.counts_lines for block in record.blocks)
+        owners_of_campaigns = [b.organization for b in record.blocks if b.schedule is not None]
+        self._shares = len({*owners_of_campaigns}) < len(owners_of_campaigns)
         self._most = {
             "queue_timeout": _LONGEST_TIMEOUT,
             "release_interval": LONGEST_RELEASE_INTERVAL,
@@ -330,16 +335,21 @@ class _Search:
 
     def _of_beginnings(self) -> list[_Choice]:
         """Settings that fit the first calls of a log best, then of these those that fit more."""
-        spans = dict.fromkeys([*self._read("queue_timeout"), *_TIMEOUTS])
-        ways_to_wait = [{"queue_timeout": span} for span in spans]
-        ways_to_wait += [{"release_interval": interval} for interval in _COARSE_INTERVALS]
+        spans, intervals = self._read("queue_timeout"), self._read("release_interval")
+        limits = _LIMITS_WITH_LOSSES if intervals else _LIMITS
+        ways_to_wait = [{"queue_timeout": span} for span in dict.fromkeys([*spans, *_TIMEOUTS])]
+        # the wrong interval soon releases at other instants, however near it is to the right one
+        ways_to_wait += [
+            {"release_interval": interval, "queue_timeout": span}
+            for interval in intervals or _INTERVALS
+            for span in spans or [self._own.queue_timeout]
+        ]
         found = [
             self._own.but(queue_limit=limit, **way)
-            for way, limit in product(ways_to_wait, (None, "unlimited", *_LIMITS))
+            for way, limit in product(ways_to_wait, (None, "unlimited", *limits))
         ]
-        for count in _BEGINNINGS:
-            if count >= len(self._record.calls):
-                break
+        longer = [count for count in _BEGINNINGS[1:] if count < len(self._record.calls)]
+        for count in (_BEGINNINGS[0], *longer):
             part = _Search(_beginning(self._record, count), self._progress, self.runs)
             found = part._best_of(found)
             self._earlier_runs = part.runs - len(self._known)
@@ -373,7 +383,7 @@ class _Search:
 
     def _best_way(self, choice: _Choice) -> _Choice:
         """The same with the order and the sharing that fit best."""
-        ways = product(_ORDERS, _SHARINGS)
+        ways = product(_ORDERS, _SHARINGS if self._shares else (choice.sharing,))
         return self._better(choice, [choice.but(order=o, sharing=s) for o, s in ways])
 
     def _rank(self, choice: _Choice) -> tuple[float, int]:
@@ -440,10 +450,10 @@ class _Search:
         calls = record.calls
         if name == "queue_timeout":
             return _timeouts(record)
-        if not record.has_dials:
-            return []
         if name == "release_interval":
             return [0] if self._counts_lines else _divisors(record.release_grid)
+        if not record.has_dials:
+            return []
         organizations = range(len(record.scenario.organizations))
         if name == "queue_limit":
             longest = max(map(record.longest_queue, organizations))
@@ -573,12 +583,20 @@ def _beginning(record: Record, count: int) -> Record:
     return record.up_to(int(at[min(count, len(at) - 1)]))
 
 
+def _congruent(longest: int, interval: int) -> list[int]:
+    """The longest of some spans (ms), and others that intervals come to it from, ever fewer."""
+    steps = np.arange(longest // interval)
+    if len(steps) > _MOST_TIMEOUTS:
+        steps = np.unique(np.geomspace(1, len(steps), _MOST_TIMEOUTS).astype(np.int64)) - 1
+    return [longest - int(step) * interval for step in steps]
+
+
 def _divisors(grid: int) -> list[int]:
     """Intervals of which a number of ms is a multiple, the longest first.
 
     Below a second only itself; whole seconds if it has no fraction.
     """
-    shortest = 1_000
+    shortest = _SHORTEST_GRID
     if grid < shortest:
         return [grid] if grid > 1 else []
     found = [grid // n for n in range(1, grid // shortest + 1) if grid % n == 0]
@@ -618,6 +636,8 @@ def _timeouts(record: Record) -> list[int]:
     ends = np.sort(calls.lost[lost])
     starts = [block.schedule.start_date_time for block in record.blocks
               if block.schedule is not None]  # fmt: skip
+    if record.release_grid >= _SHORTEST_GRID:
+        return _congruent(int(ends[0]) - min(starts), record.release_grid)
     since = np.unique(np.concatenate([calls.ended[calls.ended != NO_INSTANT], starts]))
     ends = np.unique(ends)[:200]
     spans = (ends[:, None] - since[None, :]).ravel()

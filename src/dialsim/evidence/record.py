@@ -292,15 +292,20 @@ class Record:
     def release_grid(self) -> int:
         """The longest interval (ms) that all releases since each startAt are multiples of (Q2).
 
-        0 where nobody was released later than that, or no release is known.
+        Where no releases are known, those of the calls that were lost, all as long after one (Q5).
+        0 where nobody was released later than that, or nothing is known.
         """
         grid = 0
         for place, block in enumerate(self.blocks):
             if block.schedule is None:
                 continue
-            begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
-            queued = self.calls.queued[self.calls.campaign == place]
-            grid = int(np.gcd.reduce(queued[queued != NO_INSTANT] - begins, initial=grid))
+            here = self.calls.only(self.calls.campaign == place)
+            if self.has_dials:
+                begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
+                since = here.queued[here.queued != NO_INSTANT] - begins
+            else:
+                since = np.diff(np.sort(here.lost[here.lost != NO_INSTANT]))
+            grid = int(np.gcd.reduce(since, initial=grid))
         return grid
 
     def longest_queue(self, organization: int) -> int:
