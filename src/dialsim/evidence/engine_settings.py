@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import ceil, sqrt
+from math import ceil
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dialsim.engine.behaviour import ENDINGS
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.engines import Engine, choose
 from dialsim.evidence.bodies import NO_INSTANT
-from dialsim.evidence.record import NO_ENDING, CallTimes, Record
+from dialsim.evidence.record import NO_ENDING, CallTimes, Integers, Record
 from dialsim.evidence.replay import leads, pairs
 from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
 from dialsim.scenario.units import format_duration
@@ -30,10 +32,12 @@ SEARCHED = 20_000
 """Settings are looked for with so many calls, the first of the log."""
 _RUNS, _RUNS_OF_BODIES = 400, 4_000
 """About as many runs as a search takes: what the choice of the engine goes by."""
-_CLOSE = 5.0
-"""Settings whose log likelihoods differ by less, or by half of the root of the number of calls,
-can't be told apart by bodies: the usual times are themselves estimates."""
+_CLOSE = 10.0
+"""Settings whose log likelihoods differ by less can't be told apart by bodies: the histograms of
+times are themselves estimates."""
 _UNLIKELY = -20.0
+_BIN_MS, _LONGEST_LEAD = 500, 1_000_000
+"""How long calls are set up and ring is counted by bins of so many ms."""
 _FITTING = 0.9
 """Settings under which fewer calls agree say nothing of the engine."""
 _FITTING_WELL = 0.98
@@ -44,7 +48,7 @@ _ORDERS = ("due", "freshFirst", "retriesFirst")
 _SHARINGS: tuple[Sharing, ...] = get_args(Sharing)
 _TIMEOUTS = (10_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000, 600_000,
              900_000, 1_200_000, 1_800_000, 3_600_000, _LONGEST_TIMEOUT)  # fmt: skip
-_INTERVALS = (*range(1_000, 60_000, 1_000), *range(60_000, 600_000, 5_000),
+_INTERVALS = (*range(1_000, 240_000, 1_000), *range(240_000, 600_000, 5_000),
               *range(600_000, LONGEST_RELEASE_INTERVAL + 1, 60_000))  # fmt: skip
 _SHARP = 20
 """A value is known if no other fits that is farther off than this part of it: 5 %."""
@@ -233,7 +237,7 @@ class _Search:
         self._which = choose("auto", self._expected_runs * len(self._record.calls))
         self._known: dict[_Choice, float] = {}
         self._own = _Choice.of(record.scenario.engine)
-        self._close = 0.0 if record.has_dials else max(_CLOSE, sqrt(len(record.calls)) / 2)
+        self._close = 0.0 if record.has_dials else _CLOSE
         self._counts_lines = any(block.share.counts_lines for block in record.blocks)
         owners_of_campaigns = [b.organization for b in record.blocks if b.schedule is not None]
         self._shares = len({*owners_of_campaigns}) < len(owners_of_campaigns)
@@ -284,7 +288,7 @@ class _Search:
         return float((pairs(self._record, model, {}).at != NO_INSTANT).sum())
 
     def _unlikelihood(self, model: CallTimes) -> float:
-        """Setup and ringing as a mixture of Student's t about the usual time, and anything."""
+        """The time for setup and ringing is as likely as such times are in this very log."""
         record = self._record
         by_ending = leads(record, model)
         found = pairs(record, model, by_ending)
@@ -294,13 +298,10 @@ class _Search:
         ending = record.calls.ending[own]
         dialled = (ending != NO_ENDING) & (model.dialled[theirs] != NO_INSTANT)
         dialled &= (record.calls.over[own] != NO_INSTANT) & (lead > 0)
-        typical = np.array([by_ending[e].typical for e in range(len(by_ending))])
-        spread = np.array([by_ending[e].spread for e in range(len(by_ending))])
-        ends = ending[dialled]
-        fits = _log_density(lead[dialled] - typical[ends], spread[ends])
+        fits = _log_density_of_leads(lead[dialled], ending[dialled])
         lost = (record.calls.lost[own] != NO_INSTANT) & (model.lost[theirs] != NO_INSTANT)
         late = model.lost[theirs][lost] - record.calls.lost[own][lost]
-        losses = _log_density(late, np.full(len(late), 100.0))
+        losses = _log_density_of_losses(late)
         rest = int((found.record >= 0).sum()) - len(fits) - len(losses)
         extra = int(found.wrong["lost"][found.record < 0].sum())
         return -float(fits.sum() + losses.sum() + _UNLIKELY * (rest + extra))
@@ -341,9 +342,9 @@ class _Search:
         # the wrong interval soon releases at other instants, however near it is to the right one
         ways_to_wait += [
             {"release_interval": interval, "queue_timeout": span}
-            for interval in intervals or _INTERVALS
-            for span in spans or [self._own.queue_timeout]
-        ]
+            for interval in intervals
+            for span in _congruent(self._record.longest_wait, interval)
+        ] or [{"release_interval": interval} for interval in _INTERVALS]
         found = [
             self._own.but(queue_limit=limit, **way)
             for way, limit in product(ways_to_wait, (None, "unlimited", *limits))
@@ -585,7 +586,7 @@ def _beginning(record: Record, count: int) -> Record:
 
 def _congruent(longest: int, interval: int) -> list[int]:
     """The longest of some spans (ms), and others that intervals come to it from, ever fewer."""
-    steps = np.arange(longest // interval)
+    steps = np.arange(ceil(longest / interval))
     if len(steps) > _MOST_TIMEOUTS:
         steps = np.unique(np.geomspace(1, len(steps), _MOST_TIMEOUTS).astype(np.int64)) - 1
     return [longest - int(step) * interval for step in steps]
@@ -605,9 +606,27 @@ def _divisors(grid: int) -> list[int]:
     return [one for one in found if one <= LONGEST_RELEASE_INTERVAL][:_MOST_INTERVALS]
 
 
-def _log_density(off: Any, spread: Any) -> Any:
+def _log_density_of_leads(lead: Integers, ending: Integers) -> NDArray[np.float64]:
+    """The density (1/ms) of each call's lead among the other calls of its ending, as a logarithm.
+
+    By histograms, each call left out of its own (Stone 1984): no family has the shape of all logs,
+    and one that hasn't takes wrong settings for likely.
+    """
+    _, at, counts = np.unique(
+        ending * _LONGEST_LEAD + np.minimum(lead, _LONGEST_LEAD - 1) // _BIN_MS,
+        return_inverse=True, return_counts=True,
+    )  # fmt: skip
+    others = np.maximum(counts - 1, 0.5)[at]
+    of_ending = np.bincount(ending, minlength=len(ENDINGS))[ending]
+    return np.maximum(np.log(others / of_ending / _BIN_MS), _UNLIKELY)
+
+
+def _log_density_of_losses(late: Integers) -> NDArray[np.float64]:
     """Student's t with three degrees of freedom, not normalized, and a little of anything."""
-    return np.logaddexp(-np.log(spread) - 2 * np.log1p((off / spread) ** 2 / 3), _UNLIKELY)
+    spread = 100.0
+    off = late / spread
+    likely: NDArray[np.float64] = -np.log(spread) - 2 * np.log1p(off**2 / 3)
+    return np.logaddexp(likely, _UNLIKELY)
 
 
 def _per_second(gap: int) -> float | None:
@@ -636,13 +655,11 @@ def _timeouts(record: Record) -> list[int]:
     ends = np.sort(calls.lost[lost])
     starts = [block.schedule.start_date_time for block in record.blocks
               if block.schedule is not None]  # fmt: skip
-    if record.release_grid >= _SHORTEST_GRID:
-        return _congruent(int(ends[0]) - min(starts), record.release_grid)
     since = np.unique(np.concatenate([calls.ended[calls.ended != NO_INSTANT], starts]))
     ends = np.unique(ends)[:200]
     spans = (ends[:, None] - since[None, :]).ravel()
     spans = spans[(spans > 0) & (spans <= _LONGEST_TIMEOUT)]
     values, counts = np.unique(spans, return_counts=True)
     often = values[np.argsort(-counts, kind="stable")][:8]
-    first = [int(ends[0]) - start for start in starts if 0 < ends[0] - start <= _LONGEST_TIMEOUT]
-    return [*map(int, often), *first]
+    first = record.longest_wait
+    return [*map(int, often), *([first] if 0 < first <= _LONGEST_TIMEOUT else [])]

@@ -8,6 +8,7 @@ webhook have none: there ringing is over at the recorded instant, whenever the m
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -296,17 +297,33 @@ class Record:
         0 where nobody was released later than that, or nothing is known.
         """
         grid = 0
-        for place, block in enumerate(self.blocks):
-            if block.schedule is None:
-                continue
-            here = self.calls.only(self.calls.campaign == place)
+        for begins, calls in self._scheduled():
             if self.has_dials:
-                begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
-                since = here.queued[here.queued != NO_INSTANT] - begins
+                since = calls.queued[calls.queued != NO_INSTANT] - begins
             else:
-                since = np.diff(np.sort(here.lost[here.lost != NO_INSTANT]))
+                since = np.diff(np.sort(calls.lost[calls.lost != NO_INSTANT]))
             grid = int(np.gcd.reduce(since, initial=grid))
         return grid
+
+    @cached_property
+    def longest_wait(self) -> int:
+        """The longest queue timeout (ms) with which the calls that were lost can be (Q5).
+
+        Nobody is released before their campaign's startAt. 0 where no call was lost.
+        """
+        waits = [
+            int(calls.lost[calls.lost != NO_INSTANT].min()) - begins
+            for begins, calls in self._scheduled()
+            if (calls.lost != NO_INSTANT).any()
+        ]
+        return min(waits, default=0)
+
+    def _scheduled(self) -> Iterator[tuple[int, CallTimes]]:
+        """The startAt (ms) and the calls of each campaign that has one."""
+        for place, block in enumerate(self.blocks):
+            if block.schedule is not None:
+                begins = max(block.schedule.start_date_time, block.scheduled_at or 0)
+                yield begins, self.calls.only(self.calls.campaign == place)
 
     def longest_queue(self, organization: int) -> int:
         """The most calls that are queued at once behind the work of an instant (T4)."""
