@@ -156,6 +156,17 @@ def test_commands_read_databases(file: Path, tmp_path: Path) -> None:
     assert f"from {url}" in (tmp_path / "behaviour.yaml").read_text(encoding="utf-8")
 
 
+def test_a_database_is_compared_with_a_file(file: Path, good: list[Entry], tmp_path: Path) -> None:
+    url, beside = f"sqlite:///{file}", written(tmp_path, good)
+    in_table = ("--table", "webhooks", "--replications", "40")
+    done = dialsim("compare-log", url, beside, *in_table, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "No difference" in done.stdout
+    done = dialsim("compare-log", beside, beside, *in_table, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is no URL of a database" in done.stderr
+
+
 # A server of PostgreSQL, where one can be started ------------------------------------------------
 
 

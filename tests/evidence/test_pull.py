@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -108,14 +109,32 @@ def test_what_was_pulled_is_the_truth_and_loads(sandbox: dialsim.Sandbox, files:
     assert dialsim.run(scenario, seed=1).summary.people_reached > reached
 
 
-@pytest.mark.parametrize("kind", [pytest.param("webhooks.jsonl", marks=pytest.mark.slow), "folder"])
+def in_database(file: Path) -> tuple[str, ...]:
+    """The lines of a file as rows of a database, as options name it."""
+    path = file.with_name("calls.db")
+    with sqlite3.connect(path) as database:
+        database.execute("create table webhooks (body text)")
+        lines = file.read_text(encoding="utf-8").splitlines()
+        database.executemany("insert into webhooks values (?)", [(line,) for line in lines])
+    return f"sqlite:///{path}", "--table", "webhooks"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("webhooks.jsonl", marks=pytest.mark.slow),
+        pytest.param("database", marks=pytest.mark.slow),
+        "folder",
+    ],
+)
 def test_a_log_tells_what_the_service_does_not(
     sandbox: dialsim.Sandbox, files: Path, kind: str
 ) -> None:
     truth = sandbox.result()
     truth.write(files / "log")
-    log = files / "log" if kind == "folder" else files / "log" / kind
-    done = pulled(sandbox.url, files, "--log", log, campaign=campaign_id(sandbox))
+    bodies = files / "log" / "webhooks.jsonl"
+    log = {"folder": (files / "log",), "webhooks.jsonl": (bodies,)}.get(kind) or in_database(bodies)
+    done = pulled(sandbox.url, files, "--log", *log, campaign=campaign_id(sandbox))
     assert (done.returncode, done.stderr) == (0, "")
     assert "guess" not in done.stdout
     scenario = dialsim.load(files / "today/scenario.yaml")

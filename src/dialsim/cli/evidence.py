@@ -73,6 +73,13 @@ class Place(NamedTuple):
     table: str | None
     query: str | None
 
+    def of(self, source: str, other: str) -> Place:
+        """The same for one of two logs: of a file beside a database it has the column alone."""
+        from dialsim.evidence.entries import is_database
+
+        beside = is_database(other) and not is_database(source)
+        return Place(self.column, None, None) if beside else self
+
 
 @click.command(short_help="Say what is in a log of calls.", epilog="Example: dialsim log out/first")
 @log_argument
@@ -88,7 +95,7 @@ def log(source: str, place: Place, form: str) -> None:
     """
     from dialsim.evidence.contents import contents
 
-    found = contents(_read(source, place))
+    found = contents(read_source(source, place))
     if form == "json":
         _print_json(found.to_dict())
         return
@@ -117,7 +124,7 @@ def verify(source: str, place: Place, scenario: Path | None, form: str) -> None:
     from dialsim.scenario.loading import load
 
     loaded = None if scenario is None else load(scenario)
-    read = _read(source, place)
+    read = read_source(source, place)
     result = check(read, loaded)
     if form == "json":
         _print_json(result.to_dict())
@@ -198,7 +205,7 @@ def calibrate(
     if scenario is not None and hold_out is None:
         raise click.UsageError("--scenario is for the campaigns that --hold-out forecasts")
     loaded = None if scenario is None else load(scenario)
-    read = _read(source, place)
+    read = read_source(source, place)
     found = estimate(read, by, hold_out)  # type: ignore[arg-type]
     held = None
     if hold_out is not None:
@@ -241,6 +248,7 @@ def calibrate(
       dialsim compare-log webhooks.jsonl out/first
       dialsim compare-log webhooks.jsonl simulated.jsonl --scenario first-campaign.yaml
       dialsim compare-log webhooks.jsonl out/first --page compared.html
+      dialsim compare-log sqlite:///calls.db out/first --table webhooks
     """,
 )
 @click.argument("real", metavar="REAL")
@@ -260,7 +268,7 @@ def calibrate(
 )
 @_page_option("Write a page with a picture of what each distance is taken of.")
 @click.option("--force", is_flag=True, help="Replace HTML if it exists.")
-@_COLUMN
+@place_options
 @format_option
 def compare_log(
     real: str,
@@ -268,25 +276,26 @@ def compare_log(
     scenario: Path | None,
     replications: int,
     page: Path | None,
-    column: str | None,
+    place: Place,
     form: str,
     force: bool,
 ) -> None:
     """Say how far a simulated log is from a real one, and what differs most.
 
-    REAL and SIMULATED are folders of `dialsim run` or webhooks that a receiver stored. Each
-    distance is held against the noise: how far runs of one model are apart by chance. Exit status:
-    0 no difference beyond noise, 1 a difference, 2 no log.
+    REAL and SIMULATED are folders of `dialsim run`, webhooks that a receiver stored, or URLs of
+    databases, which --table and --query are for. Each distance is held against the noise: how far
+    runs of one model are apart by chance. Exit status: 0 no difference beyond noise, 1 a
+    difference, 2 no log.
     """
     from dialsim.evidence.log_comparison import compare_logs
     from dialsim.scenario.loading import load
 
     _require_free(page, force=force)
     model = None if scenario is None else load(scenario)
-    place = Place(column, None, None)
-    logs = _read(real, place), _read(simulated, place)
+    both = (real, simulated), (simulated, real)
+    logs = [read_source(one, place.of(one, other)) for one, other in both]
     with progress_bar("Simulating", "runs") as progress:
-        found = compare_logs(*logs, model, replications=replications, progress=progress)
+        found = compare_logs(logs[0], logs[1], model, replications=replications, progress=progress)
     if page is not None:
         from dialsim.report.evidence_pages import log_comparison_page
 
@@ -356,7 +365,7 @@ def replay(
 
     _require_free(out, force=force)
     loaded = load(scenario, overrides)
-    record = Record(_read(source, place), loaded)
+    record = Record(read_source(source, place), loaded)
     result, found = play(record), None
     if wants_settings or out is not None:
         with progress_bar("Trying settings", "runs") as progress:
@@ -383,7 +392,8 @@ def _require_free(file: Path | None, *, force: bool) -> None:
         raise click.UsageError(f"{file}: there is no folder {file.parent}")
 
 
-def _read(source: str, place: Place) -> Log:
+def read_source(source: str, place: Place) -> Log:
+    """Read a log, and show how far that is."""
     from dialsim.evidence.entries import is_database
     from dialsim.evidence.log import read_log
 

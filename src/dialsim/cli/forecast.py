@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dialsim.cli.evidence import Place, place_options, read_source
 from dialsim.cli.program import (
     INTERRUPTED,
     Options,
@@ -21,7 +22,6 @@ from dialsim.cli.program import (
 )
 
 if TYPE_CHECKING:
-    from dialsim.evidence.log import Log
     from dialsim.experiments.forecast import ForecastFigures
     from dialsim.report.what_if import FurtherRuns
     from dialsim.scenario.scenario import Scenario
@@ -72,13 +72,13 @@ Example: dialsim pull https://voice.example.com --api-key-file key.txt \\
 )
 @click.option(
     "--log",
-    "log_file",
-    type=click.Path(path_type=Path, exists=True),
+    "source",
     metavar="LOG",
     help="A log of the campaign's webhooks, as for dialsim log: it tells name, schedule, lines and "
     "agent where they are not given, when the last calls ended, and how people behave "
     "(`dialsim calibrate`).",
 )
+@place_options
 @click.option(
     "--default-behaviour",
     is_flag=True,
@@ -137,7 +137,8 @@ def pull(
     campaigns: tuple[str, ...],
     out: Path,
     schedules: tuple[Path, ...],
-    log_file: Path | None,
+    source: str | None,
+    place: Place,
     default_behaviour: bool,
     lines: int | None,
     agent: str | None,
@@ -164,7 +165,11 @@ def pull(
         allow_http=allow_http,
     )  # fmt: skip
     at = _instant(now)
-    log = None if log_file is None else _read_log(log_file)
+    if source is None and any(place):
+        raise click.UsageError(
+            "--column, --table and --query say where in LOG bodies are: give --log"
+        )
+    log = None if source is None else read_source(source, place)
     with _kept(), client, progress_bar("Reading recipients", "pages") as progress:
         pulled = pulling.pull(
             client, campaigns, out, schedules=requests, lines=lines, agent=agent, now=at,
@@ -186,13 +191,6 @@ def _kept() -> Iterator[None]:
             err=True,
         )
         raise click.exceptions.Exit(INTERRUPTED) from None
-
-
-def _read_log(file: Path) -> Log:
-    from dialsim.evidence.log import read_log
-
-    with progress_bar("Reading the log", "bytes") as progress:
-        return read_log(file, progress=progress)
 
 
 def _instant(text: str | None) -> int | None:
