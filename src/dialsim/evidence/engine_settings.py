@@ -2,9 +2,9 @@
 
 Settings are tried on the recorded calls. A folder of a run has the instants of all dials, so a call
 agrees or it doesn't. In bodies of the webhook a dial is as likely as the time that it leaves for
-setup and ringing, of which the log itself says how long they usually are. There settings are looked
-for in the log's beginning first, and then in ever more of it: under wrong ones the model soon parts
-from the log, and what follows says nothing.
+setup and ringing is among those of all calls. Where nothing near the scenario's settings fits, they
+are looked for in the log's beginning first, and then in ever more of it: under wrong ones the model
+soon parts from the log, and what follows says nothing.
 """
 
 from __future__ import annotations
