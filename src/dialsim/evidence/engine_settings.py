@@ -40,8 +40,6 @@ _BIN_MS, _LONGEST_LEAD = 500, 1_000_000
 """How long calls are set up and ring is counted by bins of so many ms."""
 _FITTING = 0.9
 """Settings under which fewer calls agree say nothing of the engine."""
-_FITTING_WELL = 0.98
-"""If fewer agree, better settings are looked for in the beginnings of the log."""
 _LONGEST_TIMEOUT = 86_400_000
 _LONGEST_GAP = 10_000_000
 _ORDERS = ("due", "freshFirst", "retriesFirst")
@@ -58,7 +56,7 @@ _COARSE_INTERVALS = tuple(1_000 * s for s in (
 _MOST_INTERVALS, _MOST_TIMEOUTS = 60, 20
 _SHORTEST_GRID = 1_000
 """Releases that only shorter spans divide are at no interval, as a rule (ms)."""
-_FEW_INTERVALS = (1_000, 10_000, 60_000, 600_000, LONGEST_RELEASE_INTERVAL)
+_FEW_INTERVALS = tuple(1_000 * s for s in (1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 3_600))
 _GAPS = (20, 50, 100, 200, 250, 334, 400, 500, 667, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
          10_000, 20_000)  # fmt: skip
 _BEGINNINGS = (160, 640, 2_560, 10_240)
@@ -321,7 +319,7 @@ class _Search:
         best = self._settled(starts)
         if not self._record.has_dials:
             calls, agree = _agreement(self._record, self.settings(best), self._which)
-            if agree < _FITTING_WELL * calls:
+            if agree < calls:
                 best = self._better(best, [self._settled(self._of_beginnings())])
         return self._plain(best)
 
@@ -492,10 +490,7 @@ class _Search:
             yield from self._tied_ways(name, best)
             return
         if name == "release_interval":
-            tried = {0} if self._counts_lines else {0, *self._read(name), *_FEW_INTERVALS}
-            for other in sorted(tried - {value}):
-                if self._fits(best.but(release_interval=other), best):
-                    yield format_duration(other)
+            yield from self._tied_intervals(best)
             return
         special: dict[str, int | None] = {"queue_limit": None, "gap": 0}
         if name in special and value != special[name]:
@@ -504,6 +499,23 @@ class _Search:
             if not says_the_same and self._fits(left_out, best):
                 yield _LEFT_OUT[_NAMES[name]]
         yield from self._tied_range(name, best)
+
+    def _tied_intervals(self, best: _Choice) -> Iterator[str]:
+        """Other intervals of releases; bodies may not show how they and the queue's length share.
+
+        Neighbours of those tried are put together: `1s to 10s`.
+        """
+        tried = {0} if self._counts_lines else {0, *self._read("release_interval"), *_FEW_INTERVALS}
+        limits = {best.queue_limit, *(() if self._record.has_dials else (None, *_LIMITS))}
+        value, together = best.release_interval, list[int]()
+        for interval in sorted(tried | {value}):
+            others = (best.but(release_interval=interval, queue_limit=one) for one in limits)
+            if interval == value or any(self._fits(one, best) for one in others):
+                together.append(interval)
+                continue
+            yield from _ends_of(together, value)
+            together.clear()
+        yield from _ends_of(together, value)
 
     def _tied_ways(self, name: str, best: _Choice) -> Iterator[str]:
         """Other orders or sharings: whatever the other one of both is."""
@@ -590,6 +602,12 @@ def _congruent(longest: int, interval: int) -> list[int]:
     if len(steps) > _MOST_TIMEOUTS:
         steps = np.unique(np.geomspace(1, len(steps), _MOST_TIMEOUTS).astype(np.int64)) - 1
     return [longest - int(step) * interval for step in steps]
+
+
+def _ends_of(spans: Sequence[int], value: int) -> Iterator[str]:
+    """The first and the last of some spans (ms) as a text, if there are others than `value`."""
+    if {*spans} - {value}:
+        yield " to ".join(map(format_duration, sorted({spans[0], spans[-1]})))
 
 
 def _divisors(grid: int) -> list[int]:
