@@ -25,6 +25,7 @@ from evidence.running import KEY
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(console|python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 ADDRESS = "https://voice.example.com"
 ID = "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
 TRUTH = (Path(__file__).parent / "truth.yaml").read_text(encoding="utf-8")
@@ -41,8 +42,25 @@ FORECAST = blocks_of("forecast-from-today.md")
 [PLAN] = [block for language, block in FORECAST if language == "yaml"]
 
 
-def without_spaces(text: str) -> str:
-    return "".join(text.split())
+def is_printed(line: str, printed: str) -> bool:
+    """Whether a line of a page is printed, spaces aside, and numbers but for their last digit.
+
+    Processors round the sums of long logs differently, so estimates differ in the last digit
+    shown, or by 1 %.
+    """
+    line, printed = "".join(line.split()), "".join(printed.split())
+    pattern = f"({NUMBER.pattern})".join(map(re.escape, NUMBER.split(line)))
+    expected = NUMBER.findall(line)
+    return any(
+        all(is_near(one, other) for one, other in zip(found.groups(), expected, strict=True))
+        for found in re.finditer(pattern, printed)
+    )
+
+
+def is_near(text: str, expected: str) -> bool:
+    number, other = (float(one.replace(",", "")) for one in (text, expected))
+    last_digit = 10.0 ** -len(expected.partition(".")[2])
+    return abs(number - other) <= max(1.001 * last_digit, 0.01 * other)
 
 
 def carried_out(block: Block, folder: Path, address: str = ADDRESS) -> str:
@@ -64,10 +82,9 @@ def carried_out(block: Block, folder: Path, address: str = ADDRESS) -> str:
         done = program(*words, cwd=folder)
         differs = words[0] == "compare-log" and "No difference beyond noise." not in lines
         assert done.returncode == int(differs), done.stderr
-        printed = without_spaces(done.stdout)
         assert lines
         for line in lines:
-            assert without_spaces(line) in printed, f"{line!r} is not in:\n{done.stdout}"
+            assert is_printed(line, done.stdout), f"{line!r} is not in:\n{done.stdout}"
         return done.stdout
     return ""
 
