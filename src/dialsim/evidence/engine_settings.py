@@ -2,9 +2,9 @@
 
 Settings are tried on the recorded calls. A folder of a run has the instants of all dials, so a call
 agrees or it doesn't. In bodies of the webhook a dial is as likely as the time that it leaves for
-setup and ringing is among those of all calls. Where nothing near the scenario's settings fits, they
-are looked for in the log's beginning first, and then in ever more of it: under wrong ones the model
-soon parts from the log, and what follows says nothing.
+setup and ringing is among those of all calls. Where calls differ under all settings near the
+scenario's, others are looked for in the log's beginning first, and then in ever more of it: under
+wrong ones the model soon parts from the log, and what follows says nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dialsim.scenario.units import format_duration
 
 SEARCHED = 20_000
 """Settings are looked for with so many calls, the first of the log."""
-_RUNS, _RUNS_OF_BODIES = 400, 4_000
+_RUNS, _RUNS_OF_BODIES = 400, 6_000
 """About as many runs as a search takes: what the choice of the engine goes by."""
 _CLOSE = 10.0
 """Settings whose log likelihoods differ by less can't be told apart by bodies: the histograms of
