@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
 
@@ -14,6 +14,14 @@ from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.application import application
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.server import Connection, address, configuration, listening
+
+EVERY_RESULT: dict[str, Any] = {
+    "outcomes": {"answered": 0.5, "noAnswer": 0.3, "busy": 0.1, "failed": 0.1},
+    "talk_time": "20s",
+    "analysis_delay": {"dist": "uniform", "low": "1s", "high": "40s"},
+    "rates": {"analysisFailed": 0.1, "lateResult": 0.5},
+}
+"""A behaviour, as `Sketch.behaviour` takes it, whose calls end and are analysed in every way."""
 
 
 class Served(NamedTuple):

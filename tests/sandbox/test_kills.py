@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.sandbox.serving import EVERY_RESULT
 
 from dialsim.testing import Sketch
 from dialsim.testing.receiver import Answer, Receiver
@@ -197,13 +198,7 @@ def scenario(folder: Path, receiver: Receiver, people: int = 260) -> Path:
     sketch = (
         Sketch(seed=11, start="Mon 08:00", end="20 Jan 2026 07:00", setup_time=None)
         .also(service={"publicUrl": "https://voicely.example"})
-        .behaviour(
-            "default",
-            outcomes={"answered": 0.5, "noAnswer": 0.3, "busy": 0.1, "failed": 0.1},
-            talk_time="20s",
-            analysis_delay={"dist": "uniform", "low": "1s", "high": "40s"},
-            rates={"analysisFailed": 0.1, "lateResult": 0.5},
-        )
+        .behaviour("default", **EVERY_RESULT)
         .organization("Acme", 6, api_key=KEY["X-API-Key"], webhook={"url": receiver.url})
         .campaign(
             "One", recipients={"count": people}, start="Mon 09:00", max_attempts=3,

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.sandbox.failing_disks import failing_disk
-from tests.sandbox.serving import served
+from tests.sandbox.serving import EVERY_RESULT, served
 
 import dialsim
 from dialsim.interface.errors import Refused
@@ -34,13 +34,7 @@ def scenario(receiver: Receiver) -> dialsim.Scenario:
     return (
         Sketch(seed=11, start="Mon 08:00", setup_time=None)
         .also(service={"publicUrl": "https://voicely.example"})
-        .behaviour(
-            "default",
-            outcomes={"answered": 0.5, "noAnswer": 0.3, "busy": 0.1, "failed": 0.1},
-            talk_time="20s",
-            analysis_delay={"dist": "uniform", "low": "1s", "high": "40s"},
-            rates={"analysisFailed": 0.1, "lateResult": 0.5},
-        )
+        .behaviour("default", **EVERY_RESULT)
         .organization(
             "Acme", 6, retention={"personalData": "2h"}, webhook={"url": receiver.url},
             caller_ids=["021000001", "021000002"], agents=[{"name": "Caller"}],

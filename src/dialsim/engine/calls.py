@@ -9,7 +9,7 @@ messages tell of calls, and tables and figures of calls and messages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -30,10 +30,13 @@ NO_CALL = -1
 
 CALL_STATUSES = tuple(CallStatus)
 
-_REACHED = np.array([*(status in REACHED for status in CALL_STATUSES), False])
-"""By status, an index into `CALL_STATUSES`: whether it says that somebody was reached; -1: no."""
 _UNDER_WAY = CallStatus.INITIATED
 _WAITING = (CallStatus.SCHEDULED, CallStatus.QUEUED)
+
+
+def by_status(statuses: Collection[CallStatus]) -> NDArray[np.bool_]:
+    """By status, an index into `CALL_STATUSES`: whether it is among these; -1, no call, is not."""
+    return np.array([*(status in statuses for status in CALL_STATUSES), False])
 
 
 def _kinds(*causes: str) -> NDArray[np.bool_]:
@@ -48,6 +51,7 @@ def _net(*statuses: CallStatus) -> NDArray[np.int8]:
     return np.array(gains, dtype=np.int8)
 
 
+_WAS_REACHED = by_status(REACHED)  # R3
 TO_STATUS = np.array([CALL_STATUSES.index(change.to_status) for change in CHANGES], dtype=np.int8)
 FROM_STATUS = np.array(
     [
@@ -317,7 +321,7 @@ class Calls:
     @property
     def past_reached(self) -> NDArray[np.bool_]:
         """Which recipients were reached before the scenario begins (R3)."""
-        return _REACHED.take(self.past_status)
+        return _WAS_REACHED.take(self.past_status)
 
     @property
     def attempts(self) -> NDArray[np.int64]:

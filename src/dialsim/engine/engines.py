@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -66,23 +65,24 @@ def prepare(engine: Engine) -> None:
     """Compile what is to be compiled: before many processes at once would do it."""
     if engine == "compiled" and not is_compiled():
         log.info("Compiling the engine: this takes some seconds, once.")
-        from dialsim.engine.compiled import running  # noqa: F401
+        _compiled_run()
 
 
-@contextmanager
-def _no_garbage_looked_for() -> Iterator[None]:
-    """Have Python look for no garbage while compiled code is loaded.
+def _compiled_run() -> Callable[[World, Callable[[int, int], object] | None], Trace]:
+    """The compiled engine, loaded where it is not yet.
 
-    That makes a hundred thousand objects which all stay; to go through them again and again takes
-    a seventh of a worker's start (benchmarks/decision.py).
+    Python looks for no garbage meanwhile: loading makes a hundred thousand objects which all stay,
+    and to go through them again and again takes a seventh of a worker's start
+    (benchmarks/decision.py).
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
-        yield
+        from dialsim.engine.compiled.running import run
     finally:
         if was_on:
             gc.enable()
+    return run
 
 
 def run_world(
@@ -94,10 +94,7 @@ def run_world(
     """
     if choose(engine, 0) == "compiled":  # a worker elsewhere may be without numba
         prepare("compiled")
-        with _no_garbage_looked_for():
-            from dialsim.engine.compiled.running import run
-
-        return run(world, progress)
+        return _compiled_run()(world, progress)
     from dialsim.engine.simulation import Simulation
 
     return Simulation.of_world(world).run(progress)

@@ -506,7 +506,9 @@ class _Search:
         Neighbours of those tried are put together: `1s to 10s`.
         """
         tried = {0} if self._counts_lines else {0, *self._read("release_interval"), *_FEW_INTERVALS}
-        limits = {best.queue_limit, *(() if self._record.has_dials else (None, *_LIMITS))}
+        limits = dict.fromkeys(
+            (best.queue_limit, *(() if self._record.has_dials else (None, *_LIMITS)))
+        )
         value, together = best.release_interval, list[int]()
         for interval in sorted(tried | {value}):
             others = (best.but(release_interval=interval, queue_limit=one) for one in limits)

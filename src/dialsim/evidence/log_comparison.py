@@ -56,7 +56,7 @@ from dialsim.interface.instants import format_instant
 from dialsim.results.folder import read_source
 from dialsim.results.progress import Shown, followed
 from dialsim.results.run_view import RunView
-from dialsim.results.thai_time import duration_text, hour_text
+from dialsim.results.thai_time import duration_text, hour_text, ms_of
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 
@@ -349,7 +349,7 @@ def _learned(log: Log) -> Scenario:
         setting = log.settings[int(calls["setting"].mode()[0])]
         start = setting.start_at
         if start is None:
-            start = int(calls["ended_at"].min().timestamp() * 1000)
+            start = ms_of(calls["ended_at"].min())
         starts.append(start)
         campaigns.append(
             {

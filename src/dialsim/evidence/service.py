@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dialsim.interface.errors import DialsimError
+from dialsim.results.thai_time import ms_of
 from dialsim.version import __version__
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ def _retry_after(response: httpx.Response) -> float | None:
 
 def _date(response: httpx.Response) -> int | None:
     at = _http_date(response.headers.get("date", ""))
-    return None if at is None else round(at.timestamp() * 1000)
+    return None if at is None else ms_of(at)
 
 
 def _http_date(text: str) -> datetime | None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, TIMES_OUT, Calls
+from dialsim.engine.calls import CALL_STATUSES, NEVER, TIMES_OUT, Calls, by_status
 from dialsim.engine.trace import CampaignChange, CampaignTrace, Trace
 from dialsim.engine.windows import Windows
 from dialsim.interface.schedule import ScheduleRequest
@@ -153,8 +153,7 @@ class PersonState(StrEnum):
 PERSON_STATES = tuple(PersonState)
 
 _NOT_ENDED = (CallStatus.SCHEDULED, CallStatus.QUEUED, CallStatus.INITIATED)
-_IS_ON = np.array([*(status in _NOT_ENDED for status in CALL_STATUSES), False])
-"""By status, an index into `CALL_STATUSES`: whether the call has not ended; -1, no call: no."""
+_IS_ON = by_status(_NOT_ENDED)
 _EXPIRED = CALL_STATUSES.index(CallStatus.EXPIRED)
 _CANCELLED = CALL_STATUSES.index(CallStatus.CANCELLED)
 

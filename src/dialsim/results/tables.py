@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, take
 from pandas.api.indexers import check_array_indexer
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, TO_STATUS, Calls
+from dialsim.engine.calls import CALL_STATUSES, FROM_STATUS, NEVER, TO_STATUS, Calls
 from dialsim.engine.identity import call_ids, recipient_ids, session_ids
 from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace
 from dialsim.engine.world import CampaignBlock, World
@@ -209,9 +209,6 @@ def _talks(
 PHASES = tuple(Phase)
 CAUSES = tuple(dict.fromkeys(change.cause for change in CHANGES))
 
-_FROM_STATUS = np.array(
-    [CALL_STATUSES.index(c.from_status) if c.from_status else -1 for c in CHANGES], dtype=np.int8
-)
 _PHASE = np.array([PHASES.index(c.phase) if c.phase else -1 for c in CHANGES], dtype=np.int8)
 _CAUSE = np.array([CAUSES.index(change.cause) for change in CHANGES], dtype=np.int8)
 
@@ -245,7 +242,7 @@ def change_columns(changes: CallRows) -> dict[str, Any]:
         "at": instants(changes.at),
         "recipient": changes.recipient,
         "call": changes.call,
-        "from_status": names(_FROM_STATUS[kind], CALL_STATUSES),
+        "from_status": names(FROM_STATUS[kind], CALL_STATUSES),
         "to_status": names(TO_STATUS[kind], CALL_STATUSES),
         "phase": names(_PHASE[kind], PHASES),
         "cause": names(_CAUSE[kind], CAUSES),
