@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
-from dialsim.scenario.calendar import DAY_CLASSES, thai_date
+from dialsim.interface.instants import thai_date
+from dialsim.scenario.calendar import DAY_CLASSES
 from engine.chancy import VOICES, add_trouble
 from engine.paper import loaded
 from engine.rows import rows

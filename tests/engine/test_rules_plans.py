@@ -11,9 +11,7 @@ import pytest
 import dialsim
 from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.world import World
-from dialsim.interface.instants import format_instant
-from dialsim.results.thai_time import thai
-from dialsim.scenario.calendar import thai_date
+from dialsim.interface.instants import format_instant, thai, thai_date
 from dialsim.scenario.loading import loads
 from dialsim.testing import Sketch, assert_no_violations
 from engine.breadth import add_plans

@@ -19,7 +19,7 @@ import yaml
 
 import dialsim
 from cli.program import dialsim as program
-from dialsim.results.thai_time import minute_text
+from dialsim.interface.instants import minute_text
 from dialsim.scenario.units import parse_duration
 from evidence.running import KEY
 

@@ -11,10 +11,9 @@ from matplotlib.dates import AutoDateLocator
 from matplotlib.figure import Figure
 
 import dialsim
+from dialsim.interface.instants import THAI, thai
 from dialsim.report.writing import run_report
 from dialsim.results.plots.drawing import time_axis
-from dialsim.results.thai_time import thai
-from dialsim.scenario.calendar import THAI
 from dialsim.testing import Sketch
 from report.pages import Reader
 

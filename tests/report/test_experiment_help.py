@@ -16,6 +16,7 @@ from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
+from dialsim.interface.instants import THAI
 from dialsim.report import what_if
 from dialsim.report.effects import (
     GoalWhatIf,
@@ -30,7 +31,6 @@ from dialsim.report.what_if import SHORTER_RETRIES, FurtherRuns, StudiedVariant,
 from dialsim.report.writing import plan_report, sweep_report
 from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.summary import Summary
-from dialsim.scenario.calendar import THAI
 from dialsim.scenario.scenario import Scenario
 from report.pages import ACME, BETA, Reader, acme
 

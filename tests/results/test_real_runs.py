@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import dialsim
+from dialsim.interface.instants import thai
 from dialsim.results.campaigns import CampaignTimeline
 from dialsim.results.result import Result
-from dialsim.results.thai_time import thai
 from oracle.scenarios import random_scenario
 from results import naive
 

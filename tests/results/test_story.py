@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import date_text, duration_text, minute_text, time_text
 from dialsim.results.result import Result
-from dialsim.results.thai_time import date_text, duration_text, minute_text, time_text
 from results.test_summary import JANUARY, LIFE
 from results.traces import NINE, HandCampaign, hand_trace
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialsim
-from dialsim.interface.instants import format_instant
-from dialsim.results.thai_time import thai
-from dialsim.scenario.calendar import DAY_CLASSES, midnight
+from dialsim.interface.instants import format_instant, midnight, thai
+from dialsim.scenario.calendar import DAY_CLASSES
 from dialsim.scenario.compiled_plan import compiled_plan
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario

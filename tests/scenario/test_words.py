@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant, parse_instant
-from dialsim.scenario.calendar import day_start, union, without
+from dialsim.interface.instants import day_start, format_instant, parse_instant
+from dialsim.scenario.calendar import union, without
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.loading import loads, long_path, understood
 from dialsim.scenario.overrides import Understood

@@ -17,7 +17,7 @@ from cli.program import dialsim as program
 from dialsim.experiments.folder import replications_document
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.errors import DialsimError
-from dialsim.results.thai_time import short_text
+from dialsim.interface.instants import short_text
 from dialsim.results.time_use import StepFunction
 from dialsim.studio.estimate import Answer, Estimate, Estimator, LineBands, LineUse, Pool
 from dialsim.studio.state import StudioState

@@ -519,7 +519,7 @@ def _comparison_text(found: LogComparison) -> Iterator[str]:
 
 
 def _side_text(side: Side) -> str:
-    from dialsim.results.thai_time import minute_text
+    from dialsim.interface.instants import minute_text
 
     found = side.profile
     span = f"{minute_text(found.first)} to {minute_text(found.last)}"
@@ -536,7 +536,7 @@ def _distance_row(one: Compared) -> tuple[str, ...]:
 
 
 def _replayed_text(result: Replayed) -> Iterator[str]:
-    from dialsim.results.thai_time import duration_text
+    from dialsim.interface.instants import duration_text
 
     yield f"{result.source} against {result.scenario}: {result.calls:,} calls are replayed."
     if result.first is None:
@@ -566,7 +566,7 @@ _DONE = {"created": "created", "lost": "lost in the queue", "released": "release
 
 
 def _parting_text(first: Parting, about: str) -> Iterator[str]:
-    from dialsim.results.thai_time import date_text, time_text
+    from dialsim.interface.instants import date_text, time_text
 
     who = f"attempt {first.attempt} of {first.tel} in {first.campaign}"
     yield f"First difference: {date_text(first.at)} {time_text(first.at)} Thai time, {who}"

@@ -251,7 +251,7 @@ def experiment_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def say_back(scenario: Scenario) -> None:
     """Print what overrides mean whose words had to be understood: full paths, days with dates."""
-    from dialsim.results.thai_time import minute_text
+    from dialsim.interface.instants import minute_text
     from dialsim.scenario.error_text import few
     from dialsim.scenario.loading import understood
 

@@ -89,8 +89,7 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
 
 def _holidays(scenario: Scenario) -> Iterator[str]:
     """The holidays that count, in the years of the run."""
-    from dialsim.results.thai_time import date_text
-    from dialsim.scenario.calendar import midnight
+    from dialsim.interface.instants import date_text, midnight
     from dialsim.scenario.compiled_plan import holidays_listed
 
     if scenario.calendar is None:
@@ -104,7 +103,7 @@ def _holidays(scenario: Scenario) -> Iterator[str]:
 
 def _compiled(scenario: Scenario) -> Iterator[str]:
     """What plans and lines come to, in Thai time."""
-    from dialsim.results.thai_time import minute_text
+    from dialsim.interface.instants import minute_text
     from dialsim.scenario.compiled_plan import compiled_plan, week_text
 
     plan = compiled_plan(scenario)

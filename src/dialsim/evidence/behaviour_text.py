@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.results.thai_time import duration_text, minute_text
+from dialsim.interface.instants import duration_text, minute_text
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.units import format_duration
 

@@ -37,11 +37,10 @@ from dialsim.evidence.scenario_rules import Expected
 from dialsim.experiments.forecast import ForecastFigures, forecast
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.interface.status import CallStatus
 from dialsim.results.folder import SOURCE
 from dialsim.results.progress import Progress
-from dialsim.results.thai_time import at_text, short_text
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.recipients import HISTORY_COLUMNS

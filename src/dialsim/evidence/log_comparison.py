@@ -52,11 +52,10 @@ from dialsim.evidence.distances import (
 from dialsim.evidence.log import Log
 from dialsim.experiments.runner import interrupts_held
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import duration_text, format_instant, hour_text, ms_of
 from dialsim.results.folder import read_source
 from dialsim.results.progress import Shown, followed
 from dialsim.results.run_view import RunView
-from dialsim.results.thai_time import duration_text, hour_text, ms_of
 from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 

@@ -35,12 +35,11 @@ from dialsim.evidence.pulled import (
 )
 from dialsim.evidence.service import Answer, ServiceClient, ServiceError
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import format_instant, minute_text
 from dialsim.interface.model import ValidationFailed, is_uuid
 from dialsim.interface.schedule import ScheduleRequest, read_schedule
 from dialsim.results.folder import check_place
 from dialsim.results.progress import Progress
-from dialsim.results.thai_time import minute_text
 
 FRESH_SECONDS = 900
 """Pages that a stopped command left are used for so long; then people have moved on."""

@@ -26,8 +26,8 @@ from dialsim.evidence.findings import View
 from dialsim.evidence.log import Log
 from dialsim.evidence.scenario_rules import Expected
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import duration_text
 from dialsim.interface.status import CallStatus
-from dialsim.results.thai_time import duration_text
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.scripts import Script, ScriptStep

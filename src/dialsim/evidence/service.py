@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dialsim.interface.errors import DialsimError
-from dialsim.results.thai_time import ms_of
+from dialsim.interface.instants import ms_of
 from dialsim.version import __version__
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import Interval, quantile_interval
+from dialsim.interface.instants import duration_text, ms_of, short_text
 from dialsim.results.figures import MAIN, Unit, is_instant, unit_of
 from dialsim.results.summary_text import WIDTH, FigureTable, ValueText, fragment, rich_table
-from dialsim.results.thai_time import duration_text, ms_of, short_text
 from dialsim.scenario.error_text import joined
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialsim.experiments.runner import STORE
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import format_instant, ms_of
 from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
     MANIFEST,
@@ -31,7 +31,6 @@ from dialsim.results.folder import (
     versions,
     write_source,
 )
-from dialsim.results.thai_time import ms_of
 from dialsim.version import __version__
 
 if TYPE_CHECKING:

@@ -23,11 +23,16 @@ from dialsim.experiments.folder import SUMMARY, replications_document
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.runner import runner
 from dialsim.experiments.variants import ExperimentError, Variant
-from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.instants import (
+    at_text,
+    duration_text,
+    format_instant,
+    parse_instant,
+    short_text,
+)
 from dialsim.results.folder import MANIFEST
 from dialsim.results.progress import Shown
 from dialsim.results.summary_text import FigureTable
-from dialsim.results.thai_time import at_text, duration_text, short_text
 from dialsim.scenario.campaign import RecipientsFile
 from dialsim.scenario.people import tabled
 

@@ -32,9 +32,8 @@ from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.prior import UNKNOWN, Prior
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.variants import Amount, AmountKind, ExperimentError, read_amount
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import format_instant, minute_text, thai
 from dialsim.results.figures import Unit
-from dialsim.results.thai_time import minute_text, thai
 from dialsim.scenario.units import WEEK_MS, has_offset
 
 if TYPE_CHECKING:

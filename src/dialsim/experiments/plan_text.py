@@ -16,10 +16,16 @@ from dialsim.experiments.experiment_text import (
 )
 from dialsim.experiments.goal import Statistic
 from dialsim.experiments.variants import AmountKind, read_amount
+from dialsim.interface.instants import (
+    DAY_NAMES,
+    date_text,
+    duration_text,
+    minute_text,
+    short_text,
+    thai,
+)
 from dialsim.results.figures import is_instant
 from dialsim.results.summary_text import FigureTable, ValueText, fragment
-from dialsim.results.thai_time import date_text, duration_text, minute_text, short_text, thai
-from dialsim.scenario.calendar import DAY_NAMES
 from dialsim.scenario.error_text import few
 
 if TYPE_CHECKING:

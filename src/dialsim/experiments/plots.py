@@ -25,6 +25,7 @@ from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.variants import AmountKind, ExperimentError, read_amount
+from dialsim.interface.instants import minute_text, short_text
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -48,7 +49,6 @@ from dialsim.results.plots.drawing import (
     time_axis,
     told,
 )
-from dialsim.results.thai_time import minute_text, short_text
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialsim.experiments.intervals import rank
+from dialsim.interface.instants import ms_of
 from dialsim.results.bottleneck import Bottleneck, Reason
 from dialsim.results.figures import (
     INSTANTS,
@@ -24,7 +25,6 @@ from dialsim.results.figures import (
     number_values,
 )
 from dialsim.results.run_view import ProgressCurve
-from dialsim.results.thai_time import ms_of
 
 if TYPE_CHECKING:
     from datetime import datetime

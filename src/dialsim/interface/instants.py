@@ -1,9 +1,13 @@
-"""Instants as the interface writes them: ISO 8601 text on the wire, integer milliseconds inside."""
+"""Instants: integer milliseconds inside, ISO 8601 text on the wire, Thai time where people read.
+
+Thai time is UTC+7 all year (T2).
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, timezone
+from math import isfinite
 
 _TIME = (
     r"(?:[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]+))?)?"
@@ -21,10 +25,11 @@ It can't tell leap years, nor whether an offset leads out of the year 9999.
 
 _INSTANT = re.compile(f"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}}){_TIME}")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-_DAY_MS = 86_400_000
+MINUTE = 60_000
+DAY = 86_400_000
 THAI_OFFSET = 7 * 3_600_000
-"""Thai time is so many ms ahead of UTC, all year (T2)."""
-LAST_INSTANT = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS - 1
+"""Thai time is so many ms ahead of UTC."""
+LAST_INSTANT = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY - 1
 """9999-12-31T23:59:59.999Z: nothing happens after it (T5)."""
 
 
@@ -65,7 +70,7 @@ def _parse(text: str) -> int:
     except ValueError:
         raise ValueError(f"{text!r} names a day that does not exist") from None
     seconds = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
-    instant = days * _DAY_MS + seconds * 1000 + int((decimals or "")[:3].ljust(3, "0"))
+    instant = days * DAY + seconds * 1000 + int((decimals or "")[:3].ljust(3, "0"))
     instant -= _offset_ms(offset or "Z")
     if instant > LAST_INSTANT:
         raise _outside(text)
@@ -83,7 +88,7 @@ def format_instant(instant: int) -> str:
     """
     if not 0 <= instant <= LAST_INSTANT:
         raise ValueError(f"{instant} ms since 1970 lies outside the years 1970 to 9999")
-    days, rest = divmod(instant, _DAY_MS)
+    days, rest = divmod(instant, DAY)
     minutes, milliseconds = divmod(rest, 60_000)
     return (
         f"{date.fromordinal(_EPOCH_DAY + days).isoformat()}T{minutes // 60:02}:{minutes % 60:02}"
@@ -96,3 +101,103 @@ def _offset_ms(offset: str) -> int:
         return 0
     minutes = int(offset[1:3]) * 60 + int(offset[-2:] if len(offset) > 3 else 0)
     return (-minutes if offset[0] == "-" else minutes) * 60_000
+
+
+# -- Thai time -------------------------------------------------------------------------------------
+
+THAI = timezone(timedelta(milliseconds=THAI_OFFSET), "Thai time")  # T2
+DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = tuple(name[:3] for name in DAY_NAMES)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC).astimezone(THAI)
+_LAST = datetime.max.replace(tzinfo=THAI) - _EPOCH
+_FIRST_DATE = date(1970, 1, 1)
+_LAST_DAY = (date.max - _FIRST_DATE).days
+_UNITS = ((DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+def thai(instant: int) -> datetime:
+    """An instant in ms, UTC, as a datetime of Thai time.
+
+    Python's dates end with 9999, so what is in the year 10000 of Thai time is shown as its end.
+    """
+    return _EPOCH + min(timedelta(milliseconds=instant), _LAST)
+
+
+def in_thai_time(moment: datetime) -> datetime:
+    """An aware datetime as `thai` has it."""
+    return thai(ms_of(moment))
+
+
+def ms_of(moment: datetime) -> int:
+    """An aware datetime as an instant in ms."""
+    return round(moment.timestamp() * 1000)
+
+
+def thai_date(instant: int) -> date:
+    """The date in Thailand at an instant (ms); in the year 10000 it is the last of 9999."""
+    return _FIRST_DATE + timedelta(days=min((instant + THAI_OFFSET) // DAY, _LAST_DAY))
+
+
+def midnight(day: date) -> int:
+    """The instant (ms) at which a date begins in Thailand."""
+    return day_number(day) * DAY - THAI_OFFSET
+
+
+def day_start(instant: int) -> int:
+    """The instant (ms) at which the Thai day of an instant (ms) begins."""
+    return midnight(thai_date(instant))
+
+
+def day_number(day: date) -> int:
+    """Days since 1 January 1970."""
+    return (day - _FIRST_DATE).days
+
+
+def date_text(instant: int) -> str:
+    """`Mon 5 Jan 2026`, whatever the locale."""
+    day = thai(instant)
+    return f"{WEEKDAYS[day.weekday()]} {day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def time_text(instant: int) -> str:
+    """`09:00:01.250`; without the milliseconds where there are none."""
+    moment = thai(instant)
+    return moment.strftime("%H:%M:%S") + (f".{instant % 1000:03}" if instant % 1000 else "")
+
+
+def minute_text(instant: int) -> str:
+    """`Mon 5 Jan 2026 09:00`: to the minute, cut off."""
+    return f"{date_text(instant)} {thai(instant):%H:%M}"
+
+
+def short_text(instant: int) -> str:
+    """`Mon 5 Jan 09:00`: as `minute_text`, without the year."""
+    return minute_text(instant).replace(f" {thai(instant).year} ", " ")
+
+
+def at_text(instant: float) -> str:
+    """As `short_text`; an infinite instant is never."""
+    return short_text(round(instant)) if isfinite(instant) else "never"
+
+
+def clock_text(minute: int) -> str:
+    """`09:00`."""
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def hour_text(hour: int) -> str:
+    """An hour of the day: `09:00 to 10:00`."""
+    return f"{clock_text(hour * 60)} to {clock_text(hour * 60 + 60)}"
+
+
+def duration_text(ms: float) -> str:
+    """A length of time in its two largest units: `2 d 3 h`, `1 min 30 s`, `1.25 s`, `0 s`."""
+    if ms < 60_000:
+        return f"{round(ms / 1000, 3):g} s"
+    rounded = round(ms / 1000) * 1000
+    largest = next(place for place, (unit, _) in enumerate(_UNITS) if rounded >= unit)
+    (unit, name), (smaller, smaller_name) = _UNITS[largest : largest + 2]
+    whole, rest = divmod(rounded, unit)
+    more = rest // smaller
+    return f"{whole} {name} {more} {smaller_name}" if more else f"{whole} {name}"

@@ -15,6 +15,7 @@ from dialsim.experiments.expression import Expression
 from dialsim.experiments.goal import Clause, Evidence, Goal, judge
 from dialsim.experiments.intervals import CONFIDENCE, Difference, paired_difference
 from dialsim.experiments.run_figures import RunFigures
+from dialsim.interface.instants import duration_text, minute_text
 from dialsim.report.page import Fact
 from dialsim.report.what_if import (
     SHORTER_RETRIES,
@@ -26,7 +27,6 @@ from dialsim.report.what_if import (
 from dialsim.results.bottleneck import Bottleneck
 from dialsim.results.figures import Unit
 from dialsim.results.summary_text import FigureTable, ValueText
-from dialsim.results.thai_time import duration_text, minute_text
 
 if TYPE_CHECKING:
     from dialsim.experiments.plan import Plan

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dialsim.engine.windows import HOUR
 from dialsim.evidence.answering import ANSWERED
 from dialsim.evidence.distances import OUTCOMES, Profile
+from dialsim.interface.instants import WEEKDAYS, at_text, duration_text, minute_text
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -28,8 +29,6 @@ from dialsim.results.plots.drawing import (
     time_axis,
 )
 from dialsim.results.summary_text import FigureTable
-from dialsim.results.thai_time import at_text, duration_text, minute_text
-from dialsim.scenario.calendar import WEEKDAYS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

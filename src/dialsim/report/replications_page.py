@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dialsim.experiments import experiment_text
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.run_figures import RunFigures
+from dialsim.interface.instants import short_text
 from dialsim.report.effects import holding, holding_fact
 from dialsim.report.page import Fact, Grid, Notes, Part, ReportPage, Section, picture
 from dialsim.report.run_page import help_fact, help_parts, made_from, run_pictures
@@ -17,7 +18,6 @@ from dialsim.report.what_if import Help
 from dialsim.results.bottleneck import percent
 from dialsim.results.result import Result
 from dialsim.results.summary_text import FigureTable, ValueText
-from dialsim.results.thai_time import short_text
 
 if TYPE_CHECKING:
     from dialsim.experiments.forecast import Forecast

@@ -9,6 +9,7 @@ from functools import partial
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING
 
+from dialsim.interface.instants import minute_text, ms_of
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
 from dialsim.report.page import (
     Choice,
@@ -47,7 +48,6 @@ from dialsim.results.summary_text import (
     short_names,
     tables,
 )
-from dialsim.results.thai_time import minute_text, ms_of
 from dialsim.version import __version__
 
 if TYPE_CHECKING:

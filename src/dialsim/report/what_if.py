@@ -26,11 +26,10 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import LAST_INSTANT, format_instant
+from dialsim.interface.instants import LAST_INSTANT, duration_text, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest, TimeRange
 from dialsim.results.bottleneck import Reason
 from dialsim.results.progress import Progress
-from dialsim.results.thai_time import duration_text
 from dialsim.scenario.calendar import range_text
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.problems import ScenarioError

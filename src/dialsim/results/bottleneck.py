@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dialsim.interface.instants import duration_text
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
-from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import TimeUse
 from dialsim.scenario.error_text import joined
 from dialsim.scenario.service import EngineSettings

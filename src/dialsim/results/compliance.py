@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER
 from dialsim.engine.windows import DAY, MINUTE
-from dialsim.interface.instants import THAI_OFFSET
-from dialsim.scenario.calendar import DayClasses, Days, thai_date
+from dialsim.interface.instants import THAI_OFFSET, thai_date
+from dialsim.scenario.calendar import DayClasses, Days
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.fields import national
 

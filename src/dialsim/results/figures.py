@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from dialsim.interface.instants import duration_text
 from dialsim.results.bottleneck import Bottleneck, percent
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.counts import Counts, Fate, cost_of
-from dialsim.results.thai_time import duration_text
 from dialsim.results.time_use import Occupancy
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.messages import Verdict

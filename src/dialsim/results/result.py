@@ -141,7 +141,7 @@ class Result:
         return write_excel(self, path)
 
     def __repr__(self) -> str:
-        from dialsim.results.thai_time import minute_text
+        from dialsim.interface.instants import minute_text
 
         world, reading = self.trace.world, self.reading
         lives = reading.lives.values()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dialsim.interface.instants import in_thai_time
 from dialsim.results.bottleneck import CampaignBounds, held_back
 from dialsim.results.campaigns import CampaignTimeline, Position, listed, union
 from dialsim.results.compliance import Compliance, compliance
@@ -33,7 +34,6 @@ from dialsim.results.figures import (
     number_values,
 )
 from dialsim.results.run_view import RunView
-from dialsim.results.thai_time import in_thai_time
 from dialsim.results.time_use import Occupancy, TimeUse
 
 if TYPE_CHECKING:

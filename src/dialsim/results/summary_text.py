@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from dialsim.interface.instants import minute_text, ms_of
 from dialsim.results.bottleneck import percent
 from dialsim.results.figures import FIGURES, Figure, Figures, Table
-from dialsim.results.thai_time import minute_text, ms_of
 from dialsim.templates import templates
 
 if TYPE_CHECKING:

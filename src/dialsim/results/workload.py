@@ -17,7 +17,7 @@ import numpy as np
 
 from dialsim.engine.behaviour import durations
 from dialsim.engine.windows import HOUR, MINUTE, WEEK, Windows
-from dialsim.results.thai_time import minute_text, thai
+from dialsim.interface.instants import minute_text, thai
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 
 if TYPE_CHECKING:

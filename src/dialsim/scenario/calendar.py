@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta, timezone
+from datetime import date, timedelta
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.interface.instants import DAY_NAMES, WEEKDAYS, clock_text
 from dialsim.interface.model import broken, wrong
 from dialsim.interface.schedule import DayWindows, TimeRange
 from dialsim.scenario.fields import Limit, Model, Text
@@ -33,34 +33,6 @@ from dialsim.scenario.units import era_fault, instant_meant
 
 DayClass = Literal["weekday", "saturday", "sunday", "holiday"]
 DAY_CLASSES: tuple[DayClass, ...] = ("weekday", "saturday", "sunday", "holiday")
-
-MINUTE = 60_000
-DAY = 86_400_000
-THAI = timezone(timedelta(milliseconds=THAI_OFFSET), "Thai time")  # T2
-_FIRST = date(1970, 1, 1)
-_LAST = (date.max - _FIRST).days
-DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-WEEKDAYS = tuple(name[:3] for name in DAY_NAMES)
-
-
-def thai_date(instant: int) -> date:
-    """The date in Thailand at an instant (ms); in the year 10000 it is the last of 9999."""
-    return _FIRST + timedelta(days=min((instant + THAI_OFFSET) // DAY, _LAST))
-
-
-def midnight(day: date) -> int:
-    """The instant (ms) at which a date begins in Thailand."""
-    return day_number(day) * DAY - THAI_OFFSET
-
-
-def day_start(instant: int) -> int:
-    """The instant (ms) at which the Thai day of an instant (ms) begins."""
-    return midnight(thai_date(instant))
-
-
-def day_number(day: date) -> int:
-    """Days since 1 January 1970."""
-    return (day - _FIRST).days
 
 
 def days_between(first: date, last: date) -> Iterator[date]:
@@ -113,11 +85,6 @@ _LOOSE_RANGE = re.compile(
 )
 Range = tuple[int, int]
 """Minutes of the day, from and to; the end is excluded (T3)."""
-
-
-def clock_text(minute: int) -> str:
-    """`09:00`."""
-    return f"{minute // 60:02}:{minute % 60:02}"
 
 
 def range_text(span: Range) -> str:

@@ -14,21 +14,16 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import DAY, MINUTE, WEEKDAYS, format_instant, midnight, thai_date
 from dialsim.interface.schedule import DayWindows
 from dialsim.scenario.calendar import (
-    DAY,
-    MINUTE,
-    WEEKDAYS,
     DayClasses,
     Days,
     Range,
     days_between,
     line_time,
     lines_of,
-    midnight,
     range_text,
-    thai_date,
     time_windows,
     union,
     without,

@@ -19,9 +19,9 @@ from difflib import get_close_matches
 
 from pydantic import ValidationError
 
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import day_start, format_instant
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
-from dialsim.scenario.calendar import day_start, union, without
+from dialsim.scenario.calendar import union, without
 from dialsim.scenario.document import (
     Cursor,
     MappingEntry,

@@ -14,9 +14,10 @@ from pydantic.json_schema import JsonSchemaValue
 
 from dialsim.interface.agent import DEFAULT_VOICES, Voice
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import day_number, day_start
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
-from dialsim.scenario.calendar import Calendar, day_number, day_start
+from dialsim.scenario.calendar import Calendar
 from dialsim.scenario.campaign import (
     RecipientsFile,
 )

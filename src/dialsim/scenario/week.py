@@ -10,15 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 
-from dialsim.scenario.calendar import (
-    DAY_NAMES,
-    THAI,
-    WEEKDAYS,
-    Range,
-    clock_text,
-    range_text,
-    union,
-)
+from dialsim.interface.instants import DAY_NAMES, THAI, WEEKDAYS, clock_text
+from dialsim.scenario.calendar import Range, range_text, union
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -19,7 +19,7 @@ from bokeh.models.tools import HoverTool
 from bokeh.plotting import figure
 
 from dialsim.engine.windows import DAY
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.interface.instants import THAI_OFFSET, at_text, duration_text, short_text
 from dialsim.results.figures import attempt_of
 from dialsim.results.plots.drawing import (
     BLACK,
@@ -35,7 +35,6 @@ from dialsim.results.plots.drawing import (
     TEXT,
     VERMILION,
 )
-from dialsim.results.thai_time import at_text, duration_text, short_text
 from dialsim.studio.estimate import Fan
 
 if TYPE_CHECKING:

@@ -30,10 +30,9 @@ from dialsim.engine.windows import MINUTE
 from dialsim.experiments import experiment_text
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import DAY_NAMES, minute_text, short_text, thai
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.replications_page import forecast_facts
-from dialsim.results.thai_time import minute_text, short_text, thai
-from dialsim.scenario.calendar import DAY_NAMES
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.units import format_duration
 from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart

@@ -14,9 +14,16 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant, parse_instant
-from dialsim.results.thai_time import date_text
-from dialsim.scenario.calendar import THAI, WEEKDAYS
+from dialsim.interface.instants import (
+    MONTHS,
+    THAI,
+    WEEKDAYS,
+    date_text,
+    format_instant,
+    ms_of,
+    parse_instant,
+    thai,
+)
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
 
 if TYPE_CHECKING:
@@ -58,10 +65,8 @@ When = str | datetime | float
 MONDAY = datetime(2026, 1, 5, tzinfo=THAI)
 """The Monday of the week that `Mon 09:00` is in: 5 January 2026, 00:00 in Thailand."""
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_EPOCH = datetime(1970, 1, 1, tzinfo=THAI) + timedelta(hours=7)
 _TEXT = re.compile(
-    rf"(?:({'|'.join(WEEKDAYS)}) ?)?(?:\b([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}}) )?"
+    rf"(?:({'|'.join(WEEKDAYS)}) ?)?(?:\b([0-9]{{1,2}}) ({'|'.join(MONTHS)}) ([0-9]{{4}}) )?"
     r"\b([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?"
 )
 
@@ -85,7 +90,7 @@ def at(text: str) -> datetime:
         if day is None:
             date = MONDAY + timedelta(days=WEEKDAYS.index(weekday))
         else:
-            date = datetime(int(year), _MONTHS.index(month) + 1, int(day), tzinfo=THAI)
+            date = datetime(int(year), MONTHS.index(month) + 1, int(day), tzinfo=THAI)
         moment = date.replace(hour=int(hour), minute=int(minute), second=int(second or 0))
     except ValueError as error:
         raise DialsimError(f"{text!r}: {error}") from None
@@ -100,22 +105,17 @@ def instant_of(when: When, start: int) -> int:
     if fault is not None:
         raise DialsimError(f"{when} {fault}")
     if isinstance(when, str):
-        return parse_instant(when) if when[:4].isdigit() else _ms(at(when))
+        return parse_instant(when) if when[:4].isdigit() else ms_of(at(when))
     if isinstance(when, datetime):
         if when.tzinfo is None:
             raise DialsimError(f'{when} has no time zone; at("Mon 09:00") makes an instant')
-        return _ms(when)
+        return ms_of(when)
     return start + round(when * 1000)
 
 
 def stamp(instant: int) -> str:
     """`Mon 5 Jan 2026 09:00:02.000`: an instant in ms, UTC, as `at` reads it."""
-    moment = _EPOCH + timedelta(milliseconds=instant)
-    return f"{date_text(instant)} {moment:%H:%M:%S}.{instant % 1000:03}"
-
-
-def _ms(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return f"{date_text(instant)} {thai(instant):%H:%M:%S}.{instant % 1000:03}"
 
 
 NUMBERS = ("021000001", "021000002", "021000003")

@@ -32,11 +32,10 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import Calls
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import THAI, date_text, duration_text, short_text, thai
 from dialsim.results.campaigns import CampaignTimeline, Position, Spans, union
 from dialsim.results.run_view import RunView
-from dialsim.results.thai_time import date_text, duration_text, short_text, thai
 from dialsim.results.time_use import SlotUse, StepFunction
-from dialsim.scenario.calendar import THAI
 
 BLACK = "#000000"
 ORANGE = "#E69F00"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dialsim.engine.calls import NEVER, TIMES_OUT, Calls
 from dialsim.engine.trace import ENDED
 from dialsim.engine.windows import DAY, HOUR
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.interface.instants import THAI_OFFSET, WEEKDAYS, duration_text, hour_text
 from dialsim.interface.status import CallStatus
 from dialsim.results.bottleneck import percent
 from dialsim.results.campaigns import listed
@@ -51,8 +51,6 @@ from dialsim.results.plots.drawing import (
     time_axis,
 )
 from dialsim.results.summary import CampaignSummary
-from dialsim.results.thai_time import duration_text, hour_text
-from dialsim.scenario.calendar import WEEKDAYS
 
 _GAP = 0.9
 """Between the bars of two agents, in bars."""

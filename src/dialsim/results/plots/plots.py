@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import date_text, duration_text, thai
 from dialsim.interface.status import CallStatus, Phase
 from dialsim.results.campaigns import CampaignTimeline
 from dialsim.results.plots.drawing import (
@@ -35,7 +36,6 @@ from dialsim.results.plots.outcomes import (
 )
 from dialsim.results.plots.time import draw_deliveries, draw_occupancy, draw_progress, draw_queue
 from dialsim.results.run_view import RunView
-from dialsim.results.thai_time import date_text, duration_text, thai
 
 if TYPE_CHECKING:
     from dialsim.results.result import Result

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from dialsim.interface.instants import duration_text, minute_text, short_text
 from dialsim.results.campaigns import Spans
 from dialsim.results.counts import Fate, fates, queue_waits
 from dialsim.results.plots.drawing import (
@@ -41,7 +42,6 @@ from dialsim.results.plots.drawing import (
     told,
 )
 from dialsim.results.run_view import ProgressCurve
-from dialsim.results.thai_time import duration_text, minute_text, short_text
 from dialsim.results.time_use import StepFunction
 
 

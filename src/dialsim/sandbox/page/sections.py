@@ -21,10 +21,16 @@ from numpy.typing import NDArray
 from dialsim.engine.calls import IN_QUEUE, SLOTS
 from dialsim.engine.trace import CHANGES, ENDED
 from dialsim.engine.windows import MINUTE
-from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.instants import (
+    date_text,
+    duration_text,
+    format_instant,
+    parse_instant,
+    thai,
+    time_text,
+)
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.results.campaigns import Position
-from dialsim.results.thai_time import date_text, duration_text, thai, time_text
 from dialsim.results.time_use import StepFunction, limit
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView

@@ -12,6 +12,7 @@ import numpy as np
 
 from dialsim.engine.calls import ENDS, NEVER
 from dialsim.engine.post_log import PostKey
+from dialsim.interface.instants import date_text
 from dialsim.interface.model import is_uuid
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, WORDS, accepted
 from dialsim.interface.status import CallStatus
@@ -23,7 +24,6 @@ from dialsim.results.story import (
     in_order,
     person_changes,
 )
-from dialsim.results.thai_time import date_text
 from dialsim.sandbox.access import PREFIX
 from dialsim.sandbox.campaign_view import CampaignView
 from dialsim.sandbox.core import SandboxCore
