@@ -8,7 +8,7 @@ import pytest
 
 import dialsim
 from dialsim.testing import Sketch, trace_text
-from dialsim.testing.golden import TracePage, describe, differences
+from dialsim.testing.assertions import TracePage, describe, differences
 from testing.conftest import Inner
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -21,9 +21,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dialsim.testing.assertions import assert_no_violations, assert_sequence, violations
+    from dialsim.testing.assertions import (
+        GoldenTraces,
+        assert_no_violations,
+        assert_sequence,
+        trace_text,
+        violations,
+    )
     from dialsim.testing.checks.record import Violation
-    from dialsim.testing.golden import GoldenTraces, trace_text
     from dialsim.testing.plugin import Host, Runner, Stepper
     from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
     from dialsim.testing.sketch import Sketch, at
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 # Names are imported when first used: pytest loads this package in every run.
 _HOMES = {
     "Answer": "receiver",
-    "GoldenTraces": "golden",
+    "GoldenTraces": "assertions",
     "Host": "plugin",
     "ReceivedRequest": "receiver",
     "Receiver": "receiver",
@@ -42,7 +47,7 @@ _HOMES = {
     "assert_no_violations": "assertions",
     "assert_sequence": "assertions",
     "at": "sketch",
-    "trace_text": "golden",
+    "trace_text": "assertions",
     "violations": "assertions",
 }
 

@@ -1,19 +1,30 @@
-"""Assertions about a run: it breaks no rule, and a recipient's calls take the expected steps."""
+"""Assertions about a run: it breaks no rule, takes the expected steps, is as its golden trace.
+
+A golden trace is a run written as text in Thai time, kept beside the test that holds runs to it.
+Two of them are compared recipient by recipient, and the first difference is told first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import Enum
 from itertools import zip_longest
+from pathlib import Path
 
 from dialsim.engine.simulation import Simulation
-from dialsim.engine.trace import Trace
+from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.status import CallStatus
+from dialsim.results.campaigns import Position
 from dialsim.results.result import Result
 from dialsim.results.run_view import RunView
 from dialsim.results.story import sequences, tell
 from dialsim.testing.checks import campaigns, queue
 from dialsim.testing.checks.record import RunRecord, Violation
+from dialsim.testing.sketch import at, stamp
 
 MAX_PRINTED = 20
 """How many violations a failing assertion prints."""
@@ -74,7 +85,7 @@ def assert_sequence(
     found = sequences(reading)[life.organization, life.name, recipient].split()
     if found != wanted:
         who = f"{life.full_name} recipient {recipient}"
-        raise AssertionError(_difference(wanted, found, who, story))
+        raise AssertionError(_sequence_difference(wanted, found, who, story))
 
 
 def _found(run: RunLike) -> Iterator[Violation]:
@@ -86,7 +97,7 @@ def _found(run: RunLike) -> Iterator[Violation]:
         yield from queue.violations(organization)
 
 
-def _difference(wanted: Sequence[str], found: Sequence[str], who: str, story: str) -> str:
+def _sequence_difference(wanted: Sequence[str], found: Sequence[str], who: str, story: str) -> str:
     pairs = list(zip_longest(wanted, found, fillvalue=""))
     first = next(index for index, (one, other) in enumerate(pairs) if one != other)
     call = 1 + wanted[:first].count("|")
@@ -102,3 +113,275 @@ def _difference(wanted: Sequence[str], found: Sequence[str], who: str, story: st
         f"  found:    {' '.join(found)}\n"
         f"            {marker}\n\n{story}"
     )
+
+
+# -- a run as text ---------------------------------------------------------------------------------
+
+_STAMP_WIDTH = 27
+_TITLE = "# A trace by dialsim, in Thai time; "
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What happened to a recipient, a campaign or an organization: a line for each change."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TracePage:
+    """A trace as text: its seed, and blocks in the order of the scenario."""
+
+    seed: int
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """The page as a file has it."""
+        blocks = ("".join(f"{line}\n" for line in (b.title, *b.lines)) for b in self.blocks)
+        return "\n".join([f"{_TITLE}seed {self.seed}\n", *blocks])
+
+    @classmethod
+    def of(cls, run: RunLike) -> TracePage:
+        """The page of a run."""
+        trace = trace_of(run)
+        return cls(trace.world.seed, tuple(_blocks(trace)))
+
+    @classmethod
+    def parse(cls, text: str) -> TracePage:
+        """The page in a text; ValueError if it doesn't begin as `text` does."""
+        first, *parts = text.rstrip("\n").split("\n\n")
+        if not first.startswith(f"{_TITLE}seed "):
+            raise ValueError(f"{first.splitlines()[:1]} is not the first line of a trace")
+        blocks = (part.split("\n") for part in parts)
+        return cls(
+            int(first.removeprefix(f"{_TITLE}seed ")),
+            tuple(Block(title, tuple(lines)) for title, *lines in blocks),
+        )
+
+
+def trace_text(run: RunLike) -> str:
+    """A run as text: what happened to each organization, campaign and recipient, in Thai time."""
+    return TracePage.of(run).text
+
+
+def _blocks(trace: Trace) -> Iterator[Block]:
+    reading = RunView(trace)
+    for organization in trace.world.organizations:
+        limits = (
+            (row.at, f"maxConcurrentCalls {row.limit}")
+            for row in trace.limits_of(organization.position)
+        )
+        yield Block(organization.name, _stamped(limits))
+        for campaign in organization.campaigns:
+            position = (organization.position, campaign.position)
+            name = f"{organization.name}/{campaign.name}"
+            yield Block(name, (*_stamped(_campaign(trace, position)), *_end(trace, position)))
+            for recipient, lines in _people(reading, position):
+                yield Block(f"{name} recipient {recipient}", lines)
+
+
+def _stamped(events: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(f"  {stamp(at):<{_STAMP_WIDTH}}  {text}" for at, text in events)
+
+
+def _campaign(trace: Trace, position: Position) -> list[tuple[int, str]]:
+    """What the campaign itself went through, and what was refused."""
+    part = trace.campaign(*position)
+    changes = [
+        (row.at, f"{row.from_status} > {row.to_status}  {row.cause}") for row in part.changes
+    ]
+    refused = [
+        (row.at, f"refused: {row.action}  {row.code}: {row.message}") for row in part.refused
+    ]
+    return sorted([*changes, *refused], key=lambda event: event[0])
+
+
+def _end(trace: Trace, position: Position) -> Iterator[str]:
+    if trace.campaign(*position).stalled:
+        yield "  stalled: nothing can ever happen again"
+
+
+def _people(reading: RunView, position: Position) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The lines of each recipient who has a call, in upload order."""
+    calls = reading.calls[position]
+    shown = _shown(reading, position, calls.rows)
+    rows = calls.rows
+    current, events = -1, list[tuple[int, str]]()
+    for row in calls.rows_by_call().tolist():
+        recipient = int(rows.recipient[row])
+        if recipient != current and events:
+            yield current, _stamped(events)
+            events = []
+        current = recipient
+        events.append((int(rows.at[row]), _change(rows, row) + shown.get(row, "")))
+    if events:
+        yield current, _stamped(events)
+
+
+def _change(rows: CallRows, row: int) -> str:
+    change = CHANGES[rows.kind[row]]
+    status = f"{change.to_status} {change.phase or ''}".rstrip()
+    return f"call {rows.call[row]}  {status:<19}  {change.cause}"
+
+
+def _shown(reading: RunView, position: Position, rows: CallRows) -> dict[int, str]:
+    """By row of a dial: the number and the voice that it showed (P3, P4)."""
+    log, world = reading.trace.campaign(*position).log, reading.world
+    dials = (row for row, kind in enumerate(rows.kind.tolist()) if kind == DIALLED)
+    return {
+        row: f" from {world.numbers[number]}"
+        + (f", voice {world.voice_keys[voice]}" if voice >= 0 else "")
+        for row, number, voice in zip(dials, log.dial_numbers, log.dial_voices, strict=True)
+    }
+
+
+# -- golden traces ---------------------------------------------------------------------------------
+
+SHOWN = 4
+"""How many differing blocks are shown in full; the rest are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDifference:
+    """A block of which two traces say different things: marked lines, and when it begins."""
+
+    title: str
+    lines: tuple[str, ...]
+    first_at: float
+    first: str
+
+
+def differences(golden: TracePage, found: TracePage) -> list[BlockDifference]:
+    """The blocks that differ, first difference first; of one instant, in the scenario's order."""
+    was = {block.title: block for block in golden.blocks}
+    now = {block.title: block for block in found.blocks}
+    titles = dict.fromkeys([*now, *was])
+    parted = [
+        _block_difference(was.get(title, Block(title, ())), now.get(title, Block(title, ())))
+        for title in titles
+        if was.get(title) != now.get(title)
+    ]
+    return sorted(parted, key=lambda difference: difference.first_at)
+
+
+def describe(parted: list[BlockDifference], golden_name: str) -> str:
+    """The differences of two traces, of which there is at least one, as text."""
+    first = parted[0]
+    when = "" if first.first_at == _NEVER else f", first at {first.first} (Thai time)"
+    places = f"{len(parted)} place{'s' * (len(parted) > 1)}"
+    shown = (line for part in parted[:SHOWN] for line in ("", part.title, *part.lines))
+    more = [part.title for part in parted[SHOWN:]]
+    return "\n".join(
+        [
+            f"the run differs from {golden_name} in {places}{when}",
+            "  - only in the golden trace",
+            "  + only in this run",
+            *shown,
+            *_named(more),
+        ]
+    )
+
+
+_NEVER = float("inf")
+
+
+def _block_difference(was: Block, now: Block) -> BlockDifference:
+    lines = list(_marked(was.lines, now.lines))
+    instants = [_instant(line[2:]) for line in lines if line[2:].strip() and line[2] != " "]
+    first_at, first = min(instants, default=(_NEVER, ""))
+    return BlockDifference(now.title, tuple(lines), first_at, first)
+
+
+def _marked(was: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
+    """All lines of both; `-` marks those of the first alone, `+` those of the second alone."""
+    matcher = SequenceMatcher(None, was, now, autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag == "equal":
+            yield from (f"    {line.strip()}" for line in was[i:j])
+        else:
+            yield from (f"  - {line.strip()}" for line in was[i:j])
+            yield from (f"  + {line.strip()}" for line in now[k:m])
+
+
+def _instant(marked: str) -> tuple[float, str]:
+    """When a marked line happened, to sort by and to print; a line without an instant is last."""
+    text = marked[2:].partition("  ")[0]
+    try:
+        return at(text).timestamp(), text
+    except DialsimError:
+        return _NEVER, ""
+
+
+def _named(titles: list[str]) -> list[str]:
+    if not titles:
+        return []
+    rest = f", and {len(titles) - 10} more" if len(titles) > 10 else ""
+    return ["", f"… and in {', '.join(titles[:10])}{rest}"]
+
+
+FOLDER = "golden"
+
+
+class GoldenOutcome(Enum):
+    """How a run compares with its golden trace."""
+
+    SAME = "same"
+    WRITTEN = "written"
+    OTHER_SEED = "of another seed"
+
+
+class GoldenTraces:
+    """The fixture `dialsim_golden`: holds runs of one test to the traces kept for it.
+
+    A trace is kept in the folder `golden` beside the test, in a file named after the test. Written
+    only by `--dialsim-update`, and read by people.
+    """
+
+    def __init__(
+        self, folder: Path, test: str, update: bool, note: Callable[[GoldenOutcome], None]
+    ) -> None:
+        """`test` is the test's name, its module's in front; `note` is told of each comparison."""
+        self._folder = folder / FOLDER
+        self._test = test
+        self._update = update
+        self._note = note
+        self._names: set[str] = set()
+
+    def __call__(self, run: RunLike, name: str = "") -> None:
+        """Hold a run to the golden trace; `name` tells several of one test apart.
+
+        A golden trace is of one seed: under another there is nothing to compare. Raises
+        AssertionError with both traces where they differ, or if there is no golden trace yet.
+        """
+        __tracebackhide__ = True
+
+        assert name not in self._names, f"this test has a golden trace {name!r} already: name it"
+        self._names.add(name)
+        file, found = self._file(name), TracePage.of(run)
+        shown = f"{FOLDER}/{file.name}"
+        if self._update:
+            self._write(file, found.text)
+            return
+        assert file.exists(), f"there is no {shown} yet: --dialsim-update writes it"
+        golden = TracePage.parse(file.read_text(encoding="utf-8"))
+        if golden.seed != found.seed:
+            self._note(GoldenOutcome.OTHER_SEED)
+            return
+        parted = differences(golden, found)
+        if parted:
+            raise AssertionError(describe(parted, shown))
+        self._note(GoldenOutcome.SAME)
+
+    def _write(self, file: Path, text: str) -> None:
+        if file.exists() and file.read_text(encoding="utf-8") == text:
+            self._note(GoldenOutcome.SAME)
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
+        self._note(GoldenOutcome.WRITTEN)
+
+    def _file(self, name: str) -> Path:
+        plain = re.sub(r"[^\w.]+", "-", f"{self._test} {name}").strip("-")
+        return self._folder / f"{plain}.txt"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dialsim.sandbox.client.records import OrganizationRecord
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.scenario import Scenario
-    from dialsim.testing.golden import Comparison, GoldenTraces
+    from dialsim.testing.assertions import GoldenOutcome, GoldenTraces
     from dialsim.testing.receiver import Receiver
     from dialsim.testing.sketch import Sketch
 
@@ -133,9 +133,9 @@ def _webhook_url(request: pytest.FixtureRequest) -> str | None:
 @pytest.fixture
 def dialsim_golden(request: pytest.FixtureRequest) -> GoldenTraces:
     """Hold a run to the trace kept beside the test: `dialsim_golden(result, name="")`."""
-    from dialsim.testing.golden import GoldenTraces
+    from dialsim.testing.assertions import GoldenTraces
 
-    def note(comparison: Comparison) -> None:
+    def note(comparison: GoldenOutcome) -> None:
         request.node.user_properties.append((_PROPERTY, comparison.value))
 
     _reader(request)  # so that a failure says how to run the same again
