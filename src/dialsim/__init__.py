@@ -16,8 +16,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dialsim.version import __version__
-
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
     from dialsim.evidence.calibrate import Calibration, calibrate
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from dialsim.scenario.problems import ScenarioError
     from dialsim.scenario.scenario import Scenario
     from dialsim.studio import explore
+
+__version__ = "0.1.0"
 
 # Names are imported when first used, so that `import dialsim` and `dialsim --help` stay quick.
 _HOMES = {

@@ -7,6 +7,7 @@ from io import TextIOWrapper
 
 import click
 
+from dialsim import __version__
 from dialsim.cli.evidence import calibrate, compare_log, log, replay, verify
 from dialsim.cli.experiment import compare, plan, sweep
 from dialsim.cli.forecast import forecast, pull
@@ -15,7 +16,6 @@ from dialsim.cli.run import report, run
 from dialsim.cli.scenario import new, people, schema, validate
 from dialsim.cli.serve import journal, serve, studio
 from dialsim.interface.errors import DialsimError
-from dialsim.version import __version__
 
 
 @click.group(

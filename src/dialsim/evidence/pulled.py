@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from dialsim import __version__
 from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.calibrate import Calibration
 from dialsim.interface.agent import ParamSchema, check_agent_params
@@ -31,7 +32,6 @@ from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.fields import PHONE_PATTERN
 from dialsim.scenario.loading import load
 from dialsim.scenario.recipients import HISTORY_COLUMNS, PARAM
-from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from dialsim.evidence.bodies import Settings

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from dialsim import __version__
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import ms_of
-from dialsim.version import __version__
 
 if TYPE_CHECKING:
     import httpx

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim import __version__
 from dialsim.engine.world import World
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
-from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

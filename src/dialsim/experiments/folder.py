@@ -18,6 +18,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialsim import __version__
 from dialsim.experiments.runner import STORE
 from dialsim.interface.instants import format_instant, ms_of
 from dialsim.results.figures import is_instant
@@ -31,7 +32,6 @@ from dialsim.results.folder import (
     versions,
     write_source,
 )
-from dialsim.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd

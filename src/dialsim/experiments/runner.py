@@ -21,13 +21,13 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from dialsim import __version__
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
 from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.variants import ExperimentError
 from dialsim.interface.errors import DialsimError
 from dialsim.results.progress import Progress, Shown, followed
-from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -9,6 +9,7 @@ from functools import partial
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING
 
+from dialsim import __version__
 from dialsim.interface.instants import minute_text, ms_of
 from dialsim.report.effects import effect_table, finish_effect, number_effect, spread
 from dialsim.report.page import (
@@ -48,7 +49,6 @@ from dialsim.results.summary_text import (
     short_names,
     tables,
 )
-from dialsim.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from dialsim import __version__
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.loading import loads
-from dialsim.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd

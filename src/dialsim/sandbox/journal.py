@@ -28,8 +28,8 @@ from zlib import crc32
 
 from filelock import FileLock, Timeout
 
+from dialsim import __version__
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.version import __version__
 
 APPLICATION_ID = 0x6469616C
 """Marks an SQLite file as a journal of dialsim: the letters `dial`."""

@@ -8,13 +8,13 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from dialsim import __version__
 from dialsim.interface.model import WireModel
 from dialsim.sandbox.http.answers import JSON
 from dialsim.sandbox.http.failures import responses
 from dialsim.sandbox.http.models import CallResult, Failure, named
 from dialsim.sandbox.http.operation import Operation
 from dialsim.scenario.scenario import tidied
-from dialsim.version import __version__
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLACE = "#/components/schemas/{model}"
