@@ -1,4 +1,4 @@
-"""The view of one campaign: its recipients, calls and analyses as the interface shows them now."""
+"""Views of campaigns as the interface shows them now, and the account that finds them by ids."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import CALL_STATUSES, NEVER, NO_CALL, TO_STATUS, Calls
 from dialsim.engine.campaign import Campaign
-from dialsim.engine.identity import call_ids, recipient_ids, session_ids
+from dialsim.engine.identity import agent_id, call_ids, organization_id, recipient_ids, session_ids
 from dialsim.engine.trace import CampaignTrace, Trace
+from dialsim.engine.world import OrganizationBlock
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import format_instant
+from dialsim.interface.payload import agent_json
 from dialsim.interface.status import CallStatus
+from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.scenario.people import GeneratedPeople
 from dialsim.webhooks.analysis import (
     AGENT_STATUSES,
@@ -52,7 +55,7 @@ from dialsim.webhooks.messages import (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CallStatuses:
     """How calls stand at an instant: `status` are indexes into `CALL_STATUSES` (int8).
 
     `changed_at` (ms) is the last change of each status, analyses included (A4).
@@ -115,7 +118,7 @@ class LiveAnalyses:
 
     # -- how calls stand --------------------------------------------------------------------------
 
-    def standing(self, calls: NDArray[np.integer], at: int | NDArray[np.int64]) -> Standing:
+    def standing(self, calls: NDArray[np.integer], at: int | NDArray[np.int64]) -> CallStatuses:
         """How some calls stand, by the engine's changes so far and those of analyses up to `at`.
 
         `at` (ms) is one instant, or one for each call (A4).
@@ -125,7 +128,7 @@ class LiveAnalyses:
         changed = changes_by(first, np.broadcast_to(at, calls.shape)[first.call])
         status[changed.call] = TO_STATUS[changed.kind]  # numpy keeps the last of several
         changed_at[changed.call] = changed.at
-        return Standing(status, changed_at)
+        return CallStatuses(status, changed_at)
 
     def changes(self, at: int) -> AnalysisChanges:
         """The changes of calls by their first analyses up to an instant, in that order (A4)."""
@@ -218,7 +221,7 @@ IN_PROGRESS = "IN_PROGRESS"
 """`agentStatus` while the conversation goes on; the interface names no value for it: ours."""
 
 
-class Place(TypedDict):
+class CampaignPlace(TypedDict):
     """Where a campaign stands: the positions of its organization and its own."""
 
     organization: int
@@ -269,10 +272,10 @@ class CampaignView:
         self._calls_seen = 0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> CampaignPlace:
         """Where the campaign stands."""
         block = self.campaign.block
-        return Place(organization=block.organization, campaign=block.position)
+        return CampaignPlace(organization=block.organization, campaign=block.position)
 
     def catch_up(self) -> None:
         """Take in what has happened since the last time; everything below reads what is known."""
@@ -457,3 +460,72 @@ class CampaignView:
 
 
 _NOBODY = np.empty(0, dtype=np.int64)
+
+
+class Account:
+    """One organization's agents, campaigns, recipients and calls, found by their ids."""
+
+    def __init__(self, simulation: LiveEngine, block: OrganizationBlock) -> None:
+        self.block = block
+        seed = simulation.log.world.seed
+        self.identifier = block.settings.id or organization_id(seed, block.position)
+        self._views: list[CampaignView] = []
+        self._simulation = simulation
+        self._by_campaign_id: dict[str, CampaignView] = {}
+
+    @property
+    def views(self) -> list[CampaignView]:
+        """The views of all campaigns there are by now, in the order of the scenario."""
+        self._open_views()
+        return self._views
+
+    def _open_views(self) -> None:
+        for position in range(len(self._views), len(self.block.campaigns)):
+            campaign = self._simulation.campaign(self.block.position, position)
+            view = CampaignView(self._simulation.log, campaign)
+            self._views.append(view)
+            self._by_campaign_id[view.identifier.lower()] = view
+
+    @property
+    def agents(self) -> list[dict[str, object]]:
+        """The agents, newest first (interface, section 4.1)."""
+        seed, organization = self._simulation.log.world.seed, self.block.position
+        agents = [
+            agent_json(
+                agent.id or agent_id(seed, organization, position), agent.name, agent.params_schema
+            )
+            for position, agent in enumerate(self.block.settings.agents)
+        ]
+        return agents[::-1]  # F4: the last in the file first
+
+    def campaign(self, identifier: str) -> CampaignView | None:
+        """The campaign of an id; None if there is none, or it was deleted (C8)."""
+        self._open_views()
+        view = self._by_campaign_id.get(identifier.lower())
+        return None if view is None or view.campaign.deleted else view
+
+    def recipient(self, identifier: str) -> tuple[CampaignView, int] | None:
+        """The campaign and number of a recipient; None for one not listed any more (C8, D3)."""
+        found = self.uploaded(identifier)
+        if found is None or found[0].campaign.deleted or not found[0].is_listed(found[1]):
+            return None
+        return found
+
+    def uploaded(self, identifier: str) -> tuple[CampaignView, int] | None:
+        """The campaign and number of whoever was uploaded at any time."""
+        for view in self.views:
+            if (recipient := view.recipient_position(identifier)) is not None:
+                return view, recipient
+        return None
+
+    def call(self, identifier: str) -> tuple[CampaignView, int] | None:
+        """The campaign and position of a call, of a deleted campaign too (C8)."""
+        for view in self.views:
+            if (call := view.call_position(identifier)) is not None:
+                return view, call
+        return None
+
+    def catch_up(self) -> None:
+        """Take in what has happened, so that nobody who asks for anything has to wait for it."""
+        for view in self.views:
+            view.catch_up()

@@ -7,7 +7,7 @@ written down and carried out again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -16,18 +16,19 @@ from typing_extensions import override
 
 from dialsim.engine.post_log import PostKey
 from dialsim.engine.simulation import add_campaign
-from dialsim.interface.model import invalid, read_model
+from dialsim.interface.model import Combined, given, invalid, read_model
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.faults import FaultOrder
-from dialsim.sandbox.organization import OrganizationChanges
 from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
 from dialsim.scenario.campaign import Campaign as CampaignModel
+from dialsim.scenario.fields import Limit, Switch, Url
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scripts import parse_script
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign
+    from dialsim.engine.dialler import Dialler
     from dialsim.sandbox.core import SandboxCore
 
 
@@ -180,6 +181,52 @@ class AddAgent(_Command):
         block = core.accounts[self.organization].block
         agents = (*block.settings.agents, agent)
         block.settings = block.settings.model_copy(update={"agents": agents})
+
+
+class OrganizationChanges(Combined):
+    """What is to be changed; what is left out stays, and null is no value but for the URL."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                given("maxConcurrentCalls"),
+                given("callingAllowed"),
+                given("regenerateApiKey"),
+                {"required": ["webhookUrl"]},
+            ]
+        }
+    )
+
+    max_concurrent_calls: Limit | None = Field(
+        default=None, description="A lower limit hangs up nobody.", examples=[20]
+    )
+    calling_allowed: Switch | None = Field(
+        default=None, description="Whether campaigns may be started."
+    )
+    webhook_url: Url | None = Field(
+        default=None,
+        description="Where results are sent from the next one on; null: nowhere.",
+        examples=["http://127.0.0.1:9000/hook"],
+    )
+    regenerate_api_key: Switch | None = Field(
+        default=None, description="true makes a new key; the old one is wrong at once."
+    )
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
+        """Something is to be changed; null is a value of the URL alone."""
+        known = [field.alias or "" for field in cls.model_fields.values()]
+        if "webhookUrl" not in given and all(given.get(name) is None for name in known):
+            yield f"at least one of {', '.join(known)} must be given"
+
+    def make(self, dialler: Dialler) -> None:
+        """Make the changes that the engine knows of; none of them can fail."""
+        if self.max_concurrent_calls is not None:
+            dialler.set_limit(self.max_concurrent_calls)
+        if self.calling_allowed is not None:
+            dialler.set_calling_allowed(self.calling_allowed)
+        if "webhook_url" in self.model_fields_set:
+            dialler.set_webhook_url(self.webhook_url)
 
 
 class ChangeOrganization(_Command):

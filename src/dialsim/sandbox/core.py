@@ -14,7 +14,7 @@ from dialsim.engine.post_log import Post
 from dialsim.interface.errors import Refused
 from dialsim.interface.model import invalid
 from dialsim.sandbox.access import KeyRing, derived_key, regenerated_key
-from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.clock import VirtualClock
 from dialsim.sandbox.commands import (
     Command,
@@ -27,7 +27,6 @@ from dialsim.sandbox.commands import (
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
 from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, NotKept
 from dialsim.sandbox.live_engine import LiveEngine
-from dialsim.sandbox.organization import Account
 from dialsim.sandbox.outbox import STRIDE, Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog
 from dialsim.sandbox.sender import Sender, SilentSender

@@ -19,10 +19,9 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.results.run_view import RunView
-from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.faults import WebhookFault, WhichPost
 from dialsim.sandbox.live_engine import LiveEngine
-from dialsim.sandbox.organization import Account
 from dialsim.webhooks.bodies import Bodies, visible_state
 from dialsim.webhooks.deliveries import CampaignStream, has_url, next_post_at, unfinished, urls
 from dialsim.webhooks.messages import FOREVER, Messages, sequence

@@ -21,9 +21,8 @@ from dialsim.engine.post_log import PostKey
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import Combined, given, invalid
 from dialsim.results.run_view import RunView
-from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.live_engine import LiveEngine
-from dialsim.sandbox.organization import Account
 from dialsim.scenario.campaign import AgentParams
 from dialsim.scenario.fields import Model, Phone, Switch, Text, Url
 from dialsim.scenario.organization import Agent, Organization, Webhook

@@ -25,7 +25,7 @@ from dialsim.interface.model import (
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.sandbox.access import PREFIX
-from dialsim.sandbox.campaign_view import CampaignView
+from dialsim.sandbox.campaign_view import Account, CampaignView
 from dialsim.sandbox.commands import AddCampaign, ReanalyzeCall, SteerCampaign
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.http import failures as fail
@@ -47,7 +47,6 @@ from dialsim.sandbox.http.operation import (
     link,
     operation,
 )
-from dialsim.sandbox.organization import Account
 from dialsim.sandbox.tables import (
     CallRow,
     CallTable,

@@ -9,10 +9,12 @@ from starlette.requests import Request
 
 from dialsim.interface.model import UuidText, WireModel, invalid
 from dialsim.sandbox.access import PREFIX
+from dialsim.sandbox.campaign_view import Account
 from dialsim.sandbox.commands import (
     AddAgent,
     AddOrganization,
     ChangeOrganization,
+    OrganizationChanges,
     ScriptNumber,
 )
 from dialsim.sandbox.control.campaigns import organization_of
@@ -24,7 +26,6 @@ from dialsim.sandbox.http.operation import (
     PathParameter,
     operation,
 )
-from dialsim.sandbox.organization import Account, OrganizationChanges
 from dialsim.scenario.additions import AddedOrganization
 from dialsim.scenario.fields import Phone, Text
 from dialsim.scenario.organization import Agent

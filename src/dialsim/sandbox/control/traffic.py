@@ -15,6 +15,7 @@ from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, w
 from dialsim.interface.payload import accepted, response_json
 from dialsim.results.campaigns import Position
 from dialsim.sandbox.access import PREFIX
+from dialsim.sandbox.campaign_view import Account
 from dialsim.sandbox.clock import replaced
 from dialsim.sandbox.commands import ClearFaults, InjectFault, ResendWebhook, TriggerResult
 from dialsim.sandbox.control.campaigns import TablePage, organization_of, page_head
@@ -30,7 +31,6 @@ from dialsim.sandbox.http.operation import (
     operation,
     require_uuid,
 )
-from dialsim.sandbox.organization import Account
 from dialsim.sandbox.outbox import Delivery
 from dialsim.sandbox.request_log import LoggedRequest, chosen
 from dialsim.sandbox.tables import WebhookRow
