@@ -5,15 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, NamedTuple
-
-import uvicorn
 
 from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.application import application
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.server import Connection, address, configuration, listening
+from dialsim.sandbox.server import Connection, Server, address, listening
 
 EVERY_RESULT: dict[str, Any] = {
     "outcomes": {"answered": 0.5, "noAnswer": 0.3, "busy": 0.1, "failed": 0.1},
@@ -28,7 +26,7 @@ class Served(NamedTuple):
     """A sandbox that is being served."""
 
     url: str
-    server: uvicorn.Server
+    server: Server
 
     def connect(self) -> socket.socket:
         """A bare connection to it, on which nothing takes longer than ten minutes."""
@@ -49,13 +47,13 @@ def served(
 ) -> Iterator[Served]:
     """Serve in a thread."""
     with listening("127.0.0.1", 0) as listener:
-        app = application(core, token)
-        config = configuration(app, connection, log_config=None, timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        up = Event()
+        server = Server(application(core, token), up, connection=connection, log_config=None)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
+        assert up.wait(600)
         try:
             yield Served(address(listener), server)
         finally:
-            server.should_exit = True
+            server.wind_up()
             thread.join()

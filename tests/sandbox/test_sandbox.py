@@ -19,7 +19,7 @@ from tests.sandbox.asking import NOW, WORLD, key
 
 import dialsim
 from dialsim.results.folder import read_source
-from dialsim.sandbox import access
+from dialsim.sandbox import access, server
 from dialsim.sandbox.client.records import WebhookRecord
 from dialsim.sandbox.http.service import InterfaceOperations
 from dialsim.testing import Answer, Receiver, Sketch
@@ -455,7 +455,10 @@ def test_an_open_page_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records == []
 
 
-def test_a_client_that_takes_no_answer_does_not_keep_it_from_stopping() -> None:
+def test_a_client_that_takes_no_answer_does_not_keep_it_from_stopping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "GRACE_SECONDS", 0.1)
     with dialsim.Sandbox(MONTHS.scenario()) as sandbox:
         january = sandbox.campaign("January").id
         with socket.socket() as greedy:

@@ -261,7 +261,7 @@ class Supervision:
 BACKLOG = 2_048
 GRACE_SECONDS = 1
 """What a client has for taking its last answer."""
-_MOMENT = 0.01  # seconds in which an accepted socket has become a connection
+_MOMENT = 0.01  # seconds in which an accepted socket has become a connection, and one is closed
 
 
 def serve(
@@ -297,10 +297,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, up: Event | None = None, **settings: Any) -> None:
         self._supervision = Supervision(app)
         self._up = Event() if up is None else up
-        config = configuration(
-            self._supervision, timeout_graceful_shutdown=GRACE_SECONDS, **settings
-        )
-        super().__init__(config)
+        super().__init__(configuration(self._supervision, **settings))
 
     @property
     def stopping(self) -> bool:
@@ -329,6 +326,27 @@ class Server(uvicorn.Server):
             for listener in server.sockets:
                 self._loop.remove_reader(listener)
         await asyncio.sleep(_MOMENT)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let clients take their last answers: uvicorn itself waits a tenth of a second at least.
+
+        Whoever hasn't taken them in time is hung up on.
+        """
+        for server in self.servers:
+            server.close()
+        for listener in sockets or ():
+            listener.close()
+        state, end = self.server_state, self._loop.time() + GRACE_SECONDS
+        for connection in tuple(state.connections):
+            connection.shutdown()
+        while (state.connections or state.tasks) and not self.force_exit:
+            if self._loop.time() > end:
+                break
+            await asyncio.sleep(_MOMENT)
+        for connection in tuple(state.connections):
+            connection.transport.abort()
+        if not self.force_exit:
+            await self.lifespan.shutdown()
 
     def wind_up(self) -> None:
         """Stop serving, from another thread or a signal handler."""
@@ -466,5 +484,3 @@ class ServerThread:
     async def _serve_until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
         await self._server.serve(sockets=[self._listener])
-        for connection in tuple(self._server.server_state.connections):
-            connection.transport.abort()  # its client didn't take the answer in time
