@@ -15,8 +15,8 @@ from dialsim.interface.instants import format_instant, midnight, thai
 from dialsim.scenario.calendar import DAY_CLASSES
 from dialsim.scenario.compiled_plan import compiled_plan
 from dialsim.scenario.loading import loads
+from dialsim.scenario.organization import TimelineAction
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.timeline import TimelineAction
 
 HALF_HOUR = 30 * 60_000
 FIRST = date(2026, 4, 8)  # a Wednesday

@@ -14,7 +14,7 @@ from dialsim.engine.trace import Refusal, Trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CampaignStatus
-from dialsim.scenario.timeline import TimelineAction
+from dialsim.scenario.organization import TimelineAction
 
 if TYPE_CHECKING:
     from dialsim.engine.campaign import Campaign

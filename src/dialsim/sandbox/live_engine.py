@@ -19,11 +19,10 @@ from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.additions import Surroundings
 from dialsim.scenario.campaign import Campaign as CampaignModel
 from dialsim.scenario.campaign import Past, PeopleTable, RecipientsFile
-from dialsim.scenario.organization import Organization
+from dialsim.scenario.organization import Organization, TimelineAction
 from dialsim.scenario.people import People
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.scripts import Script, format_script
-from dialsim.scenario.timeline import TimelineAction
 
 
 class LiveEngine(Simulation):

@@ -19,14 +19,13 @@ from dialsim.scenario.checks import check_references, read_schedules
 from dialsim.scenario.document import Cursor, NodePath, Place, SourceFolder, planted, put
 from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.fields import Model
-from dialsim.scenario.organization import Agent, Organization
+from dialsim.scenario.organization import Agent, Organization, TimelineAction
 from dialsim.scenario.people import tabled
 from dialsim.scenario.problems import Problems, ScenarioError, seen_from, told
 from dialsim.scenario.recipients import check_ids, read_people, read_recipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import Beginning, check_order, not_after
 from dialsim.scenario.sheet import Sheet
-from dialsim.scenario.timeline import TimelineAction
 
 NAME = "campaign"
 """What problems call the campaign, which comes from no file."""

@@ -45,10 +45,9 @@ from dialsim.scenario.fields import (
     lacks_zero,
     national,
 )
-from dialsim.scenario.organization import Agent, Organization
+from dialsim.scenario.organization import Agent, Organization, check_fields
 from dialsim.scenario.problems import Problem, Problems, Remark, told
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.timeline import check_fields
 from dialsim.scenario.units import era_fault, has_offset, instant_meant, parse_duration
 
 

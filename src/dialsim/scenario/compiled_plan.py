@@ -32,10 +32,9 @@ from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.compliance import ComplianceRule
 from dialsim.scenario.document import Cursor
 from dialsim.scenario.error_text import few, joined
-from dialsim.scenario.organization import Organization
+from dialsim.scenario.organization import Organization, TimelineAction
 from dialsim.scenario.problems import Problems, Remark
 from dialsim.scenario.scenario import Scenario
-from dialsim.scenario.timeline import TimelineAction
 
 WEEKS = 13
 """How far a plan without any end is compiled."""

@@ -12,7 +12,7 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT
 from dialsim.interface.schedule import ScheduleRequest
-from dialsim.scenario.timeline import TimelineAction
+from dialsim.scenario.organization import TimelineAction
 
 if TYPE_CHECKING:
     from dialsim.engine.world import World
