@@ -41,8 +41,7 @@ from dialsim.sandbox.http.failures import (
     WRONG_KEY,
     WRONG_TOKEN,
 )
-from dialsim.sandbox.http.openapi import document
-from dialsim.sandbox.http.operation import Operations
+from dialsim.sandbox.http.operation import Operations, openapi_document
 from dialsim.sandbox.http.service import (
     FileOperations,
     GuessedOperations,
@@ -345,7 +344,7 @@ def offered(guessed: bool) -> tuple[type[Operations], ...]:
 
 def description(guessed: bool = False) -> dict[str, Any]:
     """The OpenAPI 3.1 description of interface and control plane, as plain values."""
-    return document([one for kind in offered(guessed) for one in kind.declared])
+    return openapi_document([one for kind in offered(guessed) for one in kind.declared])
 
 
 def application(core: SandboxCore, token: ControlToken | None = None) -> Starlette:
