@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import quantiles
 from threading import Thread
 
-from dialsim.studio.estimate import Answer, Estimator, Pool
+from dialsim.studio.estimate import EstimateAnswer, Estimator, Pool
 from dialsim.studio.questions import Inquiry, fewest_lines
 from dialsim.studio.state import StudioState, levers
 
@@ -97,7 +97,7 @@ def memory_over_changes(pool: Pool, people: int, count: int) -> dict[int, list[f
     estimator, state, sizes = Estimator(pool, limit=2), opened(people), {}
     for number, (label, text) in enumerate(changes(people), 1):
         state = turned(state, label, text)
-        answer: Answer = estimator.ask(state.scenario)
+        answer: EstimateAnswer = estimator.ask(state.scenario)
         answer.final()
         if number in (count // 5, count // 2, count):
             sizes[number] = [memory(pid) for pid in (os.getpid(), *pool.processes)]

@@ -32,7 +32,7 @@ from dialsim.evidence.engine_settings import estimate
 from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.pull import pull
 from dialsim.evidence.pulled import DRAWS
-from dialsim.evidence.record import Record
+from dialsim.evidence.record import RecordedCalls
 from dialsim.evidence.service import ServiceClient
 from dialsim.experiments.variants import read_variants
 from dialsim.interface.instants import parse_instant
@@ -178,7 +178,7 @@ def learned_engine(log: Log, truth: dict[str, Any], number: int) -> list[str]:
     The order of calls is left out: `pull` has seen how they are ordered from now on.
     """
     asked = {name: truth[name] for name in ("name", "clock", "organizations")} | {"seed": number}
-    found = estimate(Record(log, dialsim.loads(json.dumps(asked))))
+    found = estimate(RecordedCalls(log, dialsim.loads(json.dumps(asked))))
     return [
         f"engine.{one.name}={one.value}"
         for one in found.estimates

@@ -10,7 +10,7 @@ import pytest
 
 import dialsim
 from dialsim.engine.behaviour import durations
-from dialsim.evidence.answering import Estimate
+from dialsim.evidence.answering import PointEstimate
 from dialsim.evidence.behaviour_text import yaml_text
 from dialsim.evidence.calibrate import Calibrated, Calibration, calibrate, dialled_calls
 from dialsim.evidence.durations import fitted
@@ -75,7 +75,7 @@ def calls_only(result: dialsim.Result, folder: Path) -> Calibrated:
     return calibrate(read_log(folder)).behaviours["default"]
 
 
-def checked(found: Calibrated) -> dict[str, tuple[Estimate, float]]:
+def checked(found: Calibrated) -> dict[str, tuple[PointEstimate, float]]:
     """Each estimate of who answers from at least 500 calls, with the truth."""
     who = found.answering
     pairs = {f"outcomes.{end}": (who.outcomes[end], truth) for end, truth in OUTCOMES.items()}

@@ -21,7 +21,7 @@ from dialsim.evidence.engine_settings import (
     estimate,
 )
 from dialsim.evidence.log import Log, read_log
-from dialsim.evidence.record import Record
+from dialsim.evidence.record import RecordedCalls
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import parse_duration
@@ -92,7 +92,7 @@ def checked(number: int, folder: Path, form: str) -> tuple[EngineEstimate, list[
     made, asked = scenario(number, engine), scenario(number, {})
     lines = made.organizations[0].max_concurrent_calls
     log = written(dialsim.run(made), folder / str(number), form)
-    found = estimate(Record(log, asked))
+    found = estimate(RecordedCalls(log, asked))
     told = [one.name for one in found.estimates if one.told]
     wrong = [
         f"{number}: {one.name} {one.value} {one.others}, truth {engine}"

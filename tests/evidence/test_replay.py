@@ -13,7 +13,7 @@ import pytest
 import dialsim
 from cli.program import dialsim as program
 from dialsim.evidence.log import Log, read_log
-from dialsim.evidence.record import CallTimes, Record, ReplayError
+from dialsim.evidence.record import CallTimes, RecordedCalls, ReplayError
 from dialsim.evidence.replay import replay
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
@@ -60,7 +60,7 @@ def test_a_log_of_the_scenario_is_made_again(
     engine: dict[str, Any], form: str, tmp_path: Path
 ) -> None:
     scenario = sketch(**engine).scenario()
-    found = replay(Record(logged(scenario, tmp_path, form), scenario))
+    found = replay(RecordedCalls(logged(scenario, tmp_path, form), scenario))
     assert found.first is None
     assert (found.agree, found.missing, found.extra) == (found.calls, 0, 0)
     assert found.calls > 300
@@ -72,7 +72,7 @@ def test_pauses_and_the_end_withdraw_the_same_dials(tmp_path: Path) -> None:
     known = sketch(queue_timeout="1m").at("Mon 09:10:01", "pause", "A")
     known = known.at("Mon 09:12", "resume", "A").at("Mon 09:40", "setConcurrency", 2)
     scenario = known.at("Mon 10:00:00.500", "cancel", "B").scenario("clock.end=2026-01-05T03:30Z")
-    found = replay(Record(logged(scenario, tmp_path, "run"), scenario))
+    found = replay(RecordedCalls(logged(scenario, tmp_path, "run"), scenario))
     assert (found.first, found.agree) == (None, found.calls)
 
 
@@ -92,7 +92,7 @@ def test_the_first_difference_names_its_rule(
     engine: dict[str, Any], rule: str, said: str, tmp_path: Path
 ) -> None:
     log = logged(sketch(**engine).scenario(), tmp_path, "run")
-    found = replay(Record(log, sketch().scenario()))
+    found = replay(RecordedCalls(log, sketch().scenario()))
     assert found.first is not None
     assert (found.first.rule, said in found.first.why) == (rule, True), found.first
     assert found.before < found.calls
@@ -112,7 +112,7 @@ def test_the_first_difference_names_its_rule(
 )
 def test_so_do_settings_of_campaigns(change: str, rule: str, tmp_path: Path) -> None:
     log = logged(sketch().scenario(), tmp_path, "run")
-    found = replay(Record(log, sketch().scenario(change)))
+    found = replay(RecordedCalls(log, sketch().scenario(change)))
     assert found.first is not None
     assert found.first.rule == rule, found.first
 
@@ -124,7 +124,7 @@ def test_so_do_settings_of_campaigns(change: str, rule: str, tmp_path: Path) -> 
 )  # fmt: skip
 def test_bodies_show_it_without_instants_of_dials(change: str, rule: str, tmp_path: Path) -> None:
     log = logged(sketch().scenario(), tmp_path, "bodies")
-    found = replay(Record(log, sketch().scenario(change)))
+    found = replay(RecordedCalls(log, sketch().scenario(change)))
     assert found.first is not None
     assert found.first.rule == rule, found.first
 
@@ -132,7 +132,7 @@ def test_bodies_show_it_without_instants_of_dials(change: str, rule: str, tmp_pa
 @pytest.mark.parametrize("form", ["run", "bodies"])
 def test_both_engines_play_the_same(form: str, tmp_path: Path) -> None:
     scenario = sketch(queue_timeout="2m").scenario()
-    record = Record(logged(scenario, tmp_path, form), scenario)
+    record = RecordedCalls(logged(scenario, tmp_path, form), scenario)
     other = sketch(queue_timeout="90s", sharing="fifo").scenario().engine
     one, two = record.played(other, "simpy"), record.played(other, "compiled")
     for name in CallTimes.__dataclass_fields__:
@@ -148,21 +148,21 @@ def test_log_and_scenario_must_belong_together(tmp_path: Path) -> None:
         ("made-up people are those of the run's seed", simple.with_("seed=5")),
     ):  # fmt: skip
         with pytest.raises(ReplayError, match=text):
-            Record(log, scenario)
+            RecordedCalls(log, scenario)
 
 
 def test_people_who_are_not_on_the_list_are_refused(tmp_path: Path) -> None:
     log = logged(Sketch(1).having(webhook=URL).campaign("A", "busy 1s").scenario(), tmp_path, "run")
     other = Sketch(1).campaign("A", {"tel": "0899999999"}).scenario()
-    assert replay(Record(log, other)).calls == 1  # the table of calls has no numbers
+    assert replay(RecordedCalls(log, other)).calls == 1  # the table of calls has no numbers
     body = logged(
         Sketch(1).having(webhook=URL).campaign("A", "busy 1s").scenario(), tmp_path, "bodies"
     )
     with pytest.raises(ReplayError, match="A called 0800000000, whom the scenario does not list"):
-        Record(body, other)
+        RecordedCalls(body, other)
     twice = Sketch(1).campaign("A", *[{"tel": "0800000000"}] * 2).scenario()
     with pytest.raises(ReplayError, match="A lists 0800000000 twice, and bodies"):
-        Record(body, twice)
+        RecordedCalls(body, twice)
 
 
 def test_a_log_with_holes_is_refused(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_a_log_with_holes_is_refused(tmp_path: Path) -> None:
     lines = (tmp_path / "webhooks.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "holes.jsonl").write_bytes(b"".join(lines[40:]))
     with pytest.raises(ReplayError, match=r"\d+ attempts are missing"):
-        Record(read_log(tmp_path / "holes.jsonl"), scenario)
+        RecordedCalls(read_log(tmp_path / "holes.jsonl"), scenario)
     (tmp_path / "begin.jsonl").write_bytes(b"".join(lines[:200]))
-    found = replay(Record(read_log(tmp_path / "begin.jsonl"), scenario))
+    found = replay(RecordedCalls(read_log(tmp_path / "begin.jsonl"), scenario))
     assert found.first is None
     assert 50 < found.calls < 200
     assert "of the log are not compared" in found.notes[0]

@@ -17,7 +17,7 @@ from dialsim.report.what_if import (
     MOST_PAIRS,
     SHORTER_RETRIES,
     FurtherRuns,
-    Lever,
+    MeasuredLever,
     StudiedVariant,
     WhatIf,
     affordable_pairs,
@@ -211,7 +211,7 @@ def weighed(finish: float, *levers: tuple[str, float, float]) -> WhatIf:
     return WhatIf(
         (base, base, base),
         tuple(
-            Lever(name, (base, base, base), False, real(seconds), real(people))
+            MeasuredLever(name, (base, base, base), False, real(seconds), real(people))
             for name, seconds, people in levers
         ),
     )
@@ -245,7 +245,7 @@ def test_what_helps_one_thing_at_the_price_of_another_is_named_with_its_price() 
     )
 
 
-def with_finishes(name: str, hours_earlier: list[float]) -> Lever:
+def with_finishes(name: str, hours_earlier: list[float]) -> MeasuredLever:
     """A lever by which the runs of `weighed`, done within a day, are so much earlier."""
     finishes = [(24 - hours) * HOUR * 1000 for hours in hours_earlier]
     runs = tuple(
@@ -253,7 +253,9 @@ def with_finishes(name: str, hours_earlier: list[float]) -> Lever:
         for k, finish in enumerate(finishes)
     )
     mean = -HOUR * float(np.mean(hours_earlier))
-    return Lever(name, runs, False, effect(mean, mean, mean, real=True), effect(0, 0, 0, real=True))
+    return MeasuredLever(
+        name, runs, False, effect(mean, mean, mean, real=True), effect(0, 0, 0, real=True)
+    )
 
 
 def test_most_is_said_only_of_a_lever_surely_better_than_every_other_by_six_pairs() -> None:

@@ -19,7 +19,7 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import short_text
 from dialsim.results.time_use import StepFunction
-from dialsim.studio.estimate import Answer, Estimate, Estimator, LineBands, LineUse, Pool
+from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineUse, Pool
 from dialsim.studio.state import StudioState
 from studio.saving import saved
 
@@ -97,7 +97,7 @@ def test_estimates_come_with_more_and_more_runs(estimator: Estimator, small: Stu
     assert set(seen) <= set(told)
 
 
-def runs(answer: Answer) -> int:
+def runs(answer: EstimateAnswer) -> int:
     return 0 if answer.latest is None else answer.latest.runs
 
 

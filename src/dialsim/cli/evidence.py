@@ -30,7 +30,7 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def packed(**given: Any) -> None:
-        place = Place(given.pop("column"), given.pop("table"), given.pop("query"))
+        place = BodiesPlace(given.pop("column"), given.pop("table"), given.pop("query"))
         command(**given, place=place)
 
     for option in (_QUERY, _TABLE, _COLUMN):
@@ -66,26 +66,26 @@ def _page_option(help_text: str) -> Callable[[_Command], _Command]:
     return click.option("--page", type=path, metavar="HTML", help=help_text)
 
 
-class Place(NamedTuple):
+class BodiesPlace(NamedTuple):
     """Where in a log bodies stand."""
 
     column: str | None
     table: str | None
     query: str | None
 
-    def of(self, source: str, other: str) -> Place:
+    def of(self, source: str, other: str) -> BodiesPlace:
         """The same for one of two logs: of a file beside a database it has the column alone."""
         from dialsim.evidence.entries import is_database
 
         beside = is_database(other) and not is_database(source)
-        return Place(self.column, None, None) if beside else self
+        return BodiesPlace(self.column, None, None) if beside else self
 
 
 @click.command(short_help="Say what is in a log of calls.", epilog="Example: dialsim log out/first")
 @log_argument
 @place_options
 @format_option
-def log(source: str, place: Place, form: str) -> None:
+def log(source: str, place: BodiesPlace, form: str) -> None:
     """Say what is in a log: campaigns, calls by status and attempt, and what it can teach.
 
     LOG is a folder of `dialsim run`, its webhooks.jsonl, or bodies of the webhook as a receiver
@@ -114,7 +114,7 @@ def log(source: str, place: Place, form: str) -> None:
     "numbers of lines are checked as well.",
 )
 @format_option
-def verify(source: str, place: Place, scenario: Path | None, form: str) -> None:
+def verify(source: str, place: BodiesPlace, scenario: Path | None, form: str) -> None:
     """Check a log against the rules that can be seen in it.
 
     Each finding names the rule, the call, the instant and the two facts that collide. Rules that
@@ -187,7 +187,7 @@ def calibrate(
     page: Path | None,
     draws: Path | None,
     jobs: int | None,
-    place: Place,
+    place: BodiesPlace,
     force: bool,
 ) -> None:
     """Estimate from a log who answers, how long calls take, and what goes wrong.
@@ -276,7 +276,7 @@ def compare_log(
     scenario: Path | None,
     replications: int,
     page: Path | None,
-    place: Place,
+    place: BodiesPlace,
     form: str,
     force: bool,
 ) -> None:
@@ -347,7 +347,7 @@ def replay(
     wants_settings: bool,
     out: Path | None,
     overrides: tuple[str, ...],
-    place: Place,
+    place: BodiesPlace,
     form: str,
     force: bool,
 ) -> None:
@@ -359,13 +359,13 @@ def replay(
     callsPerSecond; those that the log can't tell are named.
     """
     from dialsim.evidence.engine_settings import engine_yaml, estimate, estimate_lines
-    from dialsim.evidence.record import Record
+    from dialsim.evidence.record import RecordedCalls
     from dialsim.evidence.replay import replay as play
     from dialsim.scenario.loading import load
 
     _require_free(out, force=force)
     loaded = load(scenario, overrides)
-    record = Record(read_source(source, place), loaded)
+    record = RecordedCalls(read_source(source, place), loaded)
     result, found = play(record), None
     if wants_settings or out is not None:
         with progress_bar("Trying settings", "runs") as progress:
@@ -392,7 +392,7 @@ def _require_free(file: Path | None, *, force: bool) -> None:
         raise click.UsageError(f"{file}: there is no folder {file.parent}")
 
 
-def read_source(source: str, place: Place) -> Log:
+def read_source(source: str, place: BodiesPlace) -> Log:
     """Read a log, and show how far that is."""
     from dialsim.evidence.entries import is_database
     from dialsim.evidence.log import read_log

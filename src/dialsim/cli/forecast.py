@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dialsim.cli.evidence import Place, place_options, read_source
+from dialsim.cli.evidence import BodiesPlace, place_options, read_source
 from dialsim.cli.program import (
     INTERRUPTED,
     Options,
@@ -138,7 +138,7 @@ def pull(
     out: Path,
     schedules: tuple[Path, ...],
     source: str | None,
-    place: Place,
+    place: BodiesPlace,
     default_behaviour: bool,
     lines: int | None,
     agent: str | None,

@@ -154,7 +154,7 @@ class Attempts:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class PointEstimate:
     """A number, its standard error and the count of what it rests on."""
 
     value: float
@@ -176,13 +176,13 @@ class Estimate:
 class Level:
     """One factor on the odds, or a time (ms); `effect` estimates its logarithm."""
 
-    effect: Estimate
+    effect: PointEstimate
 
     @property
-    def factor(self) -> Estimate:
+    def factor(self) -> PointEstimate:
         """The factor or time itself, its error by the delta method."""
         value = exp(self.effect.value)
-        return Estimate(value, value * self.effect.error, self.effect.count)
+        return PointEstimate(value, value * self.effect.error, self.effect.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +206,10 @@ class Answering:
     `covariance` is that of the model's parameters.
     """
 
-    outcomes: Mapping[str, Estimate]
-    reachable: Estimate
-    dead_numbers: Estimate
-    concentration: Estimate
+    outcomes: Mapping[str, PointEstimate]
+    reachable: PointEstimate
+    dead_numbers: PointEstimate
+    concentration: PointEstimate
     told: frozenset[str]
     hours: Mapping[int, Level]
     days: Mapping[int, Level]
@@ -218,7 +218,7 @@ class Answering:
     wear: Wear | None
     no_wear: str
     spread: Mapping[str, float]
-    model: Model
+    model: AnsweringModel
     covariance: Floats
 
     def draw(self, chance: np.random.Generator) -> Answering:
@@ -232,11 +232,11 @@ class Answering:
         ringing, busy = self.outcomes["noAnswer"].value, self.outcomes["busy"].value
         drawn = _drawn(self.model.parameters, self.covariance, chance)
         values = [
-            Estimate(value, 0.0, 0)
+            PointEstimate(value, 0.0, 0)
             for value in _figures(drawn, ringing / max(ringing + busy, 1e-12)).tolist()
         ]
         effects = layout.effects @ drawn[_MIXTURE:]
-        levels = [Level(Estimate(effect, 0.0, 0)) for effect in effects.tolist()]
+        levels = [Level(PointEstimate(effect, 0.0, 0)) for effect in effects.tolist()]
         hour, day, attempt, segment, end = layout.starts
         return replace(
             self,
@@ -250,8 +250,8 @@ class Answering:
             attempts=tuple(levels[attempt:segment]),
             segments=dict(zip(self.segments, levels[segment:end], strict=True)),
             wear=None if self.wear is None else Wear(
-                Level(Estimate(-exp(drawn[_WEAR]), 0.0, 0)),
-                Level(Estimate(float(drawn[_RECOVERY]), 0.0, 0)),
+                Level(PointEstimate(-exp(drawn[_WEAR]), 0.0, 0)),
+                Level(PointEstimate(float(drawn[_RECOVERY]), 0.0, 0)),
             ),
         )  # fmt: skip
 
@@ -470,7 +470,7 @@ def _log_sum(logs: Floats) -> Floats:
     return total
 
 
-class Model:
+class AnsweringModel:
     """The model with its parameters: five of how people differ, those of the factors, of wear."""
 
     def __init__(self, layout: _Layout, parameters: Floats) -> None:
@@ -635,7 +635,7 @@ class _People:
         before = _piece(attempts[early], layout) if early.any() else None
         return cls(calls, before, np.flatnonzero(early[calls.first]))
 
-    def scores(self, model: Model, parameters: Floats) -> tuple[float, Floats]:
+    def scores(self, model: AnsweringModel, parameters: Floats) -> tuple[float, Floats]:
         """The log likelihood, and each person's derivatives."""
         total, scores = model.scores(self.calls, parameters)
         if self.before is not None:
@@ -675,7 +675,7 @@ class _Fit:
     def likelihood(self, parameters: Floats) -> tuple[float, Floats, Floats]:
         """The log likelihood, its gradient and the information, without what is assumed."""
         if self._at is None or not np.array_equal(self._at, parameters):
-            model = Model(self.layout, parameters)
+            model = AnsweringModel(self.layout, parameters)
             total, gradient = 0.0, np.zeros(self.size)
             information = np.zeros((self.size, self.size))
             for people in self.people:
@@ -774,7 +774,7 @@ def _sign_of_wear(fit: _Fit, unworn: Floats) -> Floats | None:
     nearly = -8.0  # so little wear that the score is that of none
     for recovery in np.log(_RECOVERIES):
         parameters = np.concatenate([unworn, [nearly, recovery]])
-        model, score = Model(fit.layout, parameters), 0.0
+        model, score = AnsweringModel(fit.layout, parameters), 0.0
         information = np.diag(fit.precision)
         information[_WEAR, _WEAR] = 0.0
         for people in fit.people:
@@ -814,7 +814,7 @@ def _answering(
     errors = np.sqrt(variance)
     calls = len(seen)
     estimates = [
-        Estimate(float(value), float(error), calls if place < 4 else people)
+        PointEstimate(float(value), float(error), calls if place < 4 else people)
         for place, (value, error) in enumerate(zip(values, errors, strict=True))
     ]
     effects = layout.effects @ parameters[_MIXTURE:]
@@ -823,7 +823,7 @@ def _answering(
     levels = layout.levels(seen)
     counts = np.bincount(levels[levels >= 0], minlength=layout.starts[-1])
     factors = [
-        Level(Estimate(*of))
+        Level(PointEstimate(*of))
         for of in zip(effects.tolist(), error.tolist(), counts.tolist(), strict=True)
     ]
     hour, day, attempt, segment, end = layout.starts
@@ -841,8 +841,8 @@ def _answering(
         slope, recovery = exp(parameters[_WEAR]), float(parameters[_RECOVERY])
         of_slope, of_recovery = np.sqrt(np.diag(covariance)[_WEAR:]).tolist()
         wear = Wear(
-            Level(Estimate(-slope, slope * of_slope, calls)),
-            Level(Estimate(recovery, of_recovery, calls)),
+            Level(PointEstimate(-slope, slope * of_slope, calls)),
+            Level(PointEstimate(recovery, of_recovery, calls)),
         )
     return Answering(
         outcomes=dict(zip(names, estimates[:4], strict=True)),
@@ -857,7 +857,7 @@ def _answering(
         wear=wear,
         no_wear=no_wear,
         spread=dict(zip(("hour", "day", "attempt", "segment"), fit.spread.tolist(), strict=True)),
-        model=Model(layout, parameters),
+        model=AnsweringModel(layout, parameters),
         covariance=covariance,
     )
 

@@ -15,7 +15,7 @@ from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.units import format_duration
 
 if TYPE_CHECKING:
-    from dialsim.evidence.answering import Answering, Estimate, Level
+    from dialsim.evidence.answering import Answering, Level, PointEstimate
     from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut, Shares
     from dialsim.evidence.durations import FittedDurations
 
@@ -224,7 +224,7 @@ def _shares(shares: Shares, before: str) -> Iterator[str]:
         yield f"{before}{_key(value)}: {share.value:.4f} {_rests_on(share)}"
 
 
-def _number(indent: int, key: str, estimate: Estimate) -> str:
+def _number(indent: int, key: str, estimate: PointEstimate) -> str:
     return f"{' ' * indent}{key}{_digits(estimate.value)} {_rests_on(estimate)}"
 
 
@@ -232,7 +232,7 @@ def _digits(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.6f}".rstrip("0").rstrip(".") or "0"
 
 
-def _rests_on(estimate: Estimate) -> str:
+def _rests_on(estimate: PointEstimate) -> str:
     return f"# ± {estimate.error:.2g}, n = {estimate.count:,}"
 
 
@@ -302,5 +302,5 @@ def _held_out(held: HoldOut) -> Iterator[str]:
     )
 
 
-def _percent(estimate: Estimate) -> str:
+def _percent(estimate: PointEstimate) -> str:
     return f"{estimate.value:.1%} ± {estimate.error:.1%}"

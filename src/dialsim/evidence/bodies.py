@@ -79,7 +79,7 @@ class Damaged(ValueError):
     """A body can't be read; the text says where and why."""
 
 
-class TimeRange(NamedTuple):
+class WeekdayRange(NamedTuple):
     """A range of `scheduleDateTimeWindow`: a day of the week (1 to 7) and minutes of that day."""
 
     day: int
@@ -102,7 +102,7 @@ class Settings:
     retry_interval: int | None
     start_at: int | None
     end_at: int | None
-    windows: tuple[TimeRange, ...] | None
+    windows: tuple[WeekdayRange, ...] | None
     sip_account_id: str | None
 
 
@@ -525,12 +525,12 @@ def _settings(campaign: Mapping[str, Any], campaign_name: object) -> Settings:
     )
 
 
-def _windows(days: object) -> tuple[TimeRange, ...] | None:
+def _windows(days: object) -> tuple[WeekdayRange, ...] | None:
     if days is None:
         return None
     try:
         return tuple(
-            TimeRange(int(day["dayOfWeek"]), _minute(span["start"]), _minute(span["end"]))
+            WeekdayRange(int(day["dayOfWeek"]), _minute(span["start"]), _minute(span["end"]))
             for day in days  # type: ignore[attr-defined]
             for span in day["time"]
         )

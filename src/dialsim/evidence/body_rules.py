@@ -19,7 +19,7 @@ from dialsim.evidence.bodies import (
     Mark,
     Settings,
 )
-from dialsim.evidence.findings import FAR, Finding, Mask, View, codes, instant, week_text
+from dialsim.evidence.findings import FAR, Finding, LogColumns, Mask, codes, instant, week_text
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.interface.status import CallStatus, CampaignStatus
 
@@ -30,7 +30,7 @@ _COMPLETED = STATUSES.index(CallStatus.COMPLETED)
 _CANCELLED = STATUSES.index(CallStatus.CANCELLED)
 
 
-def findings(view: View) -> Iterator[Finding]:
+def findings(view: LogColumns) -> Iterator[Finding]:
     """Everything that bodies show against the rules, taken one by one and by call."""
     yield from _times(view)
     yield from _status(view)
@@ -43,7 +43,7 @@ def findings(view: View) -> Iterator[Finding]:
     yield from _posts(view)
 
 
-def _times(view: View) -> Iterator[Finding]:
+def _times(view: LogColumns) -> Iterator[Finding]:
     """Start, end and duration (F1), and what an end says of them (P2)."""
     started, ended, duration = (view.body(n) for n in ("started_at", "ended_at", "duration_ms"))
     status = view.body("status")
@@ -91,7 +91,7 @@ def _times(view: View) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _status(view: View) -> Iterator[Finding]:
+def _status(view: LogColumns) -> Iterator[Finding]:
     """Only ends send a webhook (W1); only completed calls are analyzed again (A5)."""
     status = view.body("status")
     sends = np.isin(status, [*_UNANSWERED, _COMPLETED])
@@ -114,7 +114,7 @@ def _status(view: View) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _results(view: View) -> Iterator[Finding]:
+def _results(view: LogColumns) -> Iterator[Finding]:
     """Which ends have a result (W1), and its form (A3; interface, section 2.6)."""
     status, result = view.body("status"), view.body("result")
     yield from view.of_bodies(
@@ -137,7 +137,7 @@ def _results(view: View) -> Iterator[Finding]:
     )
 
 
-def _masks(view: View) -> Iterator[Finding]:
+def _masks(view: LogColumns) -> Iterator[Finding]:
     """What is masked, and what dataExpired says (D1)."""
     audio, personal, output = (
         view.marked(mark)
@@ -168,7 +168,7 @@ def _masks(view: View) -> Iterator[Finding]:
         yield from view.of_bodies("D1", wrong, text)
 
 
-def _names(view: View) -> Iterator[Finding]:
+def _names(view: LogColumns) -> Iterator[Finding]:
     yield from view.of_bodies(
         "F3", view.marked(Mark.OTHER_CAMPAIGN_NAME), "campaignName is not campaign.name"
     )
@@ -177,7 +177,7 @@ def _names(view: View) -> Iterator[Finding]:
     )
 
 
-def _shown(view: View) -> Iterator[Finding]:
+def _shown(view: LogColumns) -> Iterator[Finding]:
     """The recipient as it is when the body is sent (W4, P5, R1, R3)."""
     status, shown = view.body("status"), view.body("shown_attempts")
     latest = view.body("shown_status")
@@ -204,7 +204,7 @@ def _shown(view: View) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _number(view: View, name: str) -> NDArray[np.int64]:
+def _number(view: LogColumns, name: str) -> NDArray[np.int64]:
     values = [getattr(one, name) for one in view.log.settings]
     filled = np.array([-1 if value is None else value for value in values], dtype=np.int64)
     return filled[view.body("setting")] if len(filled) else np.empty(0, np.int64)
@@ -213,7 +213,7 @@ def _number(view: View, name: str) -> NDArray[np.int64]:
 _BEFORE_CALLS = {CampaignStatus.DRAFT.value, CampaignStatus.SCHEDULED.value}
 
 
-def _settings(view: View) -> Iterator[Finding]:
+def _settings(view: LogColumns) -> Iterator[Finding]:
     """Settings that no schedule request can have (C9), that change (C1), that don't fit (C2)."""
     setting, campaign = view.body("setting"), view.body("campaign")
     _, first = np.unique(setting, return_index=True)
@@ -268,7 +268,7 @@ def _refused(one: Settings) -> Iterator[str]:
             yield f"a time window of day {span.day} ends before it starts"
 
 
-def _bodies_of_a_call(view: View) -> Iterator[Finding]:
+def _bodies_of_a_call(view: LogColumns) -> Iterator[Finding]:
     """Bodies of one call tell of one call (A5, W1, F2, D2)."""
     call = view.body("call")
     order = np.lexsort((view.body("line"), call))
@@ -301,7 +301,7 @@ def _bodies_of_a_call(view: View) -> Iterator[Finding]:
     yield from _results_of_a_call(view)
 
 
-def _results_of_a_call(view: View) -> Iterator[Finding]:
+def _results_of_a_call(view: LogColumns) -> Iterator[Finding]:
     call, result, sent = view.body("call"), view.body("result"), view.body("sent_at")
     again = view.marked(Mark.RE_ANALYSIS)
     plain = ~again & (result != NO_RESULT) & (result != MASKED)
@@ -342,7 +342,7 @@ def _results_of_a_call(view: View) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _posts(view: View) -> Iterator[Finding]:
+def _posts(view: LogColumns) -> Iterator[Finding]:
     """POSTs of one result: none after a success, waits, and the same body (W2, W4)."""
     post = view.body("post")
     rows = np.flatnonzero((post >= 1) & (post <= 3))

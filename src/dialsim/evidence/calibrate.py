@@ -28,7 +28,7 @@ from dialsim.evidence.answering import (
     Answering,
     Attempts,
     DialHistory,
-    Estimate,
+    PointEstimate,
     Wear,
     answering,
 )
@@ -68,7 +68,7 @@ class Shares:
     """Shares of values in `count` conversations."""
 
     count: int
-    values: Mapping[str, Estimate]
+    values: Mapping[str, PointEstimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Calibrated:
     ring_time: Mapping[str, FittedDurations]
     analysis_delay: FittedDurations | None
     late_result_delay: FittedDurations | None
-    rates: Mapping[str, Estimate]
+    rates: Mapping[str, PointEstimate]
     furthest: Shares | None
     fields: Mapping[str, Shares]
     latency: FittedDurations | None
@@ -103,7 +103,7 @@ class Bin:
     """Calls of about the same forecast: the mean chance, and the share that was answered."""
 
     forecast: float
-    answered: Estimate
+    answered: PointEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class HoldOut:
     calls: int
     loss: float
     constant: float
-    gain: Estimate
+    gain: PointEstimate
     curve: tuple[Bin, ...]
 
 
@@ -384,15 +384,15 @@ def _latencies(calls: pd.DataFrame) -> NDArray[np.int64]:
     return values[values >= 0]
 
 
-def _share(count: int, total: int) -> Estimate:
+def _share(count: int, total: int) -> PointEstimate:
     """A share and its standard error; that of one more and one less than none (Agresti, Coull)."""
     share, about = count / total, (count + 1) / (total + 2)
-    return Estimate(share, sqrt(about * (1.0 - about) / total), total)
+    return PointEstimate(share, sqrt(about * (1.0 - about) / total), total)
 
 
 def _analyses(
     log: Log, answered: pd.DataFrame, latency: NDArray[np.int64]
-) -> tuple[dict[str, Estimate], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[dict[str, PointEstimate], NDArray[np.int64], NDArray[np.int64]]:
     """Rates of what goes wrong, the delays of analyses, and those of late results (ms)."""
     kinds = answered["analysis"].astype(object)
     judged = answered[kinds.notna() & (kinds != "pending")]
@@ -511,7 +511,7 @@ def _held_out(calls: pd.DataFrame, dials: DialHistory | None, share: float) -> H
     losses = -np.log(np.where(answered, chances, 1.0 - chances))
     constants = -np.log(np.where(answered, rate, 1.0 - rate))
     gains = constants - losses
-    gain = Estimate(float(gains.mean()), float(gains.std() / sqrt(len(gains))), len(gains))
+    gain = PointEstimate(float(gains.mean()), float(gains.std() / sqrt(len(gains))), len(gains))
     order = np.argsort(chances, kind="stable")
     edges = np.linspace(0, len(order), _BINS + 1).astype(int)
     bins = [

@@ -8,8 +8,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Settings, TimeRange
-from dialsim.evidence.findings import FAR, LONGEST_RING_MS, Finding, Mask, View, codes, instant
+from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Settings, WeekdayRange
+from dialsim.evidence.findings import (
+    FAR,
+    LONGEST_RING_MS,
+    Finding,
+    LogColumns,
+    Mask,
+    codes,
+    instant,
+)
 from dialsim.interface.status import CallStatus, CampaignStatus
 
 _MINUTE = 60_000
@@ -20,7 +28,7 @@ _FINAL = (CampaignStatus.COMPLETED.value, CampaignStatus.CANCELLED.value,
           CampaignStatus.EXPIRED.value)  # fmt: skip
 
 
-def findings(view: View) -> Iterator[Finding]:
+def findings(view: LogColumns) -> Iterator[Finding]:
     """Everything that calls show against the rules, by campaign and by person."""
     yield from _windows(view)
     yield from _span(view)
@@ -32,7 +40,7 @@ def findings(view: View) -> Iterator[Finding]:
         yield from _bodies_owed(view)
 
 
-def _open_minutes(windows: tuple[TimeRange, ...]) -> Mask:
+def _open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
     """Which minutes of the week are open (T2, T3)."""
     table = np.zeros(_WEEK_MINUTES, dtype=bool)
     for day, start, end in windows:
@@ -54,7 +62,7 @@ def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64
     return there
 
 
-def _first_dial(view: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _first_dial(view: LogColumns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """From when to when (both included) the dial of each call may have been; `FAR` for no dial."""
     initiated = view.instants("initiated_at")
     if view.log.form == "run":
@@ -67,7 +75,7 @@ def _first_dial(view: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.where(known, safe - LONGEST_RING_MS, FAR), np.where(known, safe - 1, FAR)
 
 
-def _windows(view: View) -> Iterator[Finding]:
+def _windows(view: LogColumns) -> Iterator[Finding]:
     """Dialled in a window (T3); lost in the queue in a window (Q6)."""
     since, until = _first_dial(view)
     ended = view.instants("ended_at")
@@ -105,7 +113,7 @@ def _is_sound(one: Settings) -> bool:
     )
 
 
-def _span(view: View) -> Iterator[Finding]:
+def _span(view: LogColumns) -> Iterator[Finding]:
     """Not before the campaign's start (C1), not from its end date on (C7)."""
     since, until = _first_dial(view)
     ended = view.instants("ended_at")
@@ -134,7 +142,7 @@ def _span(view: View) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _lines(view: View) -> Iterator[Finding]:
+def _lines(view: LogColumns) -> Iterator[Finding]:
     """No more calls at once than lines (Q1).
 
     How many lines there are a scenario says, or else bodies do, if all of them show one number; it
@@ -162,7 +170,7 @@ def _lines(view: View) -> Iterator[Finding]:
         yield from view.of_calls("Q1", wrong, begins, text)
 
 
-def _limit(view: View, codes_of_owner: list[int]) -> tuple[int | None, str, int]:
+def _limit(view: LogColumns, codes_of_owner: list[int]) -> tuple[int | None, str, int]:
     """The number of lines of some campaigns, who says so, and since when it is known."""
     said = [view.most_lines[code] for code in codes_of_owner if code in view.most_lines]
     if said:
@@ -177,7 +185,7 @@ def _limit(view: View, codes_of_owner: list[int]) -> tuple[int | None, str, int]
     return limit, "every body says maxConcurrentCalls", since
 
 
-def _after_the_end(view: View) -> Iterator[Finding]:
+def _after_the_end(view: LogColumns) -> Iterator[Finding]:
     """Nothing is called once a body shows the campaign as final (C3, C6, C7); it stays so."""
     log = view.log
     sent, campaign = view.body("sent_at"), view.body("campaign")
@@ -202,7 +210,7 @@ def _after_the_end(view: View) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _people(view: View) -> Iterator[Finding]:
+def _people(view: LogColumns) -> Iterator[Finding]:
     """A person's calls, one after the other (R1, R2, R3, P5)."""
     started, ended = view.instants("started_at"), view.instants("ended_at")
     who, counted = view.recipient, view.is_counted
@@ -263,7 +271,9 @@ def _people(view: View) -> Iterator[Finding]:
     yield from _counts(view, rows, number)
 
 
-def _counts(view: View, rows: NDArray[np.int64], number: NDArray[np.int64]) -> Iterator[Finding]:
+def _counts(
+    view: LogColumns, rows: NDArray[np.int64], number: NDArray[np.int64]
+) -> Iterator[Finding]:
     """`callAttempt` counts all attempts that ended by then, and no queue timeouts (P5, W4)."""
     rank = np.full(len(view.log.calls), -1, dtype=np.int64)
     rank[rows] = number
@@ -296,7 +306,7 @@ def _counts(view: View, rows: NDArray[np.int64], number: NDArray[np.int64]) -> I
     )  # fmt: skip
 
 
-def doubtful(view: View) -> dict[int, str]:
+def doubtful(view: LogColumns) -> dict[int, str]:
     """Campaigns that may list people twice with the same values, and what shows it.
 
     Bodies have no ids of recipients, so nothing is certain of such people one by one.
@@ -326,7 +336,7 @@ def doubtful(view: View) -> dict[int, str]:
     return found
 
 
-def _dials(view: View) -> Iterator[Finding]:
+def _dials(view: LogColumns) -> Iterator[Finding]:
     """What only a table of calls shows: dues, numbers, phases (R2, P1, P3, P5, Q5)."""
     calls, who = view.log.calls, view.recipient
     created, queued = view.instants("created_at"), view.instants("queued_at")
@@ -376,7 +386,7 @@ def _dials(view: View) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _bodies_owed(view: View) -> Iterator[Finding]:
+def _bodies_owed(view: LogColumns) -> Iterator[Finding]:
     """Every end that sends a webhook has one, and no other (W1), with the same values (W4)."""
     log, call = view.log, view.body("call")
     if not len(call):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dialsim.evidence.bodies import NO_INSTANT, Mark
-from dialsim.evidence.findings import View
+from dialsim.evidence.findings import LogColumns
 from dialsim.evidence.log import Damage, Log
 from dialsim.interface.instants import format_instant
 from dialsim.interface.status import CallStatus
@@ -71,7 +71,7 @@ class Contents:
 
 def contents(log: Log) -> Contents:
     """Look through a log."""
-    view = View(log)
+    view = LogColumns(log)
     marks = view.body("marks") if len(log.bodies) else np.empty(0, dtype=np.int32)
     tells = [*_tells(view)]
     return Contents(
@@ -101,7 +101,7 @@ def _not_received(log: Log) -> int:
     return int((~log.calls["received"].to_numpy()[posted[posted >= 0]]).sum())
 
 
-def _campaign(view: View, code: int) -> CampaignContents:
+def _campaign(view: LogColumns, code: int) -> CampaignContents:
     log, here = view.log, view.campaign == code
     calls, one = log.calls[here], log.campaigns[code]
     times = np.concatenate([view.instants("started_at")[here], view.instants("ended_at")[here]])
@@ -125,7 +125,7 @@ def _campaign(view: View, code: int) -> CampaignContents:
     )
 
 
-def _gaps(view: View, here: Any) -> int:
+def _gaps(view: LogColumns, here: Any) -> int:
     """Attempts before a person's last one that are not in the log."""
     known = here & (view.recipient >= 0) & (view.attempt > 0)
     people = pd.DataFrame({"who": view.recipient[known], "attempt": view.attempt[known]})
@@ -133,7 +133,7 @@ def _gaps(view: View, here: Any) -> int:
     return int((by_person.max() - by_person.nunique()).clip(lower=0).sum())
 
 
-def _tells(view: View) -> Iterator[tuple[bool, str]]:
+def _tells(view: LogColumns) -> Iterator[tuple[bool, str]]:
     """What a calibration may take from the log, and whether it is there."""
     calls, log = view.log.calls, view.log
     ended = calls["status"].isin([status.value for status in _ENDS])

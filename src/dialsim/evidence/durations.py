@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations, weibull_shape
-from dialsim.evidence.answering import Estimate
+from dialsim.evidence.answering import PointEstimate
 from dialsim.scenario.distribution import Distribution, distribution
 from dialsim.scenario.units import format_duration, parse_duration
 
@@ -39,7 +39,7 @@ class FittedDurations:
 
     distribution: Distribution
     written: Mapping[str, object] | str
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, PointEstimate]
     count: int
     off: Mapping[float, float]
     measured: Floats
@@ -157,7 +157,7 @@ def fitted(measured: NDArray[np.int64]) -> FittedDurations:
         return _made(
             values,
             format_duration(int(values[0])),
-            {"value": Estimate(values[0], 0.0, len(values))},
+            {"value": PointEstimate(values[0], 0.0, len(values))},
         )
     # Those of 0 were less than the unit in which they were measured: no family has a 0
     least = values[values > 0.0][0]
@@ -186,7 +186,7 @@ def _text(value: float) -> str:
 def _made(
     values: Floats,
     written: Mapping[str, object] | str,
-    estimates: Mapping[str, Estimate],
+    estimates: Mapping[str, PointEstimate],
     rejected: str = "",
 ) -> FittedDurations:
     made = distribution(written)
@@ -211,7 +211,7 @@ def _bounds(values: Floats) -> tuple[float | None, float | None]:
     )
 
 
-_Fit = tuple[float, str, dict[str, Estimate]]
+_Fit = tuple[float, str, dict[str, PointEstimate]]
 
 
 def _uniform(values: Floats) -> _Fit:
@@ -220,7 +220,7 @@ def _uniform(values: Floats) -> _Fit:
     beyond = (values[-1] - values[0]) / max(count - 1, 1)
     ends = {"low": max(values[0] - beyond, 0.0), "high": values[-1] + beyond}
     loss = 4.0 + 2.0 * count * log(values[-1] - values[0])
-    return loss, "uniform", {key: Estimate(end, beyond, count) for key, end in ends.items()}
+    return loss, "uniform", {key: PointEstimate(end, beyond, count) for key, end in ends.items()}
 
 
 def _fit(family: _Family, values: Floats, low: float | None, high: float | None) -> _Fit | None:
@@ -261,7 +261,7 @@ def _fit(family: _Family, values: Floats, low: float | None, high: float | None)
     if family.name not in {"triangular", "exponential"} and shown["sd"] > 100 * shown["mean"]:
         return None
     estimates = {
-        key: Estimate(value, float(error), len(values))
+        key: PointEstimate(value, float(error), len(values))
         for (key, value), error in zip(shown.items(), errors, strict=True)
     }
     return 2.0 * (best.fun + len(best.x)), family.name, estimates

@@ -23,7 +23,7 @@ from dialsim.engine.behaviour import ENDINGS
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.engines import Engine, choose
 from dialsim.evidence.bodies import NO_INSTANT
-from dialsim.evidence.record import NO_ENDING, CallTimes, Integers, Record
+from dialsim.evidence.record import NO_ENDING, CallTimes, Integers, RecordedCalls
 from dialsim.evidence.replay import leads, pairs
 from dialsim.scenario.service import LONGEST_RELEASE_INTERVAL, EngineSettings, Sharing
 from dialsim.scenario.units import format_duration
@@ -159,7 +159,7 @@ Progress = Callable[[int, int], None]
 """Told how many runs are done, and of about how many."""
 
 
-def estimate(record: Record, progress: Progress | None = None) -> EngineEstimate:
+def estimate(record: RecordedCalls, progress: Progress | None = None) -> EngineEstimate:
     """Find the settings of the engine that fit a record best."""
     search = _Search(record, progress)
     best = search.best()
@@ -226,7 +226,9 @@ def engine_yaml(found: EngineEstimate, source: str) -> str:
 class _Search:
     """Runs under settings, each of which is made once; less misfit is better."""
 
-    def __init__(self, record: Record, progress: Progress | None, earlier_runs: int = 0) -> None:
+    def __init__(
+        self, record: RecordedCalls, progress: Progress | None, earlier_runs: int = 0
+    ) -> None:
         self._whole = record
         self._record = _beginning(record, SEARCHED)
         self._progress = progress
@@ -583,14 +585,14 @@ class _Search:
         return None if value is None else str(value)
 
 
-def _agreement(record: Record, engine: EngineSettings, which: Engine) -> tuple[int, int]:
+def _agreement(record: RecordedCalls, engine: EngineSettings, which: Engine) -> tuple[int, int]:
     """How many calls are compared, and how many of them agree."""
     model = record.played(engine, which)
     found = pairs(record, model, {} if record.has_dials else leads(record, model))
     return int((found.record >= 0).sum()), int(found.agree.sum())
 
 
-def _beginning(record: Record, count: int) -> Record:
+def _beginning(record: RecordedCalls, count: int) -> RecordedCalls:
     """The first calls of a longer record."""
     if len(record.calls) <= count:
         return record
@@ -660,7 +662,7 @@ def _per_second(gap: int) -> float | None:
     return 1000 / gap
 
 
-def _timeouts(record: Record) -> list[int]:
+def _timeouts(record: RecordedCalls) -> list[int]:
     """How long calls were queued that were lost; where no releases are known, since when likely.
 
     A call is mostly released when another one's end makes room, or when its campaign starts.

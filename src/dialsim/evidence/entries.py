@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class FileLines:
     """Whole lines of a file; they are numbered from 1 in each chunk of them."""
 
     text: bytes
@@ -77,7 +77,7 @@ class LinesOfFile:
     start: int
     stop: int
 
-    def read(self) -> Lines:
+    def read(self) -> FileLines:
         """Read them. What can't be read is a damage."""
         # the last line starts within PIECE: if more is there than this, that line is too long
         size = min(self.stop - self.start, PIECE + LONGEST_LINE + 1)
@@ -86,11 +86,11 @@ class LinesOfFile:
                 file.seek(self.start)
                 text = file.read(size)
         except OSError as error:
-            return Lines(b"", Damaged(f"can't be read ({error.strerror or error})"))
-        return Lines(text + b"\n" if self.start + size < self.stop else text)
+            return FileLines(b"", Damaged(f"can't be read ({error.strerror or error})"))
+        return FileLines(text + b"\n" if self.start + size < self.stop else text)
 
 
-Chunk = Lines | LinesOfFile | list[Entry]
+Chunk = FileLines | LinesOfFile | list[Entry]
 _TOO_LONG = Damaged(f"is longer than {LONGEST_LINE // 2**20} MiB")
 
 
@@ -188,7 +188,7 @@ def _is_csv(path: Path) -> bool:
     return ".csv" in path.suffixes
 
 
-def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[Lines]:
+def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[FileLines]:
     """The lines of a packed file; one that is too long, and an early end, are damages."""
     rest = file.read(len(_MARK)).removeprefix(_MARK)
     while True:
@@ -197,13 +197,13 @@ def _unpacked_lines(file: Any, raw: BinaryIO, told: _Told) -> Iterator[Lines]:
         cut = len(text) if ended and broken is None else text.rfind(b"\n") + 1
         rest = text[cut:]
         if len(rest) <= LONGEST_LINE:
-            yield Lines(text[:cut], broken)
+            yield FileLines(text[:cut], broken)
         else:
-            yield Lines(text[:cut])
+            yield FileLines(text[:cut])
             start = rest
             while b"\n" not in rest and not ended:
                 rest, ended, broken = _piece(file, b"")
-            yield Lines(start + b"\n", broken)
+            yield FileLines(start + b"\n", broken)
             rest = rest.partition(b"\n")[2]
         if ended:
             return

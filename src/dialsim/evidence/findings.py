@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Settings, TimeRange
+from dialsim.evidence.bodies import NO_INSTANT, STATUSES, Settings, WeekdayRange
 from dialsim.evidence.log import Log
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.interface.status import CallStatus
@@ -50,7 +50,7 @@ def instant(value: SupportsInt) -> str:
     return format_instant(value) if 0 <= value <= LAST_INSTANT else f"{value} ms since 1970"
 
 
-def week_text(windows: Iterable[TimeRange]) -> str:
+def week_text(windows: Iterable[WeekdayRange]) -> str:
     """Time windows as findings show them: each range once, in order."""
     return ", ".join(
         f"day {day} {range_text((start, end))}" for day, start, end in sorted(set(windows))
@@ -70,7 +70,7 @@ def codes(*statuses: CallStatus) -> list[int]:
     return [STATUSES.index(status) for status in statuses]
 
 
-class View:
+class LogColumns:
     """The columns of a log as arrays, for checks.
 
     What a scenario says, by campaign: `most_lines` that there may be, and of which campaigns people

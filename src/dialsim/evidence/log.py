@@ -36,7 +36,7 @@ from dialsim.evidence.bodies import (
 )
 from dialsim.evidence.entries import (
     Chunk,
-    Lines,
+    FileLines,
     LinesOfFile,
     LogError,
     Progress,
@@ -191,7 +191,7 @@ def _part(chunk: Chunk) -> _Part:
     known = Dictionary()
     if isinstance(chunk, LinesOfFile):
         chunk = chunk.read()
-    entries, lines = chunk.entries() if isinstance(chunk, Lines) else (chunk, 0)
+    entries, lines = chunk.entries() if isinstance(chunk, FileLines) else (chunk, 0)
     for line, entry in entries:
         try:
             if isinstance(entry, Damaged):

@@ -33,7 +33,7 @@ from dialsim.evidence.pulled import (
     numbers_of_several,
     write_pulled,
 )
-from dialsim.evidence.service import Answer, ServiceClient, ServiceError
+from dialsim.evidence.service import ServiceAnswer, ServiceClient, ServiceError
 from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import format_instant, minute_text
 from dialsim.interface.model import ValidationFailed, is_uuid
@@ -213,7 +213,7 @@ class _Pages:
         self.at = max(filter(None, (self.at, answer.at)), default=None)
         return page
 
-    def _keep(self, file: Path, answer: Answer) -> None:
+    def _keep(self, file: Path, answer: ServiceAnswer) -> None:
         draft = file.with_suffix(".part")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -227,12 +227,12 @@ class _Pages:
             file.unlink(missing_ok=True)
 
 
-def _kept(file: Path) -> Answer | None:
+def _kept(file: Path) -> ServiceAnswer | None:
     """A page that a stopped command left, if it still says how things are."""
     with suppress(OSError, ValueError):
         if time.time() - file.stat().st_mtime < FRESH_SECONDS:
             at, data = json.loads(file.read_text(encoding="utf-8"))
-            return Answer(data, at)
+            return ServiceAnswer(data, at)
     return None
 
 

@@ -22,7 +22,7 @@ from dialsim.engine.calls import TIMES_OUT, past_of, read_calls
 from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.evidence.bodies import NO_INSTANT, STATUSES
-from dialsim.evidence.findings import View
+from dialsim.evidence.findings import LogColumns
 from dialsim.evidence.log import Log
 from dialsim.evidence.scenario_rules import Expected
 from dialsim.interface.errors import DialsimError
@@ -101,7 +101,7 @@ class CallTimes:
         )
 
 
-class Record:
+class RecordedCalls:
     """The recorded calls of a scenario's people.
 
     `calls` has those that the log tells whose they are. `has_dials` says whether it knows the
@@ -125,7 +125,7 @@ class Record:
         self.horizon = self._horizon()
         self._world: World | None = None
 
-    def up_to(self, instant: int) -> Record:
+    def up_to(self, instant: int) -> RecordedCalls:
         """What had been recorded by an instant."""
         earlier = copy(self)
         kept = self.calls.up_to(instant)
@@ -164,7 +164,7 @@ class Record:
         return np.array(places, dtype=np.int64)
 
     def _read(self, log: Log, places: Integers) -> tuple[CallTimes, Integers, Integers]:
-        view = View(log)
+        view = LogColumns(log)
         recipient = self._recipients(log, view, places)
         status = view.status.astype(np.int64)
         lost = view.is_queue_timeout
@@ -201,7 +201,7 @@ class Record:
         own = order[rows]
         return calls, np.maximum(setup[own], 1), np.maximum(talk[own], 0)
 
-    def _recipients(self, log: Log, view: View, places: Integers) -> Integers:
+    def _recipients(self, log: Log, view: LogColumns, places: Integers) -> Integers:
         """Each call's place in its campaign's list, -1 where nobody can tell."""
         if self.has_dials:
             recipient = log.calls["position"].to_numpy(dtype=np.int64, na_value=-1)

@@ -15,7 +15,7 @@ from dialsim.engine.engines import choose
 from dialsim.engine.windows import Windows
 from dialsim.engine.world import CampaignBlock
 from dialsim.evidence.bodies import NO_INSTANT
-from dialsim.evidence.record import NO_ENDING, CallTimes, Integers, Mask, Record
+from dialsim.evidence.record import NO_ENDING, CallTimes, Integers, Mask, RecordedCalls
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.service import EngineSettings
 from dialsim.scenario.units import format_duration
@@ -123,7 +123,7 @@ class Pairs:
         return alike
 
 
-def leads(record: Record, model: CallTimes) -> dict[int, Lead]:
+def leads(record: RecordedCalls, model: CallTimes) -> dict[int, Lead]:
     """How long calls are set up and ring, by ending: from the model's dial to the recorded end.
 
     Half of the dials may be wrong without any effect. Of endings with few calls it is what their
@@ -148,7 +148,7 @@ def leads(record: Record, model: CallTimes) -> dict[int, Lead]:
     return found
 
 
-def _expected_lead(record: Record, ending: int) -> Lead:
+def _expected_lead(record: RecordedCalls, ending: int) -> Lead:
     """By the scenario's behaviours: from their 25 % to their 75 % quantile of the sum."""
     spans = []
     for name in {block.agent.behaviour for block in record.blocks}:
@@ -191,7 +191,7 @@ def _earlier(one: Integers, other: Integers) -> Integers:
     )
 
 
-def pairs(record: Record, model: CallTimes, by_ending: Mapping[int, Lead]) -> Pairs:
+def pairs(record: RecordedCalls, model: CallTimes, by_ending: Mapping[int, Lead]) -> Pairs:
     """Compare recorded and simulated calls; `by_ending` is for logs without dials."""
     own, theirs, _ = _paired(record.calls, model)
     wrong: dict[Event, Mask] = {}
@@ -231,7 +231,7 @@ def pairs(record: Record, model: CallTimes, by_ending: Mapping[int, Lead]) -> Pa
     return Pairs(own, theirs, wrong, at, unseen)
 
 
-def replay(record: Record, engine: EngineSettings | None = None) -> Replayed:
+def replay(record: RecordedCalls, engine: EngineSettings | None = None) -> Replayed:
     """Play a record under the scenario's settings of the engine, or others; where do they part?"""
     settings = record.scenario.engine if engine is None else engine
     model = record.played(settings, choose("auto", len(record.calls)))
@@ -269,7 +269,7 @@ def replay(record: Record, engine: EngineSettings | None = None) -> Replayed:
 
 
 def _first(
-    record: Record,
+    record: RecordedCalls,
     model: CallTimes,
     found: Pairs,
     by_ending: Mapping[int, Lead],
@@ -298,7 +298,7 @@ def _first(
     return scene.parting(int(np.flatnonzero(mask)[0]), event, at)
 
 
-def _dials(record: Record, by_ending: Mapping[int, Lead], rows: Integers) -> Integers:
+def _dials(record: RecordedCalls, by_ending: Mapping[int, Lead], rows: Integers) -> Integers:
     """The instants of the recorded dials, or about when they were."""
     if record.has_dials:
         return _at(record.calls.dialled, rows)
@@ -313,7 +313,7 @@ class _Scene:
 
     def __init__(
         self,
-        record: Record,
+        record: RecordedCalls,
         model: CallTimes,
         found: Pairs,
         by_ending: Mapping[int, Lead],

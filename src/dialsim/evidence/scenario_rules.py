@@ -11,8 +11,8 @@ import numpy as np
 import orjson
 
 from dialsim.engine.world import CampaignBlock, OrganizationBlock, World
-from dialsim.evidence.bodies import NO_INSTANT, Settings, TimeRange
-from dialsim.evidence.findings import Finding, View, week_text
+from dialsim.evidence.bodies import NO_INSTANT, Settings, WeekdayRange
+from dialsim.evidence.findings import Finding, LogColumns, week_text
 from dialsim.evidence.log import Campaign
 from dialsim.scenario.scenario import Scenario
 
@@ -73,7 +73,7 @@ class Expected:
         return any(count > 1 for count in seen.values())
 
 
-def findings(view: View, expected: Expected) -> Iterator[Finding]:
+def findings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     """Everything that a log shows against a scenario."""
     yield from _people(view, expected)
     yield from _settings(view, expected)
@@ -81,7 +81,7 @@ def findings(view: View, expected: Expected) -> Iterator[Finding]:
         yield from _engine(view, expected)
 
 
-def _people(view: View, expected: Expected) -> Iterator[Finding]:
+def _people(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     """Only campaigns of the scenario, and people of their lists (C1)."""
     tels = view.log.calls["tel"].astype("str").fillna("").to_numpy()
     for code, one in enumerate(view.log.campaigns):
@@ -103,7 +103,7 @@ def _people(view: View, expected: Expected) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _settings(view: View, expected: Expected) -> Iterator[Finding]:
+def _settings(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     """The settings that bodies show are those of the request (F3)."""
     setting = view.body("setting") if len(view.log.bodies) else np.empty(0, dtype=np.int32)
     campaign = view.body("campaign") if len(view.log.bodies) else setting
@@ -139,7 +139,7 @@ def _differences(
         return {}
     request = block.schedule
     windows = {
-        TimeRange(day.day_of_week, span.start_minute, span.end_minute)
+        WeekdayRange(day.day_of_week, span.start_minute, span.end_minute)
         for day in request.time_windows
         for span in day.time
     }
@@ -159,7 +159,7 @@ def _differences(
     }
 
 
-def _engine(view: View, expected: Expected) -> Iterator[Finding]:
+def _engine(view: LogColumns, expected: Expected) -> Iterator[Finding]:
     """The settings of the engine, which a table of calls lets one check (P3, Q2, Q4, Q5)."""
     engine = expected.world.scenario.engine
     queued, ended = view.instants("queued_at"), view.instants("ended_at")

@@ -67,7 +67,7 @@ def read_api_key(file: Path | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceAnswer:
     """`data` of a success envelope, and when the service says that it was (ms; None: unsaid)."""
 
     data: Any
@@ -123,7 +123,7 @@ class ServiceClient:
     ) -> None:
         self._client.close()
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> ServiceAnswer:
         """What the service answers; raises ServiceError where it is no success."""
         import httpx
 
@@ -183,7 +183,7 @@ class ServiceClient:
             return ServiceError(f"{says}, too many requests, {_times(tries)}; try a lower --rate")
         return ServiceError(f"{says}, a fault of its own, {_times(tries)}; try again later")
 
-    def _read(self, response: httpx.Response, path: str) -> Answer:
+    def _read(self, response: httpx.Response, path: str) -> ServiceAnswer:
         status, kind = response.status_code, response.headers.get("content-type", "").split(";")[0]
         if response.is_redirect:
             target = self._hidden(response.headers.get("location", "elsewhere"))
@@ -203,7 +203,7 @@ class ServiceClient:
             ) from None
         envelope = content if isinstance(content, dict) else {}
         if status == 200 and envelope.get("success") is True and "data" in envelope:
-            return Answer(envelope["data"], _date(response))
+            return ServiceAnswer(envelope["data"], _date(response))
         raise self._refused(path, status, envelope)
 
     def _refused(self, path: str, status: int, envelope: dict[str, Any]) -> ServiceError:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dialsim.evidence import body_rules, call_rules, scenario_rules
 from dialsim.evidence.bodies import NO_INSTANT
-from dialsim.evidence.findings import Finding, View
+from dialsim.evidence.findings import Finding, LogColumns
 from dialsim.evidence.log import Log
 from dialsim.evidence.scenario_rules import Expected
 from dialsim.interface.instants import format_instant
@@ -48,7 +48,7 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
     the same number. A scenario that the log should follow says how many there may be, and whom its
     campaigns list.
     """
-    view = View(log)
+    view = LogColumns(log)
     found: set[Finding] = set()
     if scenario is not None:
         expected = Expected(scenario, log.campaigns)
@@ -66,7 +66,7 @@ def verify(log: Log, scenario: Scenario | None = None) -> Verified:
     return Verified(tuple(key), tuple(sorted(checked)), tuple(unseen))
 
 
-def _seen(view: View, *, has_scenario: bool) -> tuple[set[str], list[tuple[str, str]]]:
+def _seen(view: LogColumns, *, has_scenario: bool) -> tuple[set[str], list[tuple[str, str]]]:
     """Which rules were looked at, and which could not be seen, and why."""
     log = view.log
     is_run, has_bodies = log.form == "run", len(log.bodies) > 0

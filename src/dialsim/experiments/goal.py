@@ -361,7 +361,7 @@ Plain = float | int | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClauseFinding:
     """What the runs say of one clause.
 
     `estimate`, `low` and `high` are the statistic and its interval, in the figure's unit; `hits`
@@ -415,7 +415,7 @@ class Evidence:
     met: bool
     sure: bool
     replications: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ClauseFinding, ...]
     cost: float | None
     runs: tuple[RunFigures, ...] = field(default=(), repr=False)
     prior: Prior = UNKNOWN
@@ -492,7 +492,7 @@ def _clause_finding(
     levels: tuple[float, float],
     prior: Prior,
     looks: Looks,
-) -> Finding:
+) -> ClauseFinding:
     """A finding that is sure at the first level if it is met, at the second if it is missed."""
     finding = _finding(clause, runs, levels[0], prior, looks)
     if finding.met or not finding.sure or levels[0] == levels[1]:
@@ -507,7 +507,7 @@ def _cost(runs: Sequence[RunFigures]) -> float | None:
 
 def _finding(
     clause: Clause, runs: Sequence[RunFigures], confidence: float, prior: Prior, looks: Looks
-) -> Finding:
+) -> ClauseFinding:
     values = clause.values(runs)
     support = clause.figure.support(prior)
     if clause.statistic is Statistic.MEAN:
@@ -523,7 +523,7 @@ def _finding(
     met, sure, interval, hits, bound = found
     margin = _margin(interval.estimate, bound, clause, runs)
     ends = interval.estimate, interval.low, interval.high
-    return Finding(clause, met, sure, *ends, hits, margin, interval.enough)
+    return ClauseFinding(clause, met, sure, *ends, hits, margin, interval.enough)
 
 
 _Found = tuple[bool, bool, Interval, int | None, float]

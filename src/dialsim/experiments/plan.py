@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from dialsim.experiments.estimates import check_confidence
-from dialsim.experiments.goal import Evidence, Finding, read_goal
+from dialsim.experiments.goal import ClauseFinding, Evidence, read_goal
 from dialsim.experiments.runner import runner
 from dialsim.experiments.search import (
     Search,
@@ -234,7 +234,7 @@ def _doubts(answer: Plan, first: int, most: int, confidence: float) -> list[str]
     return said
 
 
-def _advice(first: int, most: int, unsure: Sequence[Finding], confidence: float) -> str:
+def _advice(first: int, most: int, unsure: Sequence[ClauseFinding], confidence: float) -> str:
     """How to get rid of a doubt."""
     share = max(finding.clause.share_to_tell for finding in unsure)
     skewed = max((finding.enough or 0 for finding in unsure), default=0)

@@ -29,7 +29,7 @@ from dialsim.results.summary_text import FigureTable, ValueText, fragment
 from dialsim.scenario.error_text import few
 
 if TYPE_CHECKING:
-    from dialsim.experiments.goal import Clause, Evidence, Finding
+    from dialsim.experiments.goal import Clause, ClauseFinding, Evidence
     from dialsim.experiments.optimum import Combination, Optimum
     from dialsim.experiments.plan import Plan, Value
     from dialsim.experiments.run_figures import RunFigures
@@ -196,7 +196,7 @@ def _beyond(answer: Plan, key: str) -> str:
     return f"; {who} {_late(missed)}"
 
 
-def _late(finding: Finding) -> str:
+def _late(finding: ClauseFinding) -> str:
     """When a goal's finish is instead, beside its bound."""
     estimate, bound = finding.estimate, finding.clause.bound
     if not isfinite(estimate):
@@ -255,7 +255,7 @@ def plan_sentences(answer: Plan) -> list[str]:
     return said
 
 
-def _undefined(finding: Finding, runs: Sequence[RunFigures]) -> str | None:
+def _undefined(finding: ClauseFinding, runs: Sequence[RunFigures]) -> str | None:
     """In how many runs an expression is divided by nothing."""
     figure = finding.clause.figure
     if not runs or figure.is_instant:
@@ -298,7 +298,7 @@ def plan_tables(answer: Plan) -> list[FigureTable]:
     return [*tables, _tried_table(answer)]
 
 
-def _clause_title(finding: Finding) -> str:
+def _clause_title(finding: ClauseFinding) -> str:
     """The clause, with what it is measured in where its figures don't tell."""
     clause = finding.clause
     label = "" if clause.figure.is_figure else clause.figure.measure.label
@@ -328,7 +328,7 @@ def _means(figure: str, values: Sequence[float | None]) -> list[str]:
     return ["" if value is None else amount_text(figure, value) for value in values]
 
 
-def verdict_text(part: Evidence | Finding) -> str:
+def verdict_text(part: Evidence | ClauseFinding) -> str:
     """Whether a goal or a clause is met, and if that is in doubt."""
     return f"{'yes' if part.met else 'no'}{'' if part.sure else ', not sure'}"
 
@@ -396,17 +396,17 @@ def _frontier_table(answer: Optimum) -> FigureTable:
     return FigureTable("Beaten by none", columns, tuple(rows))
 
 
-def _finding_cells(finding: Finding) -> list[str]:
+def _finding_cells(finding: ClauseFinding) -> list[str]:
     """Estimate and interval, as people read them."""
     return [finding_text(finding, x) for x in (finding.estimate, finding.low, finding.high)]
 
 
-def finding_text(finding: Finding, value: float) -> ValueText:
+def finding_text(finding: ClauseFinding, value: float) -> ValueText:
     """The estimate of a clause, or an end of its interval."""
     return ValueText(_finding_text(finding, value), value)
 
 
-def _finding_text(finding: Finding, value: float) -> str:
+def _finding_text(finding: ClauseFinding, value: float) -> str:
     clause = finding.clause
     if clause.statistic is Statistic.PROBABILITY:
         return f"{100 * value:.3g} %"
@@ -418,7 +418,7 @@ def _finding_text(finding: Finding, value: float) -> str:
     return duration_text(value) if clause.bound.after_start else short_text(round(value))
 
 
-def bound_text(finding: Finding) -> str:
+def bound_text(finding: ClauseFinding) -> str:
     """The bound of a clause as its estimate is written: `≤ Fri 9 Jan 19:00`."""
     clause = finding.clause
     share = clause.statistic is Statistic.PROBABILITY

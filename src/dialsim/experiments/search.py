@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.experiments.case import Case
-from dialsim.experiments.goal import Evidence, Finding, Statistic, judge
+from dialsim.experiments.goal import ClauseFinding, Evidence, Statistic, judge
 from dialsim.experiments.intervals import paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.variants import SettingChange, Variant
@@ -146,7 +146,7 @@ class Search:
         met, missed = min(met for met, _ in prospects), max(missed for _, missed in prospects)
         return met + missed >= _HOPE
 
-    def _prospect(self, finding: Finding, count: int) -> tuple[float, float]:
+    def _prospect(self, finding: ClauseFinding, count: int) -> tuple[float, float]:
         """The probabilities that all runs are sure that a clause is met, and that it is missed."""
         clause = finding.clause
         if finding.sure:

@@ -19,7 +19,7 @@ from dialsim.interface.instants import duration_text, minute_text
 from dialsim.report.page import Fact
 from dialsim.report.what_if import (
     SHORTER_RETRIES,
-    Lever,
+    MeasuredLever,
     NotMeasured,
     WhatIf,
     loses,
@@ -44,7 +44,7 @@ def effect_table(what_if: WhatIf, currency: str | None, title: str = "Changed by
     return FigureTable(title, tuple(columns), tuple(rows))
 
 
-def finish_effect(lever: Lever, what_if: WhatIf) -> str:
+def finish_effect(lever: MeasuredLever, what_if: WhatIf) -> str:
     """`time_effect`; or where some runs don't finish, how many do."""
     done, before = (
         sum(isfinite(at) for at in finishes)
@@ -149,7 +149,7 @@ class LeverAgainstGoal:
     Effects on `finish` are in seconds, others in the figure's unit.
     """
 
-    lever: Lever
+    lever: MeasuredLever
     evidence: Evidence
     effects: tuple[Difference, ...]
 
@@ -199,7 +199,7 @@ def against_goal(answer: Plan, what_if: WhatIf) -> GoalWhatIf:
     )
 
 
-def _effect(clause: Clause, lever: Lever, what_if: WhatIf, answer: Plan) -> Difference:
+def _effect(clause: Clause, lever: MeasuredLever, what_if: WhatIf, answer: Plan) -> Difference:
     figure = clause.figure
     unit = 1000 if figure.is_instant else 1
     certain = figure.support(answer.evidence.prior).certain

@@ -33,7 +33,7 @@ from dialsim.results.summary_text import FigureTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dialsim.evidence.answering import Estimate, Level
+    from dialsim.evidence.answering import Level, PointEstimate
     from dialsim.evidence.calibrate import Calibrated, Calibration, HoldOut
     from dialsim.evidence.durations import FittedDurations
     from dialsim.evidence.held_out_campaigns import HeldOutCampaigns
@@ -89,7 +89,7 @@ def _calibration_facts(calibration: Calibration) -> Iterator[Fact]:
             yield Fact(f"Does it forecast?{of}", "Yes" if better else "Not shown", detail)
 
 
-def _share(estimate: Estimate) -> str:
+def _share(estimate: PointEstimate) -> str:
     return f"{estimate.value:.1%} ± {estimate.error:.1%}".replace("%", " %")
 
 

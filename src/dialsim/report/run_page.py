@@ -27,7 +27,7 @@ from dialsim.report.what_if import (
     MOST_PAIRS,
     SHORTER_RETRIES,
     Help,
-    Lever,
+    MeasuredLever,
     NotMeasured,
     WhatIf,
     as_good,
@@ -190,7 +190,7 @@ def help_fact(measured: WhatIf | NotMeasured, which: str = "") -> Fact:
     return Fact(question, lever.name[0].upper() + lever.name[1:], " ".join(said))
 
 
-def _effects(lever: Lever, what_if: WhatIf) -> str:
+def _effects(lever: MeasuredLever, what_if: WhatIf) -> str:
     """What a lever does to both."""
     finish, reached = finish_effect(lever, what_if), number_effect(lever.reached)
     return f"Finish: {finish}. People reached: {reached}."

@@ -242,7 +242,7 @@ def sweep_page(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class VariantQuestion:
     """What is asked of the variants: of which estimate the value is to be small (1) or large (-1).
 
     `without_loss` says that a variant doesn't count that reaches fewer people than the baseline.
@@ -256,15 +256,15 @@ class Question:
 
 
 _QUESTIONS = (
-    Question("finish_seconds", "p50", 1, "What finishes first?", True),
-    Question("people_reached", "mean", -1, "What reaches most people?", False),
-    Question("cost", "mean", 1, "What costs least?", True),
+    VariantQuestion("finish_seconds", "p50", 1, "What finishes first?", True),
+    VariantQuestion("people_reached", "mean", -1, "What reaches most people?", False),
+    VariantQuestion("cost", "mean", 1, "What costs least?", True),
 )
 _SMALL = 0.01
 """Losing so few of the people reached is no reason to put a variant aside."""
 
 
-def _best_variants(found: Sweep, compared: pd.DataFrame) -> dict[Question, str]:
+def _best_variants(found: Sweep, compared: pd.DataFrame) -> dict[VariantQuestion, str]:
     """The best variant by each figure in which they differ, most important figure first.
 
     The first to finish, and the cheapest, are not among those that really reach fewer people than
@@ -279,7 +279,7 @@ def _best_variants(found: Sweep, compared: pd.DataFrame) -> dict[Question, str]:
     return best
 
 
-def _values(found: Sweep) -> dict[Question, dict[str, float]]:
+def _values(found: Sweep) -> dict[VariantQuestion, dict[str, float]]:
     """The value of each figure, of the variants that have it in all their runs."""
     table = found.intervals()
     rows = experiment_text.by_variant(table[table["scope"] == "run"])
@@ -443,7 +443,7 @@ def _by_name(found: Sweep) -> dict[str, tuple[RunFigures, ...]]:
     return dict(zip(names, found.figures, strict=True))
 
 
-def _said(found: Sweep, question: Question, value: float) -> str:
+def _said(found: Sweep, question: VariantQuestion, value: float) -> str:
     if question.figure == "finish_seconds":
         return f"Half of the runs are done by {experiment_text.when_text(value, found)} Thai time"
     costs = found.scenario.costs

@@ -286,7 +286,7 @@ class StudiedVariant:
 
 
 @dataclass(frozen=True, slots=True)
-class Lever:
+class MeasuredLever:
     """A lever, its runs, and its effects; `cost` is None where the scenario names none.
 
     `shortens_retries` says that it leaves less time between attempts.
@@ -320,7 +320,7 @@ class WhatIf:
     """Levers measured against `base`, the runs without any; each has as many runs as that."""
 
     base: tuple[RunFigures, ...]
-    levers: tuple[Lever, ...]
+    levers: tuple[MeasuredLever, ...]
 
     @property
     def pairs(self) -> int:
@@ -477,7 +477,9 @@ def _measured(
                               own.certain(name) and prior.certain(name))
             for name in figures
         ]  # fmt: skip
-        measured.append(Lever(lever.variant.name, with_it, lever.shortens_retries, *effects))
+        measured.append(
+            MeasuredLever(lever.variant.name, with_it, lever.shortens_retries, *effects)
+        )
     return WhatIf(base, tuple(measured))
 
 
@@ -491,7 +493,7 @@ _SMALL = 0.01
 """So much of the people reached, or of the time, is no price for more of the other."""
 
 
-def best(what_if: WhatIf) -> Lever | None:
+def best(what_if: WhatIf) -> MeasuredLever | None:
     """The lever that helps most: to finish, or where runs don't finish, to reach people.
 
     Only real effects count, and none that the other pays for: who is done first because fewer
@@ -503,7 +505,7 @@ def best(what_if: WhatIf) -> Lever | None:
     return (earliest or most) if _all_finish(what_if) else (most or earliest)
 
 
-def as_good(what_if: WhatIf, lever: Lever) -> list[Lever]:
+def as_good(what_if: WhatIf, lever: MeasuredLever) -> list[MeasuredLever]:
     """The levers than which the best one is not really better, pair by pair."""
     sooner, more = _without_price(what_if)
     by_finish = bool(sooner) if _all_finish(what_if) else not more
@@ -520,7 +522,7 @@ def _all_finish(what_if: WhatIf) -> bool:
     return all(isfinite(run.scopes[0].values["finish"]) for run in what_if.base)
 
 
-def _without_price(what_if: WhatIf) -> tuple[list[Lever], list[Lever]]:
+def _without_price(what_if: WhatIf) -> tuple[list[MeasuredLever], list[MeasuredLever]]:
     """The levers that make it sooner, and those that reach more, without loss in the other."""
     return (
         [lever for lever in what_if.levers if lever.sooner and not loses(what_if, lever)],
@@ -528,7 +530,7 @@ def _without_price(what_if: WhatIf) -> tuple[list[Lever], list[Lever]]:
     )
 
 
-def dear(what_if: WhatIf) -> list[Lever]:
+def dear(what_if: WhatIf) -> list[MeasuredLever]:
     """The levers that help in one thing, but cost another: earlier for fewer, or more but later."""
     return [
         lever
@@ -538,13 +540,13 @@ def dear(what_if: WhatIf) -> list[Lever]:
     ]
 
 
-def loses(what_if: WhatIf, lever: Lever) -> bool:
+def loses(what_if: WhatIf, lever: MeasuredLever) -> bool:
     """Whether a lever really costs people who would be reached without it."""
     reached = float(np.mean(_values("people_reached", what_if.base)))
     return lever.reached.real and -lever.reached.estimate > _SMALL * reached
 
 
-def _delays(what_if: WhatIf, lever: Lever) -> bool:
+def _delays(what_if: WhatIf, lever: MeasuredLever) -> bool:
     """Whether a lever really costs time."""
     taken = [
         (run.scopes[0].values["finish"] - run.start) / 1000

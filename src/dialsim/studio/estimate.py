@@ -495,10 +495,10 @@ _OFTEN_SECONDS = 0.5
 _MOST_DEATHS = 3
 """A scenario during whose runs so many workers died is given up."""
 
-Told = Callable[["Answer"], object]
+Told = Callable[["EstimateAnswer"], object]
 
 
-class Answer:
+class EstimateAnswer:
     """The estimates of one scenario, as they come: iterate over them, or be `told` of each.
 
     `latest` is the newest, `failure` why there will be no more; it is over when `is_over`.
@@ -635,8 +635,8 @@ class Pool:
         from joblib import cpu_count
 
         self._changed = Condition()
-        self._answers: list[Answer] = []
-        self._news: SimpleQueue[Answer | None] = SimpleQueue()
+        self._answers: list[EstimateAnswer] = []
+        self._news: SimpleQueue[EstimateAnswer | None] = SimpleQueue()
         self._turns = count(1)
         self._is_closed = False
         self._engine: Engine = "simpy"
@@ -652,7 +652,7 @@ class Pool:
         """The process ids of the workers that are there."""
         return [hand.pid for hand in self._hands if hand.pid is not None]
 
-    def begin(self, answer: Answer) -> None:
+    def begin(self, answer: EstimateAnswer) -> None:
         """Have runs made for an answer. Raises DialsimError if the pool is closed."""
         answer.pickled(0)  # here, so that what can't be pickled is an error of who asks
         with self._changed:
@@ -663,7 +663,7 @@ class Pool:
                 self._news.put(answer)
             self._changed.notify_all()
 
-    def cancel(self, answer: Answer) -> None:
+    def cancel(self, answer: EstimateAnswer) -> None:
         """Have no more runs made for an answer, and stop those under way."""
         with self._changed:
             answer.is_cancelled = True
@@ -683,7 +683,7 @@ class Pool:
 
     # -- for the hands ----------------------------------------------------------------------------
 
-    def next_job(self, hand: int) -> tuple[Answer, _Job] | None:
+    def next_job(self, hand: int) -> tuple[EstimateAnswer, _Job] | None:
         """Wait for a run to be made, by who has had the fewest; None when the pool is closed."""
         with self._changed:
             while True:
@@ -707,7 +707,7 @@ class Pool:
                     return answer, self._job(answer, hand)
                 self._changed.wait()
 
-    def _job(self, answer: Answer, hand: int) -> _Job:
+    def _job(self, answer: EstimateAnswer, hand: int) -> _Job:
         """A run of an answer: one whose draws this worker may still have, if that delays nothing.
 
         The figures are those of the first runs, so an early one that is missing holds up all.
@@ -720,7 +720,7 @@ class Pool:
         case, key, of_case = answer.of_run(replication)
         return _Job(next(_numbers), replication, key, case.seed, of_case, self._engine)
 
-    def take(self, answer: Answer, job: _Job, outcome: _Outcome) -> None:
+    def take(self, answer: EstimateAnswer, job: _Job, outcome: _Outcome) -> None:
         """Keep what came of a run."""
         with self._changed:
             if outcome.failure is not None:
@@ -738,7 +738,7 @@ class Pool:
             self._news.put(answer)
             self._changed.notify_all()
 
-    def mourn(self, answer: Answer, job: _Job) -> None:
+    def mourn(self, answer: EstimateAnswer, job: _Job) -> None:
         """Have a run made again whose worker died; not for ever."""
         with self._changed:
             answer.started.discard(job.run)
@@ -754,7 +754,7 @@ class Pool:
                 answer.notes.append("A worker process was killed, and started again.")
             self._changed.notify_all()
 
-    def _leave(self, answer: Answer) -> None:
+    def _leave(self, answer: EstimateAnswer) -> None:
         if answer in self._answers:
             self._answers.remove(answer)
 
@@ -786,7 +786,7 @@ class _Hand:
         self._lock = Lock()
         self._connection: Connection | None = None
         self._process: Any = None
-        self._busy_with: Answer | None = None
+        self._busy_with: EstimateAnswer | None = None
         self._is_waiting = False
 
     @property
@@ -794,7 +794,7 @@ class _Hand:
         """The worker's process id."""
         return None if self._process is None else self._process.pid
 
-    def makes_the_first_of(self, answer: Answer) -> bool:
+    def makes_the_first_of(self, answer: EstimateAnswer) -> bool:
         """Whether the worker is at the first run of an answer, which others would only slow."""
         return self._busy_with is answer and 0 not in answer.finished
 
@@ -824,7 +824,7 @@ class _Hand:
             else:
                 self._pool.take(answer, job, outcome)
 
-    def stop(self, answer: Answer) -> None:
+    def stop(self, answer: EstimateAnswer) -> None:
         """Have the worker stop if it is busy with an answer."""
         with self._lock, suppress(OSError):
             if self._busy_with is answer and self._connection is not None:
@@ -838,7 +838,7 @@ class _Hand:
             if self._process is not None:
                 self._process.terminate()
 
-    def _made(self, answer: Answer, job: _Job) -> _Outcome:
+    def _made(self, answer: EstimateAnswer, job: _Job) -> _Outcome:
         """What the worker makes of a job, given what it wants for that."""
         connection = self._connection
         assert connection is not None
@@ -907,7 +907,7 @@ class Estimator:
         """`limit` is how many runs an answer has at the end."""
         self._pool = shared_pool() if pool is None else pool
         self._limit = limit
-        self._asked: dict[str, Answer] = {}
+        self._asked: dict[str, EstimateAnswer] = {}
         self._kept: OrderedDict[tuple[object, ...], dict[int, tuple[RunFigures, LineUse]]]
         self._kept = OrderedDict()
 
@@ -920,7 +920,7 @@ class Estimator:
         limit: int | None = None,
         seed: int | None = None,
         draws: Sequence[Scenario] = (),
-    ) -> Answer:
+    ) -> EstimateAnswer:
         """Ask what comes of a scenario, in place of what was asked before in this place.
 
         `told` is called with the answer, in another thread, whenever it has a new estimate, and
@@ -933,7 +933,7 @@ class Estimator:
         wanted = self._limit if limit is None else limit
         shared = [Case(draw, draw_seed(case.seed, number)) for number, draw in enumerate(draws)]
         behind = 0 if place == "shown" else _BEHIND
-        answer = Answer(self._pool, case, wanted, told, behind, shared)
+        answer = EstimateAnswer(self._pool, case, wanted, told, behind, shared)
         key = case.digest, case.seed, *(one.digest for one in shared)
         known = self._kept.pop(key, {})
         answer.finished.update((k, run) for k, run in known.items() if k < wanted)

@@ -36,7 +36,7 @@ from dialsim.report.replications_page import forecast_facts
 from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.units import format_duration
 from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart
-from dialsim.studio.estimate import Answer, Estimate, Estimator
+from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator
 from dialsim.studio.files import (
     ARCHIVE,
     MOST_BYTES,
@@ -196,7 +196,7 @@ class Studio:
         self._guest = guest
         self._opened = self._state = self._allowed(state) if state is not None else None
         self._estimator = Estimator()
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, EstimateAnswer] = {}
         self._asked: dict[str, Scenario] = {}
         self._inquiry: Inquiry | None = None
         self._is_due = False
@@ -437,7 +437,7 @@ class Studio:
         for place, scenario in compared.items():
             self._ask_at(place, scenario)
 
-    def _told(self, answer: Answer) -> None:
+    def _told(self, answer: EstimateAnswer) -> None:
         """Hear of an estimate, in the thread that made it; the newest ones are shown together.
 
         A first estimate is shown at once, and a last one; between them not more often than eyes

@@ -10,7 +10,7 @@ import pytest
 from dialsim.engine.windows import MINUTE
 from dialsim.results.time_use import StepFunction
 from dialsim.sandbox.page.sections import KEPT, LiveSlotUse, SlotChart
-from dialsim.sandbox.page.view import Span
+from dialsim.sandbox.page.view import ChartSpan
 
 START = 1_767_578_400_000
 HOUR = 60 * MINUTE
@@ -62,7 +62,7 @@ def test_the_chart_goes_up_to_the_limit_and_its_words_say_what_it_shows() -> Non
     use = LiveSlotUse(START)
     use.take_in(np.array([START, START]), np.array([1, 1], np.int8), START + HOUR)
     limit = StepFunction.of_changes(np.array([START]), np.array([4]))
-    chart = SlotChart.of(use, limit, Span("an hour", 30, 4))
+    chart = SlotChart.of(use, limit, ChartSpan("an hour", 30, 4))
     assert (chart.top, chart.peak) == (4, 2)
     assert chart.limit_path == "M0 0H600"
     assert chart.mean_path == chart.peak_path == "M0 100V100H150V50H600V100Z"

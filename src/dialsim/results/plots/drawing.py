@@ -4,7 +4,7 @@ The colours are those of Okabe and Ito (Color Universal Design, 2008), which peo
 kind of colour blindness can tell apart. The fonts are Noto Sans for Latin and Thai letters, which
 come along (see `fonts/OFL.txt`); what neither has is taken from matplotlib's own DejaVu Sans.
 
-Areas of a drawing may tell a value to whoever points at them (`Values`).
+Areas of a drawing may tell a value to whoever points at them (`ValueAreas`).
 """
 
 from __future__ import annotations
@@ -494,7 +494,7 @@ Extent = tuple[float, float] | float | None
 """Along an axis, in its data: from here to there, around a mark, or all of it."""
 
 
-class Values(Artist):
+class ValueAreas(Artist):
     """Areas of a drawing, unseen, that tell a value to whoever points at them.
 
     Only an SVG has them: a rectangle with a title each, which browsers show.
@@ -542,7 +542,7 @@ def _extent(ax: Axes, axis: int, extent: Extent) -> tuple[float, float]:
 
 def tell(ax: Axes, listed: Iterable[tuple[Extent, Extent, str]]) -> None:
     """Let the areas of a drawing tell values."""
-    ax.add_artist(Values([*listed]))
+    ax.add_artist(ValueAreas([*listed]))
 
 
 _TOLD = 60

@@ -40,9 +40,9 @@ from dialsim.sandbox.faults import FaultOrder, InjectedFault
 from dialsim.sandbox.page.view import (
     MOST_FOUND,
     SPANS,
+    ChartSpan,
     PagePlace,
     Person,
-    Span,
     View,
     Who,
     find_people,
@@ -247,7 +247,7 @@ class SlotChart:
     mean: float
 
     @classmethod
-    def of(cls, use: LiveSlotUse, limit: StepFunction, span: Span) -> SlotChart:
+    def of(cls, use: LiveSlotUse, limit: StepFunction, span: ChartSpan) -> SlotChart:
         """Draw the last stretch of virtual time."""
         columns = use.columns(span.minutes, span.columns)
         width = span.minutes * MINUTE

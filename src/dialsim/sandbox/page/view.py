@@ -37,7 +37,7 @@ from dialsim.webhooks.messages import sequence
 PATH = f"{PREFIX}/"
 
 
-class Span(NamedTuple):
+class ChartSpan(NamedTuple):
     """How much virtual time the charts show: `columns` of so many minutes."""
 
     label: str
@@ -46,9 +46,9 @@ class Span(NamedTuple):
 
 
 SPANS = {
-    "2h": Span("2 hours", 1, 120),
-    "24h": Span("24 hours", 10, 144),
-    "7d": Span("7 days", 60, 168),
+    "2h": ChartSpan("2 hours", 1, 120),
+    "24h": ChartSpan("24 hours", 10, 144),
+    "7d": ChartSpan("7 days", 60, 168),
 }
 
 

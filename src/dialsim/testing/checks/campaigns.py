@@ -14,7 +14,7 @@ from dialsim.interface.status import CallStatus, CampaignStatus
 from dialsim.testing.checks.record import (
     NOTHING,
     STATUSES,
-    CampaignRecord,
+    CampaignRun,
     Mask,
     Violation,
     kinds,
@@ -45,14 +45,14 @@ _STEPS = {
 }
 
 
-def violations(campaign: CampaignRecord) -> Iterator[Violation]:
+def violations(campaign: CampaignRun) -> Iterator[Violation]:
     """Every breach by a campaign, by one of its calls, or by a person's calls together."""
     yield from _states(campaign)
     yield from _calls(campaign)
     yield from _people(campaign)
 
 
-def _states(campaign: CampaignRecord) -> Iterator[Violation]:
+def _states(campaign: CampaignRun) -> Iterator[Violation]:
     """Every breach by a campaign itself."""
     yield from _steps(campaign)
     yield from _starts(campaign)
@@ -62,7 +62,7 @@ def _states(campaign: CampaignRecord) -> Iterator[Violation]:
     yield from _end(campaign)
 
 
-def _steps(campaign: CampaignRecord) -> Iterator[Violation]:
+def _steps(campaign: CampaignRun) -> Iterator[Violation]:
     """Legal steps only, each from where the one before led to."""
     trace = campaign.run.trace
     status, last = S.DRAFT, trace.world.scenario.clock.start
@@ -78,7 +78,7 @@ def _steps(campaign: CampaignRecord) -> Iterator[Violation]:
         status, last = change.to_status, change.at
 
 
-def _starts(campaign: CampaignRecord) -> Iterator[Violation]:
+def _starts(campaign: CampaignRun) -> Iterator[Violation]:
     """RUNNING for the first time at the first instant that C2 allows, or by a resume (C5)."""
     ran, waits_since = False, None
     for change in campaign.changes:
@@ -95,7 +95,7 @@ def _starts(campaign: CampaignRecord) -> Iterator[Violation]:
         ran = ran or change.to_status is S.RUNNING
 
 
-def _may_start(campaign: CampaignRecord, instant: int) -> int | None:
+def _may_start(campaign: CampaignRun, instant: int) -> int | None:
     """The first instant from `instant` on at which C2 lets the campaign run."""
     if campaign.scheduled is None:
         return None
@@ -103,7 +103,7 @@ def _may_start(campaign: CampaignRecord, instant: int) -> int | None:
     return opens if campaign.end_at is None or opens < campaign.end_at else None
 
 
-def _completions(campaign: CampaignRecord) -> Iterator[Violation]:
+def _completions(campaign: CampaignRun) -> Iterator[Violation]:
     """COMPLETED in the very instant in which the last recipient is final, or on the resume (C3)."""
     for before, change in zip(campaign.changes, campaign.changes[1:], strict=False):
         if change.cause == "all_final":
@@ -113,7 +113,7 @@ def _completions(campaign: CampaignRecord) -> Iterator[Violation]:
                 yield campaign.breach("C3", change.at, f"COMPLETED {late}")
 
 
-def _pauses(campaign: CampaignRecord) -> Iterator[Violation]:
+def _pauses(campaign: CampaignRun) -> Iterator[Violation]:
     """A pause leaves nobody in the queue, and no line being set up (C4)."""
     open_ = kinds("released", "dialled")
     for change in campaign.changes:
@@ -122,7 +122,7 @@ def _pauses(campaign: CampaignRecord) -> Iterator[Violation]:
             yield from campaign.breaches(left, "C4", "goes on although it was paused")
 
 
-def _outlasting(campaign: CampaignRecord, kind: Mask, instant: int) -> Mask:
+def _outlasting(campaign: CampaignRun, kind: Mask, instant: int) -> Mask:
     """The rows of such a kind that a call stays in after the instant's work."""
     rows = campaign.rows
     stays = (rows.then_at > instant) | rows.last
@@ -130,7 +130,7 @@ def _outlasting(campaign: CampaignRecord, kind: Mask, instant: int) -> Mask:
     return outlasting
 
 
-def _closing(campaign: CampaignRecord) -> Iterator[Violation]:
+def _closing(campaign: CampaignRun) -> Iterator[Violation]:
     """A cancellation, a deletion and the end date leave nothing to be called (C6, C7, C8)."""
     if campaign.closing is None:
         return
@@ -146,7 +146,7 @@ def _closing(campaign: CampaignRecord) -> Iterator[Violation]:
     yield from campaign.breaches(left, rule, "waits on although the campaign is over")
 
 
-def _end(campaign: CampaignRecord) -> Iterator[Violation]:
+def _end(campaign: CampaignRun) -> Iterator[Violation]:
     """Expired by its end date (C7); final, stalled or cut short when the run is over (T5)."""
     run = campaign.run
     if campaign.end_at is not None and campaign.end_at <= run.trace.end:
@@ -196,7 +196,7 @@ _DIALS, _RELEASES, _ANSWERS = kinds("dialled"), kinds("released"), kinds("answer
 _STANDS = kinds("ringing", "answered", "ended", "nothing")
 
 
-def _calls(campaign: CampaignRecord) -> Iterator[Violation]:
+def _calls(campaign: CampaignRun) -> Iterator[Violation]:
     """Every breach by a call of the campaign."""
     yield from _times(campaign)
     yield from _changes(campaign)
@@ -206,14 +206,14 @@ def _calls(campaign: CampaignRecord) -> Iterator[Violation]:
     yield from _shown(campaign)
 
 
-def _times(campaign: CampaignRecord) -> Iterator[Violation]:
+def _times(campaign: CampaignRun) -> Iterator[Violation]:
     """Inside the run (T5)."""
     rows, trace = campaign.rows, campaign.run.trace
     out = (rows.at < trace.world.scenario.clock.start) | (rows.at > trace.end)
     yield from campaign.breaches(out, "T5", lambda row: f"{_cause(campaign, row)} out of the run")
 
 
-def _changes(campaign: CampaignRecord) -> Iterator[Violation]:
+def _changes(campaign: CampaignRun) -> Iterator[Violation]:
     """One legal change after the other, each from where the one before led to."""
     rows = campaign.rows
     wrong = _FROM[rows.kind] != _TO[rows.before]
@@ -229,7 +229,7 @@ def _changes(campaign: CampaignRecord) -> Iterator[Violation]:
         )
 
 
-def _phases(campaign: CampaignRecord) -> Iterator[Violation]:
+def _phases(campaign: CampaignRun) -> Iterator[Violation]:
     """Setup takes time, no ringing ends as it begins, and only answered calls complete."""
     rows, kind = campaign.rows, campaign.rows.kind
     at_once = ~rows.last & (rows.then_at == rows.at)
@@ -252,7 +252,7 @@ def _phases(campaign: CampaignRecord) -> Iterator[Violation]:
         )
 
 
-def _dialling(campaign: CampaignRecord) -> Iterator[Violation]:
+def _dialling(campaign: CampaignRun) -> Iterator[Violation]:
     """Released and dialled in a window of a RUNNING campaign that has begun (T3, C1, Q2)."""
     rows = campaign.rows
     moves = (_DIALS | _RELEASES)[rows.kind]
@@ -264,7 +264,7 @@ def _dialling(campaign: CampaignRecord) -> Iterator[Violation]:
     yield from campaign.breaches(idle, "Q2", "released or dialled while it was not RUNNING")
 
 
-def _queueing(campaign: CampaignRecord) -> Iterator[Violation]:
+def _queueing(campaign: CampaignRun) -> Iterator[Violation]:
     """In the queue no longer than it may be, and in a window (Q5, Q6)."""
     rows = campaign.rows
     queued = _RELEASES[rows.kind]
@@ -293,7 +293,7 @@ def _queueing(campaign: CampaignRecord) -> Iterator[Violation]:
     )
 
 
-def _shown(campaign: CampaignRecord) -> Iterator[Violation]:
+def _shown(campaign: CampaignRun) -> Iterator[Violation]:
     """The caller ID (P3) and the voice (P4) of each dial."""
     if campaign.scheduled is None:
         return
@@ -316,7 +316,7 @@ def _shown(campaign: CampaignRecord) -> Iterator[Violation]:
     yield from _one_after_the_other(campaign, several=len(numbers) > 1)
 
 
-def _one_after_the_other(campaign: CampaignRecord, *, several: bool) -> Iterator[Violation]:
+def _one_after_the_other(campaign: CampaignRun, *, several: bool) -> Iterator[Violation]:
     """A redial shows the number of the dial that was withdrawn (C4), a retry another (P3)."""
     rows, world = campaign.rows, campaign.run.trace.world
     dialled = np.flatnonzero(_DIALS[rows.kind])
@@ -336,7 +336,7 @@ def _one_after_the_other(campaign: CampaignRecord, *, several: bool) -> Iterator
         yield campaign.breach_at(row, "P3", int(rows.at[row]), text)
 
 
-def _numbers(campaign: CampaignRecord, request: ScheduleRequest) -> set[str]:
+def _numbers(campaign: CampaignRun, request: ScheduleRequest) -> set[str]:
     """The numbers that the campaign may show (P3)."""
     world, block = campaign.run.trace.world, campaign.block
     if request.caller_ids is not None:
@@ -346,7 +346,7 @@ def _numbers(campaign: CampaignRecord, request: ScheduleRequest) -> set[str]:
     return {account.sip_number(request) or block.agent.caller_id or shared_number}
 
 
-def _cause(campaign: CampaignRecord, row: int) -> str:
+def _cause(campaign: CampaignRun, row: int) -> str:
     cause: str = _CAUSES[campaign.rows.kind[row]]
     return cause
 
@@ -365,7 +365,7 @@ class PeopleRecord:
     the past is due; -1 for who has none.
     """
 
-    def __init__(self, campaign: CampaignRecord) -> None:
+    def __init__(self, campaign: CampaignRun) -> None:
         rows, scheduled = campaign.rows, campaign.scheduled
         self.campaign = campaign
         self.first_row = np.flatnonzero(rows.first)
@@ -403,7 +403,7 @@ class PeopleRecord:
         return has
 
 
-def _people(campaign: CampaignRecord) -> Iterator[Violation]:
+def _people(campaign: CampaignRun) -> Iterator[Violation]:
     """Every breach by a person's calls taken together."""
     people = PeopleRecord(campaign)
     yield from _first_calls(campaign, people)
@@ -412,7 +412,7 @@ def _people(campaign: CampaignRecord) -> Iterator[Violation]:
     yield from _fates(campaign, people)
 
 
-def _first_calls(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violation]:
+def _first_calls(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
     """One call for everybody from the request on; who has a past goes on from there (C1)."""
     rows, scheduled = campaign.rows, campaign.scheduled
     fresh = people.resumes_at < 0
@@ -435,7 +435,7 @@ def _first_calls(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Vio
     yield from campaign.breaches(late, "C1", "made, but not by the request")
 
 
-def _resumed(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violation]:
+def _resumed(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
     """The first call of who has a past is a retry, where one is left, at its instant (R1-R3)."""
     due = people.resumes_at
     done = people.past_reached | (people.past_attempts >= campaign.max_attempts)
@@ -452,7 +452,7 @@ def _resumed(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violati
             yield campaign.breach_by(recipient, "R1", at, "no call follows the history")
 
 
-def _numbering(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violation]:
+def _numbering(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
     """Calls are numbered from 1."""
     same = np.append(False, ~people.newest[:-1])[: len(people.person)]
     expected = np.where(same, np.roll(people.call, 1) + 1, 1)
@@ -462,7 +462,7 @@ def _numbering(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Viola
         yield campaign.breach_at(row, "R2", int(people.made_at[index]), text)
 
 
-def _retries(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violation]:
+def _retries(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
     """Retries exactly where and when the rules want them (P5, R1, R2, R3)."""
     attempts, last = people.attempts, people.last_kind
     failed = (_UNREACHED | _TIMED_OUT)[last]
@@ -487,7 +487,7 @@ def _retries(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violati
 
 
 def _over(
-    campaign: CampaignRecord, due: NDArray[np.int64], *, surely: bool = False
+    campaign: CampaignRun, due: NDArray[np.int64], *, surely: bool = False
 ) -> NDArray[np.bool_]:
     """Whether the campaign was closed when each call was due.
 
@@ -502,7 +502,7 @@ def _over(
     return over
 
 
-def _fates(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violation]:
+def _fates(campaign: CampaignRun, people: PeopleRecord) -> Iterator[Violation]:
     """Every recipient of a campaign that is over is in exactly one final state (C3)."""
     end = campaign.run.trace.end
     if campaign.run.cut or campaign.scheduled is None or not campaign.status_after(end).final:
@@ -530,6 +530,6 @@ def _fates(campaign: CampaignRecord, people: PeopleRecord) -> Iterator[Violation
 
 
 def _breach(
-    campaign: CampaignRecord, people: PeopleRecord, index: int, rule: str, text: str
+    campaign: CampaignRun, people: PeopleRecord, index: int, rule: str, text: str
 ) -> Violation:
     return campaign.breach_at(int(people.first_row[index]), rule, int(people.made_at[index]), text)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dialsim.interface.status import CallStatus
 from dialsim.testing.checks.record import (
-    CampaignRecord,
+    CampaignRun,
     Instants,
     Mask,
-    OrganizationRecord,
+    OrganizationRun,
     Violation,
     kinds,
     leads_to,
@@ -36,7 +36,7 @@ class Lines:
     or under way.
     """
 
-    def __init__(self, organization: OrganizationRecord, tally: Tally) -> None:
+    def __init__(self, organization: OrganizationRun, tally: Tally) -> None:
         parts = self._parts = organization.campaigns
         self._tally = tally
         self._limits = organization.limits_after(tally.at)
@@ -79,7 +79,7 @@ class Lines:
         return there
 
 
-def _people_left(campaign: CampaignRecord, at: Instants) -> NDArray[np.int64]:
+def _people_left(campaign: CampaignRun, at: Instants) -> NDArray[np.int64]:
     """How many people are not settled after each instant's work (C3), while nothing is dropped."""
     rows, most = campaign.rows, campaign.max_attempts
     settled = _ENDED[rows.kind] & (_REACHED[rows.kind] | (_attempts(campaign) >= most))
@@ -98,7 +98,7 @@ class Tally:
     run's end and 1 ms), and how many calls hold slots, are queued, and wait, by campaign.
     """
 
-    def __init__(self, organization: OrganizationRecord) -> None:
+    def __init__(self, organization: OrganizationRun) -> None:
         parts = organization.campaigns
         trace = organization.run.trace
         limits = [row.at for row in trace.limits if row.organization == organization.position]
@@ -111,7 +111,7 @@ class Tally:
         self.queued = self.counted(parts, CallStatus.QUEUED)
         self.waiting = [self.counted([part], CallStatus.SCHEDULED) for part in parts]
 
-    def counted(self, parts: list[CampaignRecord], *statuses: CallStatus) -> NDArray[np.int64]:
+    def counted(self, parts: list[CampaignRun], *statuses: CallStatus) -> NDArray[np.int64]:
         """How many calls have one of the statuses after each instant's work."""
         total = np.zeros(len(self.at) + 1, dtype=np.int64)
         changed = np.sum([net(status) for status in statuses], axis=0)
@@ -119,13 +119,13 @@ class Tally:
             np.add.at(total, np.searchsorted(self.at, part.rows.at), changed[part.rows.kind])
         return np.cumsum(total)[: len(self.at)]
 
-    def met(self, parts: list[CampaignRecord], kind: Mask) -> Mask:
+    def met(self, parts: list[CampaignRun], kind: Mask) -> Mask:
         """At which of the instants a change of such a kind happens."""
         moved = (part.rows.at[kind[part.rows.kind]] for part in parts)
         return np.isin(self.at, np.concatenate([np.empty(0, dtype=np.int64), *moved]))
 
 
-def violations(organization: OrganizationRecord) -> Iterator[Violation]:
+def violations(organization: OrganizationRun) -> Iterator[Violation]:
     """Every breach by an organization's calls taken together (Q1, Q2, Q4, Q7 to Q11)."""
     tally = Tally(organization)
     lines = Lines(organization, tally)
@@ -138,14 +138,14 @@ def violations(organization: OrganizationRecord) -> Iterator[Violation]:
     yield from _idle_queue(organization, tally, lines)
 
 
-def _queue_limits(organization: OrganizationRecord, limits: NDArray[np.int64]) -> NDArray[np.int64]:
+def _queue_limits(organization: OrganizationRun, limits: NDArray[np.int64]) -> NDArray[np.int64]:
     given = organization.run.trace.world.scenario.engine.queue_limit
     if given is None:
         return limits
     return np.full(len(limits), _UNLIMITED if given == "unlimited" else given)
 
 
-def _numbers(organization: OrganizationRecord, tally: Tally) -> Iterator[Violation]:
+def _numbers(organization: OrganizationRun, tally: Tally) -> Iterator[Violation]:
     """Nobody is dialled without a slot (Q1), nor released into a full queue (Q2)."""
     limits = organization.limits_in(tally.at)
     rooms = _queue_limits(organization, limits)
@@ -159,7 +159,7 @@ def _numbers(organization: OrganizationRecord, tally: Tally) -> Iterator[Violati
         yield organization.breach("Q2", int(tally.at[index]), text)
 
 
-def _lines(organization: OrganizationRecord, tally: Tally, lines: Lines) -> Iterator[Violation]:
+def _lines(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterator[Violation]:
     """Nobody takes more lines than its campaign may (Q10), or one that is held (Q11)."""
     for campaign, used in zip(organization.campaigns, lines.used, strict=True):
         most = campaign.block.share.at_most
@@ -183,7 +183,7 @@ def _lines(organization: OrganizationRecord, tally: Tally, lines: Lines) -> Iter
             yield campaign.breach("Q11", instant, "released on a line that is held")
 
 
-def _unsteered(organization: OrganizationRecord, at: Instants) -> Mask:
+def _unsteered(organization: OrganizationRun, at: Instants) -> Mask:
     """At which instants no command may have come from outside after all the work (T4)."""
     if not organization.run.live:
         return np.ones(len(at), dtype=bool)
@@ -192,7 +192,7 @@ def _unsteered(organization: OrganizationRecord, at: Instants) -> Mask:
     return ~np.isin(at, np.array([*changes, *limits], dtype=np.int64))
 
 
-def _sharing(organization: OrganizationRecord, tally: Tally, lines: Lines) -> Iterator[Violation]:
+def _sharing(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterator[Violation]:
     """No call is released while another campaign's waits that goes first (Q7 to Q9)."""
     engine, parts = organization.run.trace.world.scenario.engine, organization.campaigns
     rules = {"priority": "Q7", "weighted": "Q8", "deadline": "Q9"}
@@ -216,8 +216,8 @@ def _sharing(organization: OrganizationRecord, tally: Tally, lines: Lines) -> It
 
 def _goes_first(
     sharing: str,
-    other: CampaignRecord,
-    campaign: CampaignRecord,
+    other: CampaignRun,
+    campaign: CampaignRun,
     others: NDArray[np.int64],
     used: NDArray[np.int64],
 ) -> Mask:
@@ -236,24 +236,24 @@ def _goes_first(
     return np.full(len(used), other_is < (_deadline(campaign), mine.position))
 
 
-def _deadline(campaign: CampaignRecord) -> float:
+def _deadline(campaign: CampaignRun) -> float:
     request = campaign.scheduled.request if campaign.scheduled else None
     return inf if request is None or request.end_date_time is None else request.end_date_time
 
 
-def _gap(organization: OrganizationRecord) -> int:
+def _gap(organization: OrganizationRun) -> int:
     """The least time between two dials, in ms (Q4)."""
     rate = organization.run.trace.world.scenario.engine.calls_per_second
     return 0 if rate is None else ceil(1000 / Fraction(str(rate)))
 
 
-def _dials(organization: OrganizationRecord) -> Instants:
+def _dials(organization: OrganizationRun) -> Instants:
     """The instants of all dials, in order."""
     parts = (part.rows.at[_DIALS[part.rows.kind]] for part in organization.campaigns)
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
 
 
-def _pace(organization: OrganizationRecord) -> Iterator[Violation]:
+def _pace(organization: OrganizationRun) -> Iterator[Violation]:
     """Dials far enough apart (Q4)."""
     dials, gap = _dials(organization), _gap(organization)
     apart = np.diff(dials)
@@ -262,7 +262,7 @@ def _pace(organization: OrganizationRecord) -> Iterator[Violation]:
         yield organization.breach("Q4", int(dials[index + 1]), text)
 
 
-def _grid(organization: OrganizationRecord) -> Iterator[Violation]:
+def _grid(organization: OrganizationRun) -> Iterator[Violation]:
     """Releases only at the campaign's release instants (Q2)."""
     interval = organization.run.trace.world.scenario.engine.release_interval
     for campaign in organization.campaigns if interval else ():
@@ -272,7 +272,7 @@ def _grid(organization: OrganizationRecord) -> Iterator[Violation]:
         yield from campaign.breaches(off, "Q2", "released between release instants")
 
 
-def _idle_slots(organization: OrganizationRecord, tally: Tally) -> Iterator[Violation]:
+def _idle_slots(organization: OrganizationRun, tally: Tally) -> Iterator[Violation]:
     """While a call is queued no slot stays free longer than the pace wants (Q4)."""
     limits, long_ago = organization.limits_after(tally.at), -_gap(organization)
     dials = np.concatenate([[long_ago], _dials(organization)])
@@ -284,9 +284,7 @@ def _idle_slots(organization: OrganizationRecord, tally: Tally) -> Iterator[Viol
         yield organization.breach("Q4", int(free_at[index]), text)
 
 
-def _idle_queue(
-    organization: OrganizationRecord, tally: Tally, lines: Lines
-) -> Iterator[Violation]:
+def _idle_queue(organization: OrganizationRun, tally: Tally, lines: Lines) -> Iterator[Violation]:
     """While the queue has room, and a line is there, nobody waits who may be released (Q2)."""
     interval = organization.run.trace.world.scenario.engine.release_interval or 1
     limits = organization.limits_after(tally.at)
@@ -304,7 +302,7 @@ def _idle_queue(
             yield campaign.breach("Q2", instant, text)
 
 
-def order_violations(campaign: CampaignRecord) -> Iterator[Violation]:
+def order_violations(campaign: CampaignRun) -> Iterator[Violation]:
     """Every release of a call while another of its campaign, which goes first, waits (Q3)."""
     rows = campaign.rows
     begins = _WAITS[rows.kind]
@@ -321,7 +319,7 @@ def order_violations(campaign: CampaignRecord) -> Iterator[Violation]:
         yield campaign.breach_at(row, "Q3", int(rows.at[row]), text)
 
 
-def _in_turn(campaign: CampaignRecord, waits: NDArray[np.int64]) -> NDArray[np.int64]:
+def _in_turn(campaign: CampaignRun, waits: NDArray[np.int64]) -> NDArray[np.int64]:
     """The rows with which waits begin, by the order's class, due instant and upload order."""
     rows = campaign.rows
     who, made = rows.recipient[waits], np.flatnonzero(rows.first)
@@ -334,7 +332,7 @@ def _in_turn(campaign: CampaignRecord, waits: NDArray[np.int64]) -> NDArray[np.i
     return in_turn
 
 
-def _attempts(campaign: CampaignRecord) -> NDArray[np.int64]:
+def _attempts(campaign: CampaignRun) -> NDArray[np.int64]:
     """The counted attempts of each row's person by then (P5), the row's own among them."""
     rows, past = campaign.rows, np.zeros(campaign.count, dtype=np.int64)
     for recipient, history in campaign.block.people.history.items():

@@ -88,19 +88,19 @@ class RunRecord:
         """Whether calls may hang in the air at its end."""
         return self.trace.cut or not self.trace.idle
 
-    def organizations(self) -> list[OrganizationRecord]:
+    def organizations(self) -> list[OrganizationRun]:
         """Its organizations, in the order of the scenario."""
         return [
-            OrganizationRecord(self, block.position, block.name, self._campaigns(block.position))
+            OrganizationRun(self, block.position, block.name, self._campaigns(block.position))
             for block in self.trace.world.organizations
         ]
 
-    def _campaigns(self, organization: int) -> list[CampaignRecord]:
+    def _campaigns(self, organization: int) -> list[CampaignRun]:
         blocks = self.trace.world.organizations[organization].campaigns
-        return [CampaignRecord(self, block) for block in blocks]
+        return [CampaignRun(self, block) for block in blocks]
 
 
-class CampaignRecord:
+class CampaignRun:
     """One campaign's part of a run: its changes, its schedule, and `rows` sorted by call."""
 
     def __init__(self, run: RunRecord, block: CampaignBlock) -> None:
@@ -219,13 +219,13 @@ class CallRecord:
 
 
 @dataclass(frozen=True)
-class OrganizationRecord:
+class OrganizationRun:
     """One organization's part of a run."""
 
     run: RunRecord
     position: int
     name: str
-    campaigns: list[CampaignRecord]
+    campaigns: list[CampaignRun]
 
     def limits_after(self, at: Instants) -> NDArray[np.int64]:
         """maxConcurrentCalls when all of each instant's work is done."""
