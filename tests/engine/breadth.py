@@ -17,7 +17,7 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.instants import thai_date
 from dialsim.scenario.calendar import DAY_CLASSES
 from engine.chancy import VOICES, add_trouble
-from engine.paper import loaded
+from engine.readings import loaded
 from engine.rows import rows
 from oracle.given import clock_start
 from oracle.scenarios import NUMBERS, Draft, Scenario, clock_face, iso

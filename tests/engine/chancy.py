@@ -11,7 +11,7 @@ from typing import Any
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
-from engine.paper import loaded
+from engine.readings import loaded
 from engine.rows import rows
 from oracle.given import clock_start
 from oracle.scenarios import NUMBERS, Draft, Scenario, Trouble, iso

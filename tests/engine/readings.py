@@ -1,4 +1,7 @@
-"""One scenario read three times: by both engines, and by the naive second reading (T to F)."""
+"""One scenario read three times: by both engines, and by the naive second reading (T to F).
+
+Tests of engines and of the rule book run their sketches here.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from typing import Any
 import pytest
 
 from dialsim.engine.engines import Engine, run_world
+from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, Trace
 from dialsim.engine.world import World
 from dialsim.scenario.loading import loads
-from dialsim.testing import Sketch
+from dialsim.scenario.scenario import Scenario as Model
+from dialsim.testing import Sketch, assert_no_violations
 from oracle.records import Reading
 from oracle.scenarios import Scenario
 from oracle.second_reading import second_reading
@@ -23,14 +28,28 @@ Agree = Callable[..., Reading]
 AROUND = 6  # rows shown before and after the first that differs
 
 
+def loaded(written: Scenario) -> Model:
+    """What a file says, such as a random one, as a scenario."""
+    return loads(json.dumps(written))
+
+
+def run(sketch: Sketch, seed: int | None = None, replication: int = 0) -> Trace:
+    """The trace of a sketch, which breaks no rule; with its own seed all readings say the same."""
+    trace = Simulation(sketch.scenario(), seed, replication).run()
+    assert_no_violations(trace)
+    if seed is None and replication == 0:
+        agreed(sketch)
+    return trace
+
+
 def agreed(written: Sketch | Scenario, whence: str = "a sketch") -> Reading:
     """What all readings say of a scenario: both engines', and the naive one where it can read it.
 
     Tests have it as the fixture `agreed`.
     """
     scenario = json.loads(written.text) if isinstance(written, Sketch) else written
-    model = loads(json.dumps(scenario))
-    first, second = (first_reading(run_world(World(model), name)) for name in ENGINES)
+    read = loaded(scenario)
+    first, second = (first_reading(run_world(World(read), name)) for name in ENGINES)
     last = second_reading(scenario) if is_scripted(scenario) else first
     for name, reading in zip(ENGINES, (first, second), strict=True):
         assert_both_agree(reading, last, f"{whence}, {name}")

@@ -1,19 +1,26 @@
 """A trace as rows that can be read, and compared, line by line.
 
-Times are seconds after `paper.ZERO`; a call is `person.call`, such as `0.2` for the second call of
-the first person.
+Times are seconds after `START`; a call is `person.call`, such as `0.2` for the second call of the
+first person.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.trace import CHANGES, DIALLED, CallLog, Change, Trace
-from engine.paper import ZERO
+from dialsim.testing.sketch import MONDAY
+
+START = MONDAY.replace(hour=10)
+"""When the clock starts of sketches whose traces are read here: Monday, in Thailand."""
+WEEK_S = 7 * 24 * 3600
+ZERO = round(START.timestamp() * 1000)
+"""The same as traces have it, in ms since 1970, UTC."""
 
 
 class Row(NamedTuple):
@@ -61,8 +68,13 @@ def _rows(trace: Trace) -> Iterator[Row]:
             assert dials == len(log.dial_numbers) == len(log.dial_voices)
 
 
+def after(seconds: float) -> datetime:
+    """The instant so many seconds after `START`."""
+    return START + timedelta(seconds=seconds)
+
+
 def seconds(at: int) -> str:
-    """An instant as seconds after `ZERO`, exactly."""
+    """An instant as seconds after `START`, exactly."""
     whole, rest = divmod(at - ZERO, 1000)
     return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
 

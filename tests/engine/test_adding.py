@@ -1,4 +1,4 @@
-"""Campaigns that are added while a simulation runs (C11; see `paper` and `rows`)."""
+"""Campaigns that are added while a simulation runs (C11; see `rows`)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from dialsim.results.result import Result
 from dialsim.scenario.problems import ScenarioError
 from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario
-from engine.paper import Written, at, campaign, loaded, request, scenario, simulation
-from engine.rows import calls, dials, life, lines, refusals
+from engine.readings import loaded
+from engine.rows import START, calls, dials, life, lines, refusals
 from oracle.given import clock_start
-from oracle.scenarios import iso
+from oracle.scenarios import Scenario, iso
 
 TABLES = ("calls", "transitions", "webhooks", "recipients", "campaigns")
+AT_ONCE = {"startDateTime": "2026-01-05T03:00:00Z"}
+"""The body of a schedule request."""
 
 
-def block(name: str = "B", *scripts: str, **keys: Any) -> Written:
+def block(name: str = "B", *scripts: str, **keys: Any) -> dict[str, Any]:
     """A campaign's block with a person per script."""
     people = [
         {"tel": f"0899{index:06d}", "script": script}
@@ -34,9 +36,9 @@ def block(name: str = "B", *scripts: str, **keys: Any) -> Written:
     return {"name": name, "agent": "Agent", "recipients": people, **keys}
 
 
-def one_running(**settings: Any) -> Simulation:
+def one_running(slots: int = 1, **engine: Any) -> Simulation:
     """Campaign A with one person: setup until 2, ringing until 5, BUSY."""
-    return simulation(scenario(campaign("A", "busy 3s"), **settings))
+    return Simulation(Sketch(slots, start=START, **engine).campaign("A", "busy 3s").scenario())
 
 
 def tables(trace: Trace) -> dict[str, pd.DataFrame]:
@@ -44,7 +46,7 @@ def tables(trace: Trace) -> dict[str, pd.DataFrame]:
     return {name: getattr(result, name).astype(object) for name in TABLES}
 
 
-def halves(seed: int) -> tuple[Written, Written, int, Written]:
+def halves(seed: int) -> tuple[Scenario, Scenario, int, Scenario]:
     """A nasty scenario with its last campaign and without; its organization, and the request.
 
     The campaign is scheduled by nobody in the file.
@@ -83,12 +85,12 @@ def test_c11_an_added_campaign_is_to_the_row_what_it_would_be_in_the_file(seed: 
 
 
 def test_c11_it_is_a_draft_until_it_is_scheduled() -> None:
-    live = one_running(limit=2)
+    live = one_running(2)
     live.advance(seconds=1)
     live.add_campaign(block())
     assert live.status("B") is CampaignStatus.DRAFT
     live.advance(seconds=1)
-    live.schedule("B", request())
+    live.schedule("B", AT_ONCE)
     live.run()
     assert_no_violations(live)
     assert dials(live.trace) == ["0 A 0.1", "2 B 0.1"]
@@ -99,24 +101,25 @@ def test_c11_it_is_a_draft_until_it_is_scheduled() -> None:
 
 
 def test_c11_its_own_request_is_made_at_once() -> None:
-    live = one_running(limit=2)
+    live = one_running(2)
     live.advance(seconds=1)
-    live.add_campaign(block(schedule=request()))
+    live.add_campaign(block(schedule=AT_ONCE))
     assert live.status("B") is CampaignStatus.RUNNING
     assert dials(live.trace) == ["0 A 0.1", "1 B 0.1"]
 
 
 def test_c11_or_at_its_scheduled_at() -> None:
-    live = one_running(limit=2)
-    live.add_campaign(block(schedule=request(), scheduledAt=at(7)))
+    live = one_running(2)
+    live.add_campaign(block(schedule=AT_ONCE, scheduledAt="2026-01-05T03:00:07Z"))
     live.run()
     assert dials(live.trace) == ["0 A 0.1", "7 B 0.1"]
     assert_no_violations(live)
 
 
 def test_t4_its_request_comes_after_what_the_file_does_in_that_instant() -> None:
-    live = one_running(timeline=[(7, "setCallingAllowed", False)])
-    live.add_campaign(block(schedule=request(), scheduledAt=at(7)))
+    sketch = Sketch(1, start=START).campaign("A", "busy 3s").at(7, "setCallingAllowed", False)
+    live = Simulation(sketch.scenario())
+    live.add_campaign(block(schedule=AT_ONCE, scheduledAt="2026-01-05T03:00:07Z"))
     live.run()
     assert refusals(live.trace) == [
         "7 B schedule CALLING_NOT_ALLOWED: Your organization is not allowed to make calls."
@@ -128,7 +131,7 @@ def test_c11_where_its_request_is_refused_at_once_nothing_is_added() -> None:
     live = one_running()
     live.set_calling_allowed(False)
     twice = {"tel": "0811111111", "script": "busy 1s"}
-    keys = {"recipients": [twice, twice], "schedule": request()}
+    keys = {"recipients": [twice, twice], "schedule": AT_ONCE}
     with pytest.raises(Refused, match="not allowed"):
         live.add_campaign(block(**keys))
     assert Result(live.trace).summary.warnings == ()
@@ -141,9 +144,14 @@ def test_c11_where_its_request_is_refused_at_once_nothing_is_added() -> None:
 
 
 def test_c11_its_people_follow_a_behaviour_that_was_set_before_it_came() -> None:
-    live = one_running(limit=2)
+    live = Simulation(
+        Sketch(2, start=START)
+        .behaviour("slow", setup_time="5s")
+        .campaign("A", "busy 3s")
+        .scenario()
+    )
     live.set_behaviour("Agent", "slow")
-    live.add_campaign(block(schedule=request()))
+    live.add_campaign(block(schedule=AT_ONCE))
     live.run()
     assert calls(live.trace, "B")[-2:] == lines("""
         5 0.1 INITIATED>ringing ringing
@@ -151,19 +159,21 @@ def test_c11_its_people_follow_a_behaviour_that_was_set_before_it_came() -> None
 
 
 def test_d3_whom_its_history_reached_counts_as_reached() -> None:
-    live = simulation(
-        scenario(
-            campaign("A", {"tel": "0800000001", "script": "busy 1s"}, requested=None), limit=1
-        ).having(duplicate_call_alert={"window": "1d"})
+    live = Simulation(
+        Sketch(1, start=START)
+        .having(duplicate_call_alert={"window": "1d"})
+        .campaign("A", {"tel": "0800000001", "script": "busy 1s"}, requested=None)
+        .scenario()
     )
-    history = {"callAttempt": 1, "latestCallStatus": "COMPLETED", "lastEndedAt": at(-60)}
+    ended = "2026-01-05T02:59:00Z"
+    history = {"callAttempt": 1, "latestCallStatus": "COMPLETED", "lastEndedAt": ended}
     live.add_campaign(block(recipients=[{"tel": "0800000001", "history": history}]))
     with pytest.raises(Refused, match="All recipients are duplicates"):
-        live.schedule("A", request(removeDuplicates=True))
+        live.schedule("A", AT_ONCE | {"removeDuplicates": True})
 
 
 def test_f2_its_recipients_are_created_when_it_is_added() -> None:
-    live = one_running(limit=2)
+    live = one_running(2)
     live.advance(seconds=1.5)
     live.add_campaign(block())
     table = Result(live.trace).recipients
@@ -175,21 +185,21 @@ def test_f2_its_recipients_are_created_when_it_is_added() -> None:
 
 def test_its_id_is_the_one_it_fixes_or_that_of_its_place() -> None:
     fixed = "7b1f4c1e-52a8-4a55-9d0b-2f8f3b0f6a10"
-    live, in_file = one_running(), scenario(campaign("A"), campaign("B"))
+    live, in_file = one_running(), Sketch(1, start=START).campaign("A").campaign("B")
     derived = live.add_campaign(block())
-    assert derived == simulation(in_file).trace.world.organizations[0].campaigns[1].id
+    assert derived == Simulation(in_file.scenario()).trace.world.organizations[0].campaigns[1].id
     assert live.add_campaign(block("C", id=fixed)) == fixed
 
 
 def test_a_campaign_of_a_loaded_scenario_can_be_added_to_another() -> None:
-    other = loaded(scenario(campaign("B", "answered 1s 2s", requested=0)))
-    live = one_running(limit=2)
+    other = Sketch(1, start=START).campaign("B", "answered 1s 2s").scenario()
+    live = one_running(2)
     live.add_campaign(other.organizations[0].campaigns[0])
     assert dials(live.trace) == ["0 A 0.1", "0 B 0.1"]
 
 
 def test_recipients_come_from_a_csv() -> None:
-    live = one_running(limit=3)
+    live = one_running(3)
     csv = "tel,script\n0811111111,busy 1s\n0822222222,busy 2s\n"
     for name, content in (("B", csv), ("C", csv.encode())):
         live.add_campaign({"name": name, "agent": "Agent"}, csv=content)
@@ -244,7 +254,9 @@ PERSON = {"tel": "0811111112", "agentParams": {"amount": 1}}
         ),
     ],
 )
-def test_what_is_wrong_with_a_block_is_told_as_load_tells_it(keys: Written, says: str) -> None:
+def test_what_is_wrong_with_a_block_is_told_as_load_tells_it(
+    keys: dict[str, Any], says: str
+) -> None:
     live = Simulation(BILLING.scenario())
     with pytest.raises(ScenarioError) as error:
         live.add_campaign({"name": "B", "agent": "Billing", "recipients": [PERSON]} | keys)
@@ -253,22 +265,23 @@ def test_what_is_wrong_with_a_block_is_told_as_load_tells_it(keys: Written, says
 
 
 def test_q10_an_added_campaign_that_counts_lines_does_not_fit_a_release_interval() -> None:
-    live = one_running(releaseInterval="1m")
+    live = one_running(release_interval="1m")
     says = "campaign: reserved can't stand beside engine.releaseInterval: lines would be idle"
     with pytest.raises(ScenarioError) as error:
         live.add_campaign(block(reserved=1))
     assert str(error.value).startswith(says)
+    other = Sketch(1, start=START).campaign("B", reserved=1).scenario()
     with pytest.raises(ScenarioError) as error:
-        live.add_campaign(loaded(scenario(campaign("B", reserved=1))).organizations[0].campaigns[0])
+        live.add_campaign(other.organizations[0].campaigns[0])
     assert str(error.value).startswith(says)
 
 
 def test_q10_lines_are_counted_from_when_a_campaign_is_added_that_counts_them() -> None:
     # Until 10 A's calls fill the queue; from then on B, with one line of two, keeps it.
     talk = "answered 0s 58s"
-    live = simulation(scenario(campaign("A", *[talk] * 8), limit=2))
-    live.advance(to=at(10))
-    live.add_campaign(block("B", talk, talk, reserved=1, schedule=request()))
+    live = Simulation(Sketch(2, start=START).campaign("A", *[talk] * 8).scenario())
+    live.advance(seconds=10)
+    live.add_campaign(block("B", talk, talk, reserved=1, schedule=AT_ONCE))
     live.run()
     assert_no_violations(live)
     told = [entry for entry in dials(live.trace) if " B " in entry]
@@ -299,7 +312,7 @@ def test_a_csv_and_recipients_are_not_given_together() -> None:
     live = one_running()
     with pytest.raises(ScenarioError, match="recipients can't stand beside a CSV"):
         live.add_campaign(block(), csv="tel\n1\n")
-    read = loaded(scenario(campaign("B"))).organizations[0].campaigns[0]
+    read = Sketch(1, start=START).campaign("B").scenario().organizations[0].campaigns[0]
     with pytest.raises(DialsimError, match="has its recipients already"):
         live.add_campaign(read, csv="tel\n1\n")
 

@@ -13,7 +13,7 @@ from dialsim.engine.calls import CallEntry, Calls, read_calls
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import DIALLED, CallLog, Trace, call_keys
 from engine.breadth import broad_scenario
-from engine.paper import loaded
+from engine.readings import loaded
 
 COLUMNS = (*CallEntry._fields, "attempts_before", "status", "counted", "talk_ms")
 

@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -17,21 +17,11 @@ import pytest
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
 from dialsim.scenario.scenario import Scenario as Model
+from dialsim.testing import Sketch
+from dialsim.testing.sketch import NUMBERS
 from engine.chancy import chancy_scenario
-from engine.paper import (
-    NUMBERS,
-    Act,
-    Campaign,
-    at,
-    campaign,
-    loaded,
-    organization,
-    run,
-    scenario,
-    service,
-)
-from engine.paper import windows as week
-from engine.rows import rows, tables
+from engine.readings import loaded, run
+from engine.rows import START, rows, tables
 from oracle.scenarios import random_scenario
 
 SEEDS = range(1000, 1004)
@@ -117,13 +107,8 @@ def test_t4_shuffled_ties_change_no_byte_of_many_more_runs(hundred: int) -> None
 def test_shuffling_ties_does_change_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     # Else the tests above would show nothing: eight calls end at once, and the log tells the order.
     def logged() -> list[int]:
-        return (
-            run(scenario(campaign("A", *["busy 0s"] * 8), limit=8))
-            .calls[0][0]
-            .rows()
-            .recipient[-8:]
-            .tolist()
-        )
+        trace = run(Sketch(8, start=START).campaign("A", *["busy 0s"] * 8))
+        return trace.calls[0][0].rows().recipient[-8:].tolist()
 
     in_order = logged()
     shuffle_ties(monkeypatch, 1)
@@ -142,22 +127,30 @@ FLAT = {
 }
 
 BODY = {
-    "timeWindows": week("00:00-23:59", days=range(1, 8)),
-    "maxAttempts": 3,
-    "retryInterval": 300_000,
-    "callerIds": list(NUMBERS),
+    "windows": "00:00-23:59",
+    "max_attempts": 3,
+    "retry_interval": "5m",
+    "caller_ids": NUMBERS,
 }
 
 
-def chancy(name: str = "A", count: int = PEOPLE, **keys: Any) -> Campaign:
-    """A campaign of people with chance, three attempts each, all day long."""
+def flat(limit: int = 20, **settings: Any) -> Sketch:
+    """An organization whose people decide by chance, with the same odds at all hours."""
+    return Sketch(limit, start=START, **settings).behaviour("default", **FLAT)
+
+
+def chancy(sketch: Sketch, name: str = "A", count: int = PEOPLE, **keys: Any) -> Sketch:
+    """The sketch with a campaign of three attempts for each, all day long."""
     people = {"count": count, "segments": {"vip": 0.3, "mass": 0.7}}
-    return campaign(name, recipients=people, **(BODY | keys))
+    return sketch.campaign(name, recipients=people, **(BODY | keys))
 
 
-def variant(*campaigns: Campaign, limit: int = 20, acts: Any = (), **engine: Any) -> Trace:
-    written = scenario(*(campaigns or (chancy(),)), limit=limit, timeline=acts, **engine)
-    return run(written.behaviour("default", **FLAT))
+def variant(limit: int = 20, acts: Iterable[Any] = (), **engine: Any) -> Trace:
+    """The run of one such campaign."""
+    sketch = chancy(flat(limit, **engine))
+    for act in acts:
+        sketch = sketch.at(*act)
+    return run(sketch)
 
 
 Met = dict[tuple[int, int], tuple[Any, ...]]
@@ -197,7 +190,7 @@ def same_where_both_met(one: Met, other: Met, at_least: int) -> None:
     assert {key: one[key] for key in common} == {key: other[key] for key in common}
 
 
-PAUSES: list[Act] = [
+PAUSES = [
     (30, "pause", "A"),
     (90, "resume", "A"),
     (95, "pause", "A"),
@@ -230,44 +223,38 @@ def test_every_person_meets_the_same_draws_at_the_same_attempt_in_every_variant(
 
 def test_other_hours_and_a_later_start_leave_draws_alone() -> None:
     baseline = met_by_default()
-    for body in ({"startDateTime": at(5000)}, {"timeWindows": week("10:05-10:30", "13:00-14:00")}):
-        same_where_both_met(baseline, met(variant(chancy(**body))), at_least=PEOPLE)
+    bodies: list[dict[str, Any]] = [{"start": 5000}, {"windows": "Mon 10:05-10:30 13:00-14:00"}]
+    for body in bodies:
+        same_where_both_met(baseline, met(run(chancy(flat(), **body))), at_least=PEOPLE)
 
 
 def test_fewer_attempts_and_a_longer_wait_leave_the_others_alone() -> None:
-    baseline, shorter = met_by_default(), chancy(maxAttempts=2, retryInterval=900_000)
-    same_where_both_met(baseline, met(variant(shorter)), at_least=PEOPLE)
+    shorter = run(chancy(flat(), max_attempts=2, retry_interval="15m"))
+    same_where_both_met(met_by_default(), met(shorter), at_least=PEOPLE)
 
 
 def test_more_people_leave_those_before_them_alone() -> None:
-    same_where_both_met(
-        met_by_default(), met(variant(chancy(count=2 * PEOPLE))), at_least=2 * PEOPLE
-    )
+    more = run(chancy(flat(), count=2 * PEOPLE))
+    same_where_both_met(met_by_default(), met(more), at_least=2 * PEOPLE)
 
 
 def test_a_campaign_after_another_changes_nothing_of_the_first_ones_draws() -> None:
     baseline = variant()
     for limit in (20, 3 * PEOPLE):
-        trace = variant(chancy(), chancy("B"), limit=limit)
+        trace = run(chancy(chancy(flat(limit)), "B"))
         same_where_both_met(met(baseline), met(trace), at_least=2 * PEOPLE)
         assert met(trace, position=1) != met(trace)  # it has its own
 
 
 def test_an_organization_after_another_changes_no_row_of_the_first_one() -> None:
-    one, both = (
-        run(
-            service(*(organization(name, chancy(), limit=9) for name in names)).behaviour(
-                "default", **FLAT
-            )
-        )
-        for names in (["Acme"], ["Acme", "Bravo"])
-    )
+    acme = chancy(flat(9))
+    one, both = run(acme), run(chancy(acme.organization("Bravo", 9)))
     assert [row for row in rows(both) if row.organization == 0] == rows(one)
     assert met(both, organization=1) != met(both)
 
 
 def test_seed_and_replication_change_the_draws_and_default_to_the_scenarios() -> None:
-    written = scenario(chancy(), limit=20, seed=77).behaviour("default", **FLAT)
+    written = chancy(flat(seed=77))
     default = tables(run(written))
     assert default == tables(run(written, 77)) == tables(run(written, 77, 0))
     runs = {
@@ -290,6 +277,6 @@ def test_without_chance_every_seed_gives_the_same_values() -> None:
 
 
 def test_a_request_by_the_timeline_meets_the_same_draws_as_one_of_the_file() -> None:
-    filed = chancy(requested=60)
-    timed = chancy(requested=None)
-    assert rows(variant(timed, acts=[(60, "schedule", "A", BODY)])) == rows(variant(filed))
+    filed = chancy(flat(), requested=60)
+    timed = chancy(flat(), requested=None).at(60, "schedule", "A", **BODY)
+    assert rows(run(timed)) == rows(run(filed))

@@ -14,7 +14,7 @@ import dialsim
 from dialsim.engine import engines
 from dialsim.engine.engines import calls_of, choose
 from dialsim.interface.errors import DialsimError
-from engine.paper import campaign, loaded, scenario
+from dialsim.testing import Sketch
 
 FEW, MANY, VERY_MANY = 1_000, 500_000, 5_000_000
 
@@ -63,26 +63,25 @@ def test_an_engine_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(DialsimError, match="no engine 'fast'; there are: auto, simpy, compiled"):
         choose("fast", FEW)
     with pytest.raises(DialsimError, match="no engine"):
-        dialsim.run(loaded(scenario(campaign("A", "busy 1s"))), engine="fast")  # type: ignore[arg-type]
+        dialsim.run(Sketch(1).campaign("A", "busy 1s").scenario(), engine="fast")  # type: ignore[arg-type]
 
 
 def test_calls_are_reckoned_from_the_people_of_all_campaigns() -> None:
-    made_up = campaign("A", recipients={"count": 300})
-    listed = campaign("B", "busy 1s", "busy 1s")
-    assert calls_of(loaded(scenario(made_up, listed))) == 2 * 302
+    sketch = Sketch(1).campaign("A", recipients={"count": 300}).campaign("B", "busy 1s", "busy 1s")
+    assert calls_of(sketch.scenario()) == 2 * 302
     of_a_file = dialsim.load("scenarios/people-from-a-file.yaml")
     assert calls_of(of_a_file) > 100
 
 
 def test_a_trace_says_which_engine_ran() -> None:
-    written = loaded(scenario(campaign("A", "busy 1s")))
+    written = Sketch(1).campaign("A", "busy 1s").scenario()
     assert dialsim.run(written).trace.engine == "simpy"
     assert dialsim.run(written, engine="compiled").trace.engine == "compiled"
 
 
 def test_the_progress_of_the_compiled_engine_is_told() -> None:
     told: list[tuple[int, int]] = []
-    written = loaded(scenario(campaign("A", recipients={"count": 50}), limit=5))
+    written = Sketch(5).campaign("A", recipients={"count": 50}).scenario()
     dialsim.run(written, engine="compiled", progress=lambda done, all_: told.append((done, all_)))
     assert told[-1] == (50, 50)
 

@@ -8,7 +8,7 @@ from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES
 from dialsim.testing import assert_no_violations
 from engine.chancy import chancy_scenario
-from engine.paper import loaded
+from engine.readings import loaded
 from engine.rows import rows
 from oracle.scenarios import random_scenario
 

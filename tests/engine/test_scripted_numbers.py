@@ -1,4 +1,4 @@
-"""Numbers with a script, which the next calls to them follow (P6; see `paper` and `rows`)."""
+"""Numbers with a script, which the next calls to them follow (P6; see `rows`)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,16 @@ from dialsim.results.result import Result
 from dialsim.scenario.scripts import format_script, parse_script
 from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario
-from engine.paper import (
-    Written,
-    campaign,
-    loaded,
-    organization,
-    request,
-    scenario,
-    service,
-    simulation,
-)
-from engine.rows import calls, lines, rows
+from engine.readings import loaded
+from engine.rows import START, calls, lines, rows
 
-RETRY = {"maxAttempts": 3, "retryInterval": 300_000}
+AT_ONCE = {"startDateTime": "2026-01-05T03:00:00Z"}
+"""The body of a schedule request."""
+RETRY = AT_ONCE | {"maxAttempts": 3, "retryInterval": 300_000}
 TEL = "0811111111"
 
 
-def person(script: str = "busy 1s", tel: str = TEL) -> Written:
+def person(script: str = "busy 1s", tel: str = TEL) -> dict[str, str]:
     return {"tel": tel, "script": script}
 
 
@@ -36,14 +29,14 @@ def ends(live: Simulation, of: str = "A") -> list[str]:
     return [line for line in calls(live.run(), of) if line.endswith("ended")]
 
 
-def draft(*people: Written) -> Simulation:
-    return simulation(scenario(campaign("A", *people, requested=None), limit=5))
+def draft(*people: dict[str, str]) -> Simulation:
+    return Simulation(Sketch(5, start=START).campaign("A", *people, requested=None).scenario())
 
 
 def test_p6_the_next_calls_follow_the_script_and_then_the_person_reacts_as_before() -> None:
     live = draft(person("noAnswer 9s"))
     live.script(TEL, "failed 0s; busy 3s")
-    live.schedule("A", request(**RETRY))
+    live.schedule("A", RETRY)
     assert ends(live) == lines("""
         2 0.1 INITIATED>FAILED ended
         307 0.2 INITIATED>BUSY ended
@@ -54,23 +47,25 @@ def test_p6_the_next_calls_follow_the_script_and_then_the_person_reacts_as_befor
 def test_p6_the_step_of_a_persons_own_script_is_that_of_the_attempt() -> None:
     live = draft(person("noAnswer 9s; busy 1s"))
     live.script(TEL, "failed 0s")
-    live.schedule("A", request(**RETRY | {"maxAttempts": 2}))
+    live.schedule("A", RETRY | {"maxAttempts": 2})
     assert ends(live)[1] == "305 0.2 INITIATED>BUSY ended"
 
 
 def test_p6_other_numbers_are_left_alone() -> None:
     live = draft(person("busy 1s"), person("busy 1s", "0822222222"))
     live.script("0822222222", "failed 4s")
-    live.schedule("A", request())
+    live.schedule("A", AT_ONCE)
     assert ends(live) == ["3 0.1 INITIATED>BUSY ended", "6 1.1 INITIATED>FAILED ended"]
 
 
 def test_p6_whoever_dials_the_number_takes_the_next_step() -> None:
-    live = simulation(
-        service(
-            organization("Acme", campaign("A", person()), campaign("B", person()), limit=1),
-            organization("Zeta", campaign("C", person(), requested=60)),
-        )
+    live = Simulation(
+        Sketch(1, start=START)
+        .campaign("A", person())
+        .campaign("B", person())
+        .organization("Zeta", 1)
+        .campaign("C", person(), requested=60)
+        .scenario()
     )
     live.script(TEL, "failed 1s; noAnswer 2s")
     ended = [row.change.to_status for row in rows(live.run()) if row.change.cause == "ended"]
@@ -81,7 +76,7 @@ def test_p6_whoever_dials_the_number_takes_the_next_step() -> None:
 def test_p5_a_withdrawn_dial_uses_up_no_step(when: float) -> None:
     live = draft(person("noAnswer 9s"))
     live.script(TEL, "failed 0s; busy 3s")
-    live.schedule("A", request(**RETRY | {"maxAttempts": 2}))
+    live.schedule("A", RETRY | {"maxAttempts": 2})
     live.advance(seconds=when)
     assert live.scripts == {TEL: "busy 3s"}
     live.pause("A")
@@ -97,7 +92,7 @@ def test_p5_a_withdrawn_dial_uses_up_no_step(when: float) -> None:
 def test_p5_several_withdrawn_dials_give_their_steps_back_in_order() -> None:
     live = draft(person(), person(), person())
     live.script(TEL, "failed 1s; busy 2s; noAnswer 3s; failed 4s")
-    live.schedule("A", request())
+    live.schedule("A", AT_ONCE)
     assert live.scripts == {TEL: "failed 4s"}
     live.cancel("A")
     assert live.scripts == {TEL: "failed 1s; busy 2s; noAnswer 3s; failed 4s"}
@@ -107,7 +102,7 @@ def test_p6_a_script_takes_the_place_of_an_earlier_one_and_none_of_all() -> None
     live = draft(person("noAnswer 9s"))
     live.script(TEL, "failed 0s")
     live.script(TEL, "busy 3s; busy 4s")
-    live.schedule("A", request(**RETRY))
+    live.schedule("A", RETRY)
     live.script(TEL, None)
     assert live.scripts == {}
     live.pause("A")  # what this dial took does not come back
@@ -119,7 +114,7 @@ def test_p6_a_script_takes_the_place_of_an_earlier_one_and_none_of_all() -> None
 def test_p6_a_campaign_that_is_added_later_meets_the_script_too() -> None:
     live = draft()
     live.script(TEL, "busy 8s")
-    added = {"name": "B", "agent": "Agent", "recipients": [person()], "schedule": request()}
+    added = {"name": "B", "agent": "Agent", "recipients": [person()], "schedule": AT_ONCE}
     live.add_campaign(added)
     assert ends(live, "B") == ["10 0.1 INITIATED>BUSY ended"]
 

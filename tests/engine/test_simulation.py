@@ -1,4 +1,4 @@
-"""A simulation stepped and steered by hand (T4, T5; see `paper` and `rows`)."""
+"""A simulation stepped and steered by hand (T4, T5; see `rows`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from array import array
 from collections.abc import Callable
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -19,34 +19,21 @@ from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError, Refused
 from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.scenario import Scenario
-from dialsim.testing import assert_no_violations
+from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario
-from engine.paper import (
-    ZERO,
-    at,
-    campaign,
-    loaded,
-    organization,
-    request,
-    scenario,
-    service,
-    simulation,
-)
-from engine.rows import calls, dials, life, lines, rows, stalled, tables
+from engine.readings import loaded
+from engine.rows import START, ZERO, after, calls, dials, life, lines, rows, stalled, tables
 from oracle.given import clock_start
 from oracle.scenarios import iso, random_scenario
 
-START = datetime(2026, 1, 5, 3, tzinfo=UTC)
-RETRY = {"maxAttempts": 2, "retryInterval": 300_000}
-
-
-def after(seconds: float) -> datetime:
-    return START + timedelta(seconds=seconds)
+RETRY = {"max_attempts": 2, "retry_interval": "5m"}
+AT_ONCE = {"startDateTime": "2026-01-05T03:00:00Z"}
+"""The body of a schedule request."""
 
 
 def busy(*, end: float | None = None, **body: Any) -> Simulation:
     """One person: setup until 2, ringing until 5, BUSY."""
-    return simulation(scenario(campaign("A", "busy 3s", **body), end=end))
+    return Simulation(Sketch(1, start=START, end=end).campaign("A", "busy 3s", **body).scenario())
 
 
 def test_a_new_simulation_stands_at_clock_start_with_that_instants_work_done() -> None:
@@ -59,12 +46,17 @@ def test_a_new_simulation_stands_at_clock_start_with_that_instants_work_done() -
 
 
 def test_a_simulation_says_in_a_line_where_it_stands() -> None:
-    live = simulation(scenario(campaign("A", "busy 3s"), campaign("B", "busy 3s", requested=None)))
-    live.advance(to=at(1.5))
+    live = Simulation(
+        Sketch(1, start=START)
+        .campaign("A", "busy 3s")
+        .campaign("B", "busy 3s", requested=None)
+        .scenario()
+    )
+    live.advance(to=after(1.5))
     assert repr(live) == (
         "<dialsim.Simulation 'Sketch' at 2026-01-05T03:00:01.500Z, campaigns: 1 RUNNING, 1 DRAFT>"
     )
-    nobody = simulation(scenario())
+    nobody = Simulation(Sketch(1, start=START).scenario())
     assert repr(nobody) == (
         "<dialsim.Simulation 'Sketch' at 2026-01-05T03:00:00.000Z, campaigns: none>"
     )
@@ -72,11 +64,11 @@ def test_a_simulation_says_in_a_line_where_it_stands() -> None:
 
 def test_t5_advancing_to_an_instant_includes_it() -> None:
     live = busy()
-    assert live.advance(to=at(1.999)) == after(1.999)
+    assert live.advance(to=after(1.999)) == after(1.999)
     assert len(calls(live.trace)) == 3
-    live.advance(to=at(2))
+    live.advance(to=after(2))
     assert calls(live.trace)[3:] == ["2 0.1 INITIATED>ringing ringing"]
-    live.advance(to=at(2))  # nothing is done twice
+    live.advance(to=after(2))  # nothing is done twice
     assert len(calls(live.trace)) == 4
 
 
@@ -86,8 +78,8 @@ def test_t5_advancing_to_an_instant_includes_it() -> None:
         "2026-01-05T03:00:05Z",
         "2026-01-05T10:00:05+07:00",
         "2026-01-05T03:00:05",
+        after(5).astimezone(UTC),
         after(5),
-        after(5).astimezone(timezone(timedelta(hours=7))),
     ],
 )
 def test_an_instant_is_a_text_or_a_datetime_of_any_zone(to: Any) -> None:
@@ -115,15 +107,20 @@ def test_next_event_goes_to_the_next_change_and_nowhere_when_there_is_none() -> 
 
 def test_next_event_passes_over_instants_at_which_nothing_changes() -> None:
     # At 600 person 1's wait in the queue would have been too long, had it not been dialled at 100.
-    written = scenario(campaign("A", "answered 0s 98s", "answered 0s 1000s"))
-    live = simulation(written)
+    written = Sketch(1, start=START).campaign("A", "answered 0s 98s", "answered 0s 1000s")
+    live = Simulation(written.scenario())
     stops = [live.advance(until="nextEvent") for _ in range(4)]
     assert stops == [after(s) for s in (2, 100, 102, 1102)]
 
 
 def test_next_event_stops_where_a_limit_changes_or_something_is_refused() -> None:
-    acts: Any = [(50, "setConcurrency", 3), (70, "resume", "A")]
-    live = simulation(scenario(campaign("A", "busy 0s"), timeline=acts))
+    live = Simulation(
+        Sketch(1, start=START)
+        .campaign("A", "busy 0s")
+        .at(50, "setConcurrency", 3)
+        .at(70, "resume", "A")
+        .scenario()
+    )
     stops = [live.advance(until="nextEvent") for _ in range(3)]
     assert stops == [after(s) for s in (2, 50, 70)]
     assert live.trace.refused[0].message == "Cannot resume a COMPLETED campaign"
@@ -143,7 +140,7 @@ def test_t5_the_clock_does_not_pass_clock_end() -> None:
         assert live.advance(until="nextEvent") <= after(4)
     live.advance(until="idle")
     assert live.next_event_at == after(5)
-    live.advance(to=at(4))
+    live.advance(to=after(4))
     assert live.trace.cut
     assert stalled(live.trace) == set()
     assert live.run().end == ZERO + 4000
@@ -161,13 +158,13 @@ NAIVE = "advance: 2026-01-05 04:00:00 has no time zone; give an aware datetime o
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"to": at(9)}, PAST),
+        ({"to": after(9)}, PAST),
         ({"seconds": -1}, PAST),
-        ({"to": at(21)}, LATE),
+        ({"to": after(21)}, LATE),
         ({"milliseconds": 11_000}, LATE),
-        ({"to": at(11), "seconds": 1}, ONE),
+        ({"to": after(11), "seconds": 1}, ONE),
         ({"until": "idle", "seconds": 1}, ONE),
-        ({"until": "idle", "to": at(11)}, ONE),
+        ({"until": "idle", "to": after(11)}, ONE),
         ({"until": "noon"}, 'advance: until=\'noon\' is not "nextEvent" or "idle"'),
         ({"to": datetime(2026, 1, 5, 4)}, NAIVE),  # noqa: DTZ001
         ({"to": "2569-01-05T03:00:11Z"}, BUDDHIST + "11Z"),
@@ -176,7 +173,7 @@ NAIVE = "advance: 2026-01-05 04:00:00 has no time zone; give an aware datetime o
 )
 def test_an_impossible_advance_is_refused_and_moves_nothing(arguments: Any, text: str) -> None:
     live = busy(end=20)
-    live.advance(to=at(10))
+    live.advance(to=after(10))
     with pytest.raises(DialsimError) as caught:
         live.advance(**arguments)
     assert str(caught.value) == text
@@ -200,7 +197,7 @@ def test_an_instant_that_there_is_not_is_an_error_of_dialsim(arguments: Any, tex
 def test_t4_a_command_comes_after_all_of_the_instants_work() -> None:
     # A pause of the file at 2 is step 1 and withdraws the line; this one finds it ringing.
     live = busy()
-    live.advance(to=at(2))
+    live.advance(to=after(2))
     live.pause("A")
     live.advance(until="idle")
     assert calls(live.trace)[-1] == "5 0.1 INITIATED>BUSY ended"
@@ -212,8 +209,10 @@ def test_t4_a_command_comes_after_all_of_the_instants_work() -> None:
 
 
 def test_t4_what_a_command_brings_about_happens_in_the_same_instant() -> None:
-    live = simulation(scenario(campaign("A", "busy 3s"), campaign("B", "busy 3s")))
-    live.advance(to=at(1))
+    live = Simulation(
+        Sketch(1, start=START).campaign("A", "busy 3s").campaign("B", "busy 3s").scenario()
+    )
+    live.advance(to=after(1))
     live.pause("A")  # its slot is free at once
     assert dials(live.trace) == ["0 A 0.1", "1 B 0.1"]
     live.set_concurrency(2)
@@ -225,18 +224,23 @@ def test_t4_what_a_command_brings_about_happens_in_the_same_instant() -> None:
 
 
 def test_the_commands_do_what_they_say() -> None:
-    live = simulation(scenario(campaign("A", "busy 0s", "busy 0s", requested=None), limit=0))
+    live = Simulation(
+        Sketch(0, start=START)
+        .behaviour("slow", setup_time="5s")
+        .campaign("A", "busy 0s", "busy 0s", requested=None)
+        .scenario()
+    )
     assert live.status("A") is CampaignStatus.DRAFT
-    live.schedule("A", request(startDateTime=at(10)))
+    live.schedule("A", {"startDateTime": "2026-01-05T03:00:10Z"})
     assert live.status("A") is CampaignStatus.SCHEDULED
     live.pause("A")
     live.resume("A")
-    live.advance(to=at(20))
+    live.advance(to=after(20))
     assert live.status("A") is CampaignStatus.RUNNING
     live.set_concurrency(1)
     assert dials(live.trace) == ["20 A 0.1"]
     live.set_behaviour("Agent", "slow")
-    live.advance(to=at(23))
+    live.advance(to=after(23))
     live.delete("A")
     assert [row for row in calls(live.trace) if " 1.1 " in row][2:] == lines("""
         22 1.1 QUEUED>dialling dialled
@@ -246,7 +250,12 @@ def test_the_commands_do_what_they_say() -> None:
 
 
 def test_a_slow_behaviour_holds_from_the_next_dial_on() -> None:
-    live = simulation(scenario(campaign("A", "busy 0s", "busy 0s")))
+    live = Simulation(
+        Sketch(1, start=START)
+        .behaviour("slow", setup_time="5s")
+        .campaign("A", "busy 0s", "busy 0s")
+        .scenario()
+    )
     live.set_behaviour("Agent", "slow", organization="Acme")
     live.advance(until="idle")
     assert [row for row in calls(live.trace) if row.endswith("ended")] == lines("""
@@ -255,7 +264,7 @@ def test_a_slow_behaviour_holds_from_the_next_dial_on() -> None:
 
 
 def test_c9_a_request_with_a_buddhist_year_is_an_error_that_proposes_the_year() -> None:
-    live = simulation(scenario(campaign("D", "busy 3s", requested=None)))
+    live = Simulation(Sketch(1, start=START).campaign("D", "busy 3s", requested=None).scenario())
     with pytest.raises(DialsimError) as caught:
         live.schedule("D", {"startDateTime": "2026-01-05", "endDateTime": "2569-01-06T12:00Z"})
     assert str(caught.value) == (
@@ -274,7 +283,7 @@ NOT_NOW = (409, "INVALID_CAMPAIGN_STATE")
         (lambda live: live.resume("A"), NOT_NOW, "Cannot resume a RUNNING campaign"),
         (lambda live: live.pause("D"), NOT_NOW, "Cannot pause a DRAFT campaign"),
         (
-            lambda live: live.schedule("A", request()),
+            lambda live: live.schedule("A", AT_ONCE),
             (409, "CAMPAIGN_ALREADY_STARTED"),
             "Campaign has already been started (current status: RUNNING)",
         ),
@@ -288,8 +297,10 @@ NOT_NOW = (409, "INVALID_CAMPAIGN_STATE")
 def test_a_refused_command_raises_the_interfaces_text_and_changes_nothing(
     command: Callable[[Simulation], None], code: tuple[int, str], text: str
 ) -> None:
-    live = simulation(scenario(campaign("A", "busy 3s"), campaign("D", requested=None)))
-    live.advance(to=at(1))
+    live = Simulation(
+        Sketch(1, start=START).campaign("A", "busy 3s").campaign("D", requested=None).scenario()
+    )
+    live.advance(to=after(1))
     before = tables(live.trace)
     with pytest.raises(Refused) as caught:
         command(live)
@@ -301,8 +312,14 @@ def test_a_refused_command_raises_the_interfaces_text_and_changes_nothing(
 
 
 def test_a_campaign_is_named_alone_or_with_its_organization() -> None:
-    acme = organization("Acme", campaign("January", "busy 3s"), campaign("May", "busy 3s"), limit=2)
-    live = simulation(service(acme, organization("Bravo", campaign("January", "busy 3s"))))
+    live = Simulation(
+        Sketch(2, start=START)
+        .campaign("January", "busy 3s")
+        .campaign("May", "busy 3s")
+        .organization("Bravo", 1)
+        .campaign("January", "busy 3s")
+        .scenario()
+    )
     live.pause("Acme/January")
     live.pause("May")
     statuses = [live.status(name) for name in ("Acme/January", "Bravo/January", "Acme/May")]
@@ -318,8 +335,13 @@ def test_a_campaign_is_named_alone_or_with_its_organization() -> None:
 
 
 def test_of_several_organizations_one_must_be_named() -> None:
-    pair = (organization(name, campaign("A", "busy 3s")) for name in ("Acme", "Bravo"))
-    live = simulation(service(*pair))
+    live = Simulation(
+        Sketch(1, start=START)
+        .campaign("A", "busy 3s")
+        .organization("Bravo", 1)
+        .campaign("A", "busy 3s")
+        .scenario()
+    )
     live.set_concurrency(0, "Bravo")
     assert [(row.organization, row.limit) for row in live.trace.limits] == [(0, 1), (1, 1), (1, 0)]
     for name, text in (
@@ -342,7 +364,7 @@ def test_a_limit_is_a_whole_number(value: Any) -> None:
 @pytest.mark.parametrize("value", [-1, 1.5, True, "3"])
 def test_a_seed_or_replication_that_there_is_not_is_an_error(name: str, value: Any) -> None:
     with pytest.raises(DialsimError) as caught:
-        Simulation(loaded(scenario(campaign("A", "busy 3s"))), **{name: value})
+        Simulation(Sketch(1, start=START).campaign("A", "busy 3s").scenario(), **{name: value})
     assert str(caught.value) == f"{name} {value!r} is not an integer of 0 or more"
 
 
@@ -353,16 +375,23 @@ def test_a_file_that_was_not_loaded_is_an_error() -> None:
 
 
 def test_an_unknown_behaviour_or_agent_is_an_error() -> None:
+    sketch = Sketch(1, start=START).behaviour("slow", setup_time="5s").agent("Other")
+    live = Simulation(sketch.scenario())
     with pytest.raises(DialsimError, match=r"no behaviour 'fast'; there are: default, slow"):
-        busy().set_behaviour("Agent", "fast")
+        live.set_behaviour("Agent", "fast")
     with pytest.raises(DialsimError, match=r"no agent 'Nobody'; there are: Agent, Other"):
-        busy().set_behaviour("Nobody", "slow")
+        live.set_behaviour("Nobody", "slow")
 
 
 def test_progress_is_told_and_ends_with_everybody() -> None:
     told: list[tuple[int, int]] = []
-    live = simulation(scenario(campaign("A", *["busy 3s"] * 5), campaign("B", *["busy 3s"] * 2),
-                               timeline=[(6, "cancel", "B")]))  # fmt: skip
+    live = Simulation(
+        Sketch(1, start=START)
+        .campaign("A", *["busy 3s"] * 5)
+        .campaign("B", *["busy 3s"] * 2)
+        .at(6, "cancel", "B")
+        .scenario()
+    )
     live.run(lambda done, people: told.append((done, people)))
     assert told[-1] == (7, 7)
     assert told == sorted(told)
@@ -434,7 +463,7 @@ def test_a_command_given_at_a_quiet_instant_does_what_the_files_action_does() ->
 
 
 def test_a_snapshot_of_the_trace_shares_nothing_that_grows() -> None:
-    simulation = Simulation(loaded(scenario(campaign("A", "answered 5s 60s"))))
+    simulation = Simulation(Sketch(1, start=START).campaign("A", "answered 5s 60s").scenario())
     simulation.advance(seconds=1)
     trace = simulation.trace
     snapshot, size = trace.snapshot(), trace.size()

@@ -14,9 +14,10 @@ from dialsim.evidence.scenario_rules import Expected
 from dialsim.evidence.verify import verify
 from engine.breadth import broad_scenario
 from engine.chancy import chancy_scenario
-from engine.paper import Written, loaded
+from engine.readings import loaded
 from evidence.faults import FAULTS
 from evidence.good_log import entries, scenario, written
+from oracle.scenarios import Scenario
 
 
 def test_at_least_40_kinds_of_faults_are_sown() -> None:
@@ -42,7 +43,7 @@ def test_a_fault_is_found(name: str, tmp_path: Path) -> None:
     pytest.param(range(first, first + 25), marks=pytest.mark.slow) for first in range(2, 502, 25)
 )])  # fmt: skip
 def test_nothing_is_found_in_good_random_logs(
-    make: Callable[[int], Written], part: range, tmp_path: Path
+    make: Callable[[int], Scenario], part: range, tmp_path: Path
 ) -> None:
     """500 scenarios of each kind; their folders, and their webhooks alone.
 

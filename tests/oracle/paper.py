@@ -1,4 +1,4 @@
-"""Readings of small scenarios, as one writes them down on paper (the sketches of `engine.paper`).
+"""Readings of small scenarios, as one writes them down on paper (as `engine.rows` does of traces).
 
 Time is written in seconds after Monday 10:00 in Thailand. A call is `person.call`.
 """

@@ -16,20 +16,25 @@ from dialsim.interface.errors import Refused
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 from dialsim.scenario.loading import loads
-from dialsim.testing import assert_no_violations, violations
-from engine.paper import ZERO, Act, at, campaign, request, run, scenario, simulation
-from engine.paper import windows as week
+from dialsim.testing import Sketch, assert_no_violations, violations
+from dialsim.testing.sketch import time_windows
+from engine.readings import run
+from engine.rows import START, ZERO, after
 from oracle.scenarios import random_scenario
 
 Entry = list[int]  # at (ms after ZERO), recipient, call, kind
-RETRY = {"maxAttempts": 2, "retryInterval": 300_000}
+RETRY = {"max_attempts": 2, "retry_interval": "5m"}
 
 
-def sound(**settings: Any) -> Trace:
+def pair(slots: int = 1, **body: Any) -> Sketch:
     """Two people, one slot: 0 is busy from 2 to 5 and again; 1 answers at 7, and talks 10 s."""
-    body = {**RETRY, **settings.pop("body", {})}
-    a = campaign("A", "busy 3s", "answered 0s 10s", **body)
-    return run(scenario(a, **settings))
+    people = "busy 3s", "answered 0s 10s"
+    return Sketch(slots, start=START).campaign("A", *people, **RETRY, **body)
+
+
+def sound() -> Trace:
+    """The run of such a pair."""
+    return run(pair())
 
 
 def rewritten(trace: Trace, edit: Callable[[Entry], Entry | None]) -> Trace:
@@ -118,19 +123,20 @@ def test_a_missing_retry_and_a_missing_person_are_noticed() -> None:
 def with_request(trace: Trace, **body: Any) -> Trace:
     """The trace as if another request had been made."""
     made = trace.requests[0, 0]
-    trace.requests[0, 0] = made._replace(request=read_schedule(request(**RETRY) | body))
+    same = {"startDateTime": "2026-01-05T03:00:00Z", "maxAttempts": 2, "retryInterval": 300_000}
+    trace.requests[0, 0] = made._replace(request=read_schedule(same | body))
     return trace
 
 
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
-        ({"timeWindows": week("10:01-11:00")}, "T3"),
-        ({"timeWindows": week("10:01-11:00")}, "C2"),
+        ({"timeWindows": time_windows("Mon 10:01-11:00")}, "T3"),
+        ({"timeWindows": time_windows("Mon 10:01-11:00")}, "C2"),
         ({"maxAttempts": 1}, "R1"),
         ({"maxAttempts": 3}, "C3"),  # COMPLETED with an attempt left
         ({"retryInterval": 300_001}, "R2"),
-        ({"endDateTime": at(4)}, "C7"),
+        ({"endDateTime": "2026-01-05T03:00:04Z"}, "C7"),
     ],
 )
 def test_what_another_request_would_not_allow_is_noticed(body: dict, rule: str) -> None:
@@ -144,7 +150,7 @@ def test_a_dial_before_the_start_is_noticed() -> None:
 
 
 def test_more_calls_than_slots_are_noticed() -> None:
-    trace = sound(limit=2)
+    trace = run(pair(2))
     trace.limits = [LimitChange(ZERO, 0, 1)]
     assert "Q1" in rules(trace)
     trace.limits = [LimitChange(ZERO, 0, 0)]
@@ -154,24 +160,26 @@ def test_more_calls_than_slots_are_noticed() -> None:
 @pytest.mark.parametrize(
     ("settings", "other", "rule"),
     [
-        ({"limit": 2}, {"callsPerSecond": 3}, "Q4"),
-        ({"callsPerSecond": 0.1}, {"callsPerSecond": 0.2}, "Q4"),  # in vain
-        ({"queueLimit": 2, "limit": 1}, {"queueTimeout": "4s"}, "Q5"),
-        ({"queueTimeout": "3s"}, {"queueTimeout": "4s"}, "Q5"),
-        ({"queueTimeout": "3s"}, {"queueTimeout": "2999ms"}, "Q5"),
-        ({}, {"releaseInterval": "7s"}, "Q2"),
-        ({"releaseInterval": "7s"}, {}, "Q2"),  # in vain
-        ({"queueLimit": 1}, {"queueLimit": 2}, "Q2"),  # in vain
-        ({"queueLimit": 3}, {"queueLimit": 1}, "Q2"),
+        ({"slots": 2}, {"calls_per_second": 3}, "Q4"),
+        ({"calls_per_second": 0.1}, {"calls_per_second": 0.2}, "Q4"),  # in vain
+        ({"queue_limit": 2}, {"queue_timeout": "4s"}, "Q5"),
+        ({"queue_timeout": "3s"}, {"queue_timeout": "4s"}, "Q5"),
+        ({"queue_timeout": "3s"}, {"queue_timeout": "2999ms"}, "Q5"),
+        ({}, {"release_interval": "7s"}, "Q2"),
+        ({"release_interval": "7s"}, {}, "Q2"),  # in vain
+        ({"queue_limit": 1}, {"queue_limit": 2}, "Q2"),  # in vain
+        ({"queue_limit": 3}, {"queue_limit": 1}, "Q2"),
     ],
 )
 def test_what_other_settings_would_not_allow_is_noticed(
     settings: dict, other: dict, rule: str
 ) -> None:
-    limit = {"limit": settings.pop("limit", 1)}
-    a = campaign("A", "busy 3s", "busy 10s", "busy 1s", **RETRY)
-    trace = run(scenario(a, **limit, **settings))
-    trace.world.scenario = run(scenario(a, **limit, **other)).world.scenario
+    def three(slots: int = 1, **engine: Any) -> Sketch:
+        people = "busy 3s", "busy 10s", "busy 1s"
+        return Sketch(slots, start=START, **engine).campaign("A", *people, **RETRY)
+
+    trace = run(three(**settings))
+    trace.world.scenario = run(three(settings.get("slots", 1), **other)).world.scenario
     assert rule in rules(trace)
 
 
@@ -185,7 +193,7 @@ TALK = "answered 0s 58s"
         ("priority", {"priority": 3}, {"priority": 2}, "Q7"),
         ("weighted", {}, {"weight": 3}, "Q8"),
         ("weighted", {"weight": 9}, {"weight": 2}, "Q8"),
-        ("deadline", {}, {"endDateTime": at(3000)}, "Q9"),
+        ("deadline", {}, {"end": 3000}, "Q9"),
         ("roundRobin", {"at_most": 1}, {}, "Q10"),
         ("roundRobin", {}, {"at_most": 2}, "Q10"),  # nobody is queued without a line
         ("roundRobin", {"at_most": 9}, {"reserved": 3}, "Q11"),
@@ -196,9 +204,11 @@ def test_what_another_share_of_the_lines_would_not_allow_is_noticed(
 ) -> None:
     # Three lines. A goes first while it has anybody, B comes at 30 and waits for its turn.
     def shared(one: dict, other: dict) -> Trace:
-        a = campaign("A", *[TALK] * 9, **one)
-        b = campaign("B", *[TALK] * 6, **{"startDateTime": at(30), **other})
-        return run(scenario(a, b, limit=3, sharing=sharing))
+        return run(
+            Sketch(3, start=START, sharing=sharing)
+            .campaign("A", *[TALK] * 9, **one)
+            .campaign("B", *[TALK] * 6, **{"start": 30, **other})
+        )
 
     lines_are_counted = {"at_most": 9} if rule == "Q11" else {}
     trace, other = shared(lines_are_counted, {}), shared(first, second)
@@ -217,8 +227,9 @@ def test_what_another_share_of_the_lines_would_not_allow_is_noticed(
 
 def test_a_line_that_is_idle_in_vain_is_noticed() -> None:
     # B keeps to one line of three; without its atMost it might have had two.
-    a, b = campaign("A", TALK, at_most=1), campaign("B", *[TALK] * 6, at_most=1)
-    trace = run(scenario(a, b, limit=3))
+    trace = run(
+        Sketch(3, start=START).campaign("A", TALK, at_most=1).campaign("B", *[TALK] * 6, at_most=1)
+    )
     block = trace.world.organizations[0].campaigns[1]
     block.share = replace(block.share, at_most=2)
     assert "Q2" in rules(trace)
@@ -239,17 +250,16 @@ def test_illegal_steps_of_a_campaign_are_noticed() -> None:
 
 def test_a_dial_during_a_pause_is_noticed() -> None:
     # The campaign's rows say PAUSED at 1, its calls don't know.
-    pause: list[Act] = [(1, "pause", "A")]
-    trace, paused = sound(), sound(timeline=pause)
+    trace, paused = sound(), run(pair().at(1, "pause", "A"))
     trace.campaigns = paused.campaigns
     assert "Q2" in rules(trace)
 
 
 def test_a_queue_that_survives_a_closing_window_is_noticed() -> None:
     # Person 1 is queued until 102; with a window that ends at 60 it would have been taken back.
-    trace = run(scenario(campaign("A", "answered 0s 100s", "busy 0s", **RETRY)))
+    trace = run(Sketch(1, start=START).campaign("A", "answered 0s 100s", "busy 0s", **RETRY))
     assert "Q6" not in rules(trace)
-    assert "Q6" in rules(with_request(trace, timeWindows=week("10:00-10:01")))
+    assert "Q6" in rules(with_request(trace, timeWindows=time_windows("Mon 10:00-10:01")))
 
 
 def test_a_run_that_stops_too_early_is_noticed() -> None:
@@ -277,36 +287,32 @@ def renumbered(trace: Trace, dial: int, number: int) -> Trace:
 
 
 def test_a_retry_from_the_number_before_or_from_a_strange_one_is_noticed() -> None:
-    numbers = {"body": {"callerIds": ["021000001", "021000002"]}}
-    first, _, again = sound(**numbers).calls[0][0].dial_numbers
+    sketch = pair(caller_ids=["021000001", "021000002"])
+    first, _, again = run(sketch).calls[0][0].dial_numbers
     assert first != again
-    assert rules(renumbered(sound(**numbers), 2, first)) == {"P3"}
-    strange = sound(**numbers)
+    assert rules(renumbered(run(sketch), 2, first)) == {"P3"}
+    strange = run(sketch)
     strange.world.number("029999999")
     assert rules(renumbered(strange, 2, 2)) == {"P3"}
 
 
 def test_a_redial_from_another_number_is_noticed() -> None:
     # The pause at 1 withdraws the first dial; the redial after it shows the same number.
-    pause: list[Act] = [(1, "pause", "A"), (2, "resume", "A")]
-    settings: dict[str, Any] = {
-        "body": {"callerIds": ["021000001", "021000002"]},
-        "timeline": pause,
-    }
-    first = sound(**settings).calls[0][0].dial_numbers[0]
-    assert "C4" in rules(renumbered(sound(**settings), 1, 1 - first))
+    sketch = pair(caller_ids=["021000001", "021000002"])
+    sketch = sketch.at(1, "pause", "A").at(2, "resume", "A")
+    first = run(sketch).calls[0][0].dial_numbers[0]
+    assert "C4" in rules(renumbered(run(sketch), 1, 1 - first))
 
 
 def test_a_voice_of_another_campaign_is_noticed() -> None:
-    trace = sound(body={"ttsVoiceKeys": ["malee", "kanya"]})
+    trace = run(pair(tts_voice_keys=["malee", "kanya"]))
     trace.calls[0][0].dial_voices[1] = trace.world.voice("narin")
     assert rules(trace) == {"P4"}
 
 
 def test_what_a_pause_leaves_in_the_queue_is_noticed() -> None:
     # The campaign's rows say PAUSED from 1 to 9, its calls don't know: 0 was dialled, 1 queued.
-    pause: list[Act] = [(1, "pause", "A"), (9, "resume", "A")]
-    trace, paused = sound(), sound(timeline=pause)
+    trace, paused = sound(), run(pair().at(1, "pause", "A").at(9, "resume", "A"))
     trace.campaigns = paused.campaigns
     assert {str(v).split(", ")[1][:26] for v in violations(trace) if v.rule == "C4"} == {
         "Acme/A recipient 0 call 1:",
@@ -315,14 +321,14 @@ def test_what_a_pause_leaves_in_the_queue_is_noticed() -> None:
 
 
 def past(attempts: int, status: str, ended: float) -> dict[str, Any]:
-    return {"callAttempt": attempts, "latestCallStatus": status, "lastEndedAt": at(ended)}
+    return {"callAttempt": attempts, "latestCallStatus": status, "lastEndedAt": after(ended)}
 
 
 def forecast() -> Trace:
     """Four people with a past: reached, due at 100, due at once, and with no attempt left."""
     pasts = [(1, "COMPLETED", -500), (1, "BUSY", -200), (1, "BUSY", -999), (2, "BUSY", -400)]
     people = [{"script": "busy 0s", "history": past(*known)} for known in pasts]
-    return run(scenario(campaign("A", *people, **RETRY)))
+    return run(Sketch(1, start=START).campaign("A", *people, **RETRY))
 
 
 def test_a_forecast_from_the_middle_is_checked_from_there() -> None:
@@ -344,10 +350,8 @@ def test_whoever_was_removed_as_a_duplicate_is_not_to_be_called() -> None:
 )
 def test_what_waits_on_after_the_end_is_noticed(cause: str, rule: str) -> None:
     # The campaign is over at 4, when person 0 rings and person 1 is queued.
-    over: dict[str, Any] = {"timeline": [(4, cause, "A")]}
-    if cause == "end_date_time":
-        over = {"body": {"endDateTime": at(4)}}
-    ended, trace = sound(**over), sound()
+    over = pair(end=4) if cause == "end_date_time" else pair().at(4, cause, "A")
+    ended, trace = run(over), sound()
     trace.campaigns, trace.requests = ended.campaigns, ended.requests
     texts = [v.text for v in violations(trace) if v.rule == rule and v.recipient == 1]
     assert "waits on although the campaign is over" in texts
@@ -389,8 +393,11 @@ def test_q3_releases_in_another_order_than_the_stated_one_are_noticed(
     # One slot. Of 100 people every tenth talks, and who is in the queue meanwhile comes again, not
     # called yet (Q5): in the end they wait side by side with the retries of the others.
     people = [*["busy 3s"] * 9, "answered 0s 60s"] * 10
-    a = campaign("A", *people, maxAttempts=3, retryInterval=300_000)
-    trace = run(scenario(a, order=order, queue_limit=1, queue_timeout="8s"))
+    trace = run(
+        Sketch(1, start=START, order=order, queue_limit=1, queue_timeout="8s").campaign(
+            "A", *people, max_attempts=3, retry_interval="5m"
+        )
+    )
     ran = trace.world.scenario
     engine = ran.engine.model_copy(update={"order": stated})
     trace.world.scenario = ran.model_copy(update={"engine": engine})
@@ -398,8 +405,9 @@ def test_q3_releases_in_another_order_than_the_stated_one_are_noticed(
 
 
 def test_q3_a_call_released_before_its_turn_is_noticed() -> None:
-    a = campaign("A", "busy 3s", "busy 3s", "busy 3s")
-    trace = run(scenario(a, queue_limit=1))
+    trace = run(
+        Sketch(1, start=START, queue_limit=1).campaign("A", "busy 3s", "busy 3s", "busy 3s")
+    )
     swapped = {1: 2, 2: 1}
     rewritten(trace, lambda e: [e[0], swapped.get(e[1], e[1]), *e[2:]])
     (found,) = [violation for violation in violations(trace) if violation.rule == "Q3"]
@@ -408,12 +416,12 @@ def test_q3_a_call_released_before_its_turn_is_noticed() -> None:
 
 
 def test_q3_people_go_on_from_their_history_in_their_turn() -> None:
-    past = {"callAttempt": 1, "latestCallStatus": "BUSY", "lastEndedAt": at(-400)}
+    past = {"callAttempt": 1, "latestCallStatus": "BUSY", "lastEndedAt": after(-400)}
     people = [{"tel": f"08123456{n}", "script": "busy 3s"} for n in (70, 71, 72)]
     people[1]["history"] = past
     for order in ORDERS:
-        a = campaign("A", *people, **RETRY)
-        assert "Q3" not in rules(run(scenario(a, order=order, queue_limit=1)))
+        sketch = Sketch(1, start=START, order=order, queue_limit=1)
+        assert "Q3" not in rules(run(sketch.campaign("A", *people, **RETRY)))
 
 
 @pytest.mark.parametrize("seeds", [12, pytest.param(120, marks=pytest.mark.slow)])
@@ -427,7 +435,7 @@ def test_a_simulation_may_be_checked_wherever_it_stands(seeds: int) -> None:
 
 def test_a_command_excuses_its_own_instant_alone() -> None:
     # Dialled at 0 and paused in the same instant, from outside: fine.
-    live = simulation(scenario(campaign("A", "busy 3s", **RETRY)))
+    live = Simulation(Sketch(1, start=START).campaign("A", "busy 3s", **RETRY).scenario())
     live.pause("A")
     live.advance(seconds=9)
     assert violations(live) == []
@@ -437,8 +445,7 @@ def test_a_command_excuses_its_own_instant_alone() -> None:
 
 
 def test_a_failure_says_which_rules_and_shows_the_first_of_many() -> None:
-    a = campaign("A", *["busy 0s"] * 40)
-    trace = run(scenario(a, limit=40))
+    trace = run(Sketch(40, start=START).campaign("A", *["busy 0s"] * 40))
     trace.limits = [LimitChange(ZERO, 0, 1)]
     trace.requests[0, 0] = trace.requests[0, 0]._replace(start_at=ZERO + 1)
     with pytest.raises(AssertionError) as caught:
