@@ -55,5 +55,6 @@ def served(
         try:
             yield Served(address(listener), server)
         finally:
-            server.wind_up()
+            if not server.stopping:
+                server.wind_up()
             thread.join()

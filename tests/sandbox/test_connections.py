@@ -9,6 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -42,9 +43,16 @@ class Strict(Connection):
 
 
 class Steady(Connection):
-    """Waits long enough for what comes slowly, beside busy processes, too."""
+    """Waits long enough for what comes slowly, beside busy processes, too.
+
+    Little is on its way to a client: all that it has not taken yet waits here.
+    """
 
     patience = Patience(idle=60, head=2, pause=2, body=60, answer=2)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
+        super().connection_made(transport)
 
 
 class Few(Connection):
@@ -52,7 +60,7 @@ class Few(Connection):
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[Served]:
+def hasty() -> Iterator[Served]:
     with served(exchange_of_the_corpus(), connection=Hasty) as running:
         yield running
 
@@ -125,20 +133,20 @@ def refusal(said: bytes) -> tuple[int, str]:
 # -- slow clients ----------------------------------------------------------------------------------
 
 
-def test_a_client_that_says_nothing_is_dropped(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def says_nothing(hasty: Served) -> None:
+    with hasty.connect() as client:
         assert heard(client) == b""
 
 
-def test_a_head_that_never_ends_is_dropped(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def never_ends_its_head(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.sendall(f"GET / HTTP/1.1\r\n{HOST}X-Slow: ".encode())
         trickle(client)
         assert heard(client) == b""
 
 
-def test_a_second_head_that_never_ends_is_dropped_too(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def never_ends_its_second_head(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.sendall(CATALOG)
         assert one_answer(client)[0] == 200
         client.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
@@ -146,57 +154,28 @@ def test_a_second_head_that_never_ends_is_dropped_too(sandbox: Served) -> None:
         assert heard(client) == b""
 
 
-def test_a_body_that_stops_coming_is_dropped_and_is_no_fault_of_ours(
-    sandbox: Served, caplog: pytest.LogCaptureFixture
-) -> None:
-    with sandbox.connect() as client:
+def stops_in_its_body(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 100") + b"{")
         assert heard(client) == b""
-    assert caplog.records == []
 
 
-def test_a_body_that_comes_drop_by_drop_is_dropped_in_the_end(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def sends_its_body_drop_by_drop(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 1000000"))
         trickle(client)
         assert heard(client) == b""
 
 
-def test_a_body_that_comes_slowly_but_steadily_is_read(steady: Served) -> None:
-    body = b'{"startDateTime": "soon"}'
-    with steady.connect() as client:
-        client.sendall(post(f"{CAMPAIGN}/schedule", f"Content-Length: {len(body)}"))
-        for start in range(0, len(body), 4):
-            client.sendall(body[start : start + 4])
-            time.sleep(0.4)  # in all more than the longest pause
-        status, answer = one_answer(client)
-    assert (status, json.loads(answer)["message"]) == (
-        400,
-        "startDateTime must be a valid ISO 8601 date string",
-    )
-
-
-def test_who_goes_on_after_being_refused_is_dropped_sooner() -> None:
-    core = exchange_of_the_corpus()
-    with served(core, connection=Strict) as sandbox, sandbox.connect() as client:
+def goes_on_after_being_refused(strict: Served) -> None:
+    with strict.connect() as client:
         client.sendall(post(f"{CAMPAIGN}/schedule", "Content-Length: 1000000000"))
         assert one_answer(client)[0] == 413
         trickle(client, b" " * 1_000)
 
 
-def test_the_time_for_a_head_begins_with_it(steady: Served) -> None:
-    with steady.connect() as client:
-        client.sendall(CATALOG)
-        assert one_answer(client)[0] == 200
-        time.sleep(Steady.patience.head + 0.2)
-        client.sendall(CATALOG[:20])
-        time.sleep(0.1)
-        client.sendall(CATALOG[20:])
-        assert one_answer(client)[0] == 200
-
-
-def test_a_client_that_takes_nothing_of_its_answers_is_dropped(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def takes_nothing_of_its_answers(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.setblocking(False)
         request = f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n".encode() * 400
@@ -211,41 +190,105 @@ def test_a_client_that_takes_nothing_of_its_answers_is_dropped(sandbox: Served) 
             return False
 
         wait_until(is_hung_up)
-    wait_until(lambda: sandbox.connections == 0)
 
 
-def test_a_client_that_takes_its_answers_slowly_gets_them_all(steady: Served) -> None:
-    answers = 0
-    with steady.connect() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
-        client.sendall(f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n".encode() * 40)
-        tail = b""
-        while answers < 40:
-            time.sleep(0.02)
-            said = client.recv(65_536)
-            assert said
-            answers += (tail + said).count(b"HTTP/1.1 200 OK")
-            tail = said[-14:]
-    assert answers == 40
-
-
-def test_a_connection_that_is_not_used_is_closed(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def does_not_use_its_connection(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.sendall(CATALOG)
         assert one_answer(client)[0] == 200
         assert heard(client) == b""
 
 
-def test_an_answer_that_takes_us_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def slow(_service: InterfaceOperations) -> Response:
-        await asyncio.sleep(1.5)
-        return Response(b"at last")
+TOO_SLOW = (
+    says_nothing,
+    never_ends_its_head,
+    never_ends_its_second_head,
+    stops_in_its_body,
+    sends_its_body_drop_by_drop,
+    takes_nothing_of_its_answers,
+    does_not_use_its_connection,
+)
 
-    monkeypatch.setattr(InterfaceOperations, "list_voices", slow)
-    core = exchange_of_the_corpus()
-    with served(core, connection=Hasty) as sandbox, sandbox.connect() as client:
-        client.sendall(CATALOG)
+
+async def takes_us_long(_service: InterfaceOperations, **_asked: object) -> Response:
+    await asyncio.sleep(1.5)
+    return Response(b"at last")
+
+
+def waits_for_its_answer(hasty: Served) -> None:
+    with hasty.connect() as client:
+        client.sendall(f"GET /api/agent/list HTTP/1.1\r\n{HOST}{KEY}\r\n".encode())
         assert one_answer(client) == (200, b"at last")
+
+
+def sends_its_body_slowly_but_steadily(steady: Served) -> None:
+    body = b'{"startDateTime": "soon"}'
+    with steady.connect() as client:
+        client.sendall(post(f"{CAMPAIGN}/schedule", f"Content-Length: {len(body)}"))
+        for start in range(len(body)):
+            client.sendall(body[start : start + 1])
+            time.sleep(0.1)  # in all more than the longest pause
+        status, answer = one_answer(client)
+    assert (status, json.loads(answer)["message"]) == (
+        400,
+        "startDateTime must be a valid ISO 8601 date string",
+    )
+
+
+def begins_its_second_head_late(steady: Served) -> None:
+    with steady.connect() as client:
+        client.sendall(CATALOG)
+        assert one_answer(client)[0] == 200
+        time.sleep(Steady.patience.head + 0.2)
+        client.sendall(CATALOG[:20])
+        time.sleep(0.1)
+        client.sendall(CATALOG[20:])
+        assert one_answer(client)[0] == 200
+
+
+def takes_its_answers_slowly(steady: Served) -> None:
+    """In all it takes longer than a client may take nothing."""
+    answers = 0
+    with steady.connect() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        client.sendall(f"GET /openapi.json HTTP/1.1\r\n{HOST}\r\n".encode() * 15)
+        tail = b""
+        while answers < 15:
+            time.sleep(0.02)
+            said = client.recv(32_768)
+            assert said
+            answers += (tail + said).count(b"HTTP/1.1 200 OK")
+            tail = said[-14:]
+    assert answers == 15
+
+
+SLOW_ENOUGH = (
+    sends_its_body_slowly_but_steadily,
+    begins_its_second_head_late,
+    takes_its_answers_slowly,
+)
+
+
+def test_clients_that_are_too_slow_are_dropped_and_others_are_served(
+    hasty: Served,
+    steady: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All of them at once, so that they wait for their limits together; none is a fault of ours."""
+    monkeypatch.setattr(InterfaceOperations, "list_agents", takes_us_long)
+    clients = [
+        *((client, hasty) for client in (*TOO_SLOW, waits_for_its_answer)),
+        *((client, steady) for client in SLOW_ENOUGH),
+    ]
+    with served(exchange_of_the_corpus(), connection=Strict) as strict:
+        clients.append((goes_on_after_being_refused, strict))
+        with ThreadPoolExecutor(len(clients)) as threads:
+            ends = [threads.submit(client, server) for client, server in clients]
+    for end in ends:
+        end.result()
+    wait_until(lambda: hasty.connections == 0)
+    assert caplog.records == []
 
 
 # -- too much, and nonsense ------------------------------------------------------------------------
@@ -259,20 +302,20 @@ def test_an_answer_that_takes_us_long_is_waited_for(monkeypatch: pytest.MonkeyPa
         pytest.param("X-Long: " + "x" * 200_000 + "\r\n", id="a very long header"),
     ],
 )
-def test_a_head_that_is_too_large_is_refused(sandbox: Served, head: str) -> None:
-    with sandbox.connect() as client:
+def test_a_head_that_is_too_large_is_refused(hasty: Served, head: str) -> None:
+    with hasty.connect() as client:
         client.sendall(f"GET /voice-demo/catalog HTTP/1.1\r\n{HOST}{head}\r\n".encode())
         assert refusal(heard(client)) == (431, "HEADERS_TOO_LARGE")
 
 
-def test_a_head_that_is_too_large_is_refused_before_it_ends(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def test_a_head_that_is_too_large_is_refused_before_it_ends(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.sendall(b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 17_000)
         assert refusal(heard(client)) == (431, "HEADERS_TOO_LARGE")
 
 
-def test_an_address_that_is_too_long_is_refused(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def test_an_address_that_is_too_long_is_refused(hasty: Served) -> None:
+    with hasty.connect() as client:
         client.sendall(f"GET /{'x' * 17_000} HTTP/1.1\r\n{HOST}\r\n".encode())
         assert refusal(heard(client)) == (431, "HEADERS_TOO_LARGE")
 
@@ -287,8 +330,8 @@ def test_an_address_that_is_too_long_is_refused(sandbox: Served) -> None:
         b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused(sandbox: Served, said: bytes) -> None:
-    with sandbox.connect() as client:
+def test_what_is_no_http_is_refused(hasty: Served, said: bytes) -> None:
+    with hasty.connect() as client:
         client.sendall(said)
         assert refusal(heard(client)) == (400, "BAD_REQUEST")
 
@@ -303,11 +346,11 @@ def test_what_is_no_http_is_refused(sandbox: Served, said: bytes) -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_body_whose_length_is_said_in_two_ways_is_refused(
-    sandbox: Served, framing: str, method: str
+    hasty: Served, framing: str, method: str
 ) -> None:
     """Two readers might see different requests in it: one could be smuggled past a proxy."""
     smuggled = f"GET /voice-demo/catalog HTTP/1.1\r\n{HOST}\r\n"
-    with sandbox.connect() as client:
+    with hasty.connect() as client:
         head = f"{method} /voice-demo/catalog HTTP/1.1\r\n{HOST}{framing}\r\n"
         client.sendall(f"{head}0\r\n\r\n{smuggled}".encode())
         said = heard(client)
@@ -315,8 +358,8 @@ def test_a_body_whose_length_is_said_in_two_ways_is_refused(
     assert refusal(said) == (400, "BAD_REQUEST")
 
 
-def test_chunks_are_refused_of_a_client_that_speaks_http_1_0(sandbox: Served) -> None:
-    with sandbox.connect() as client:
+def test_chunks_are_refused_of_a_client_that_speaks_http_1_0(hasty: Served) -> None:
+    with hasty.connect() as client:
         head = f"POST /voice-demo/catalog HTTP/1.0\r\n{HOST}Transfer-Encoding: chunked\r\n\r\n"
         client.sendall(f"{head}0\r\n\r\n".encode())
         assert refusal(heard(client)) == (400, "BAD_REQUEST")
@@ -335,13 +378,13 @@ def test_a_body_that_stops_making_sense_is_refused_and_is_no_fault_of_ours(
 
 
 def test_nonsense_after_a_question_is_no_fault_of_ours(
-    sandbox: Served, caplog: pytest.LogCaptureFixture
+    hasty: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     chunked = f"{HOST}Transfer-Encoding: chunked\r\n\r\n"
-    with sandbox.connect() as client:
+    with hasty.connect() as client:
         client.sendall(f"GET /voice-demo/catalog HTTP/1.1\r\n{chunked}nonsense\r\n".encode())
         assert refusal(heard(client)) == (400, "BAD_REQUEST")
-    with sandbox.connect() as client:
+    with hasty.connect() as client:
         client.sendall(f"POST {CAMPAIGN}/schedule HTTP/1.1\r\n{chunked}2\r\n{{}}\r\n".encode())
         assert one_answer(client)[0] == 401  # before its body has ended
         client.sendall(b"nonsense\r\n")
@@ -410,6 +453,22 @@ def test_a_connection_of_the_control_plane_serves_the_others_once_there_is_room(
         assert one_answer(third)[0] == 200
 
 
+def test_a_request_that_has_come_when_the_sandbox_is_stopped_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with served(exchange_of_the_corpus()) as sandbox, sandbox.connect() as client:
+
+        async def stop(_service: InterfaceOperations) -> Response:
+            sandbox.server.wind_up()
+            return Response(b"the last one")
+
+        monkeypatch.setattr(InterfaceOperations, "list_voices", stop)
+        client.sendall(CATALOG * 2)  # the second is read as the first has been answered
+        said = heard(client)
+    assert re.findall(rb"HTTP/1.1 (\d+)", said) == [b"200", b"503"]
+    assert b"STOPPED" in said
+
+
 # -- what is said of it ----------------------------------------------------------------------------
 
 
@@ -466,9 +525,9 @@ def test_keys_are_never_logged(
         (f"GET /{'x' * 17_000} HTTP/1.1\r\n{HOST}\r\n".encode(), 431),
     ],
 )
-def test_every_answer_says_when_it_was_made(sandbox: Served, said: bytes, status: int) -> None:
+def test_every_answer_says_when_it_was_made(hasty: Served, said: bytes, status: int) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
-    with sandbox.connect() as client:
+    with hasty.connect() as client:
         client.sendall(said)
         head = client.recv(65_536).partition(b"\r\n\r\n")[0].decode()
     assert head.startswith(f"HTTP/1.1 {status} ")
@@ -478,8 +537,8 @@ def test_every_answer_says_when_it_was_made(sandbox: Served, said: bytes, status
 
 
 @pytest.mark.parametrize("path", ["/", "/openapi.json", "/api/agent/list", "/voice-demo/catalog"])
-def test_no_page_of_another_site_is_let_in(sandbox: Served, path: str) -> None:
+def test_no_page_of_another_site_is_let_in(hasty: Served, path: str) -> None:
     headers = {"Origin": "https://elsewhere.test", "Access-Control-Request-Method": "GET"}
     for method in ("OPTIONS", "GET"):
-        answer = httpx.request(method, sandbox.url + path, headers=headers)
+        answer = httpx.request(method, hasty.url + path, headers=headers)
         assert not [name for name in answer.headers if name.startswith("access-control")]

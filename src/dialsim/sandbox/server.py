@@ -362,6 +362,10 @@ class Server(uvicorn.Server):
         self._supervision.stopping = True
         self.should_exit = True
         self._leaving.set()
+        # a request of this moment is begun first: who is cancelled before that answers nothing
+        self._loop.call_soon(self._break_off)
+
+    def _break_off(self) -> None:
         for task in tuple(self.server_state.tasks):
             task.cancel()
 
