@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Literal, Self, cast
@@ -18,7 +18,7 @@ import simpy
 from simpy.events import Event, EventPriority
 
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import LAST_INSTANT, parse_instant
+from dialsim.interface.instants import LAST_INSTANT, ms_of, parse_instant
 from dialsim.scenario.units import era_fault
 
 Action = Callable[["At"], None]
@@ -145,9 +145,6 @@ Instant = str | datetime
 
 Until = Literal["nextEvent", "idle"]
 
-_MILLISECOND = timedelta(milliseconds=1)
-_EPOCH = datetime.fromtimestamp(0, UTC)
-
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -164,12 +161,11 @@ class Move:
             raise DialsimError("advance: give one of `to`, `until` or a span such as `hours=2`")
         if until not in (None, "nextEvent", "idle"):
             raise DialsimError(f'advance: until={until!r} is not "nextEvent" or "idle"')
-        return cls(None if to is None else _milliseconds(to), until, round(span / _MILLISECOND))
-
-
-def instant_as_datetime(instant: int) -> datetime:
-    """An instant (ms since 1970) as a datetime in UTC."""
-    return _EPOCH + instant * _MILLISECOND
+        return cls(
+            None if to is None else _milliseconds(to),
+            until,
+            round(span / timedelta(milliseconds=1)),
+        )
 
 
 def _milliseconds(instant: Instant) -> int:
@@ -183,4 +179,4 @@ def _milliseconds(instant: Instant) -> int:
             raise DialsimError(f"advance: {error}") from None
     if instant.tzinfo is None:
         raise DialsimError(f"advance: {instant} has no time zone; give an aware datetime or text")
-    return (instant - _EPOCH) // _MILLISECOND
+    return ms_of(instant)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from dialsim.engine.call import ScriptedNumbers
 from dialsim.engine.campaign import Campaign
-from dialsim.engine.clock import At, Clock, Instant, Move, Step, Until, instant_as_datetime
+from dialsim.engine.clock import At, Clock, Instant, Move, Step, Until
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.timeline import lay_out, lay_out_request
 from dialsim.engine.trace import Trace
 from dialsim.engine.windows import HOUR
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.interface.instants import LAST_INSTANT, format_instant
+from dialsim.interface.instants import LAST_INSTANT, format_instant, utc
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 
@@ -113,13 +113,13 @@ class Simulation:
     @property
     def now(self) -> datetime:
         """The instant up to which, itself included, everything has happened."""
-        return instant_as_datetime(self._clock.now)
+        return utc(self._clock.now)
 
     @property
     def next_event_at(self) -> datetime | None:
         """The next instant at which the engine has work to do; None when it is idle."""
         instant = self._clock.next_instant()
-        return None if instant is None else instant_as_datetime(instant)
+        return None if instant is None else utc(instant)
 
     @property
     def trace(self) -> Trace:

@@ -52,7 +52,7 @@ from dialsim.evidence.distances import (
 from dialsim.evidence.log import Log
 from dialsim.experiments.runner import interrupts_held
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import duration_text, format_instant, hour_text, ms_of
+from dialsim.interface.instants import DAY_NAMES, duration_text, format_instant, hour_text, ms_of
 from dialsim.results.folder import read_source
 from dialsim.results.progress import Shown, followed
 from dialsim.results.run_view import RunView
@@ -67,9 +67,7 @@ _SAMPLE = 1_024
 """So many values stand for a sample of a run: distances of runs need no more digits."""
 _WORTH_WORKERS = 200_000
 """From so many calls on, runs are shared among processes, which take a while to begin."""
-_SCALE = 90.0
 _INTERVAL = (2.5, 97.5)
-_DAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 _LEAST_SHIFT_MIN = 10.0
 _LEAST_MOVE_H = 0.01
 _BEGINNING = 10
@@ -463,7 +461,9 @@ def _said(key: str, real: Profile, simulated: Profile) -> str:  # noqa: PLR0911 
             here, there = (
                 _share(side.week[day, hour], side.week.sum()) for side in (real, simulated)
             )
-            return f"{there} on {_DAYS[day]} from {hour_text(hour)} in SIMULATED, {here} in REAL"
+            return (
+                f"{there} on {DAY_NAMES[day]}s from {hour_text(hour)} in SIMULATED, {here} in REAL"
+            )
         case "nGram":
             (code,) = _largest(real.grams - simulated.grams)
             here, there = real.grams[code], simulated.grams[code]

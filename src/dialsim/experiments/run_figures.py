@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialsim.experiments.intervals import rank
-from dialsim.interface.instants import ms_of
+from dialsim.interface.instants import ms_of, utc
 from dialsim.results.bottleneck import Bottleneck, Reason
-from dialsim.results.figures import (
-    INSTANTS,
-    REACH,
-    exact_instant,
-    number_values,
-)
+from dialsim.results.figures import INSTANTS, REACH, number_values
 from dialsim.results.run_view import ProgressCurve
 
 if TYPE_CHECKING:
@@ -211,7 +206,7 @@ class RunTables:
     @property
     def origin(self) -> datetime | None:
         """The earliest startAt of all runs; None if nothing started."""
-        return None if self._start is None else exact_instant(self._start)
+        return None if self._start is None else utc(self._start)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -103,14 +103,29 @@ def _offset_ms(offset: str) -> int:
     return (-minutes if offset[0] == "-" else minutes) * 60_000
 
 
+# -- datetimes -------------------------------------------------------------------------------------
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utc(instant: int) -> datetime:
+    """An instant in ms as a datetime of UTC."""
+    return _EPOCH + timedelta(milliseconds=instant)
+
+
+def ms_of(moment: datetime) -> int:
+    """An aware datetime as an instant in ms; what is finer is cut off."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
 # -- Thai time -------------------------------------------------------------------------------------
 
 THAI = timezone(timedelta(milliseconds=THAI_OFFSET), "Thai time")  # T2
 DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 WEEKDAYS = tuple(name[:3] for name in DAY_NAMES)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC).astimezone(THAI)
-_LAST = datetime.max.replace(tzinfo=THAI) - _EPOCH
+_THAI_EPOCH = _EPOCH.astimezone(THAI)
+_LAST = datetime.max.replace(tzinfo=THAI) - _THAI_EPOCH
 _FIRST_DATE = date(1970, 1, 1)
 _LAST_DAY = (date.max - _FIRST_DATE).days
 _UNITS = ((DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
@@ -121,17 +136,12 @@ def thai(instant: int) -> datetime:
 
     Python's dates end with 9999, so what is in the year 10000 of Thai time is shown as its end.
     """
-    return _EPOCH + min(timedelta(milliseconds=instant), _LAST)
+    return _THAI_EPOCH + min(timedelta(milliseconds=instant), _LAST)
 
 
 def in_thai_time(moment: datetime) -> datetime:
     """An aware datetime as `thai` has it."""
     return thai(ms_of(moment))
-
-
-def ms_of(moment: datetime) -> int:
-    """An aware datetime as an instant in ms."""
-    return round(moment.timestamp() * 1000)
 
 
 def thai_date(instant: int) -> date:

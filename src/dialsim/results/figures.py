@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from math import inf, isfinite
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from dialsim.interface.instants import duration_text
+from dialsim.interface.instants import duration_text, utc
 from dialsim.results.bottleneck import Bottleneck, percent
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.counts import Counts, Fate, cost_of
@@ -162,17 +162,9 @@ def _declarations(declared: type[_Made]) -> list[tuple[str, _Declaration]]:
             if "figure" in part.metadata]  # fmt: skip
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def exact_instant(at: int) -> datetime:
-    """An instant in ms as a datetime."""
-    return _EPOCH + timedelta(milliseconds=at)
-
-
 def _instant(at: float) -> datetime | None:
     """An instant; None for one that is infinite."""
-    return exact_instant(int(at)) if isfinite(at) else None
+    return utc(int(at)) if isfinite(at) else None
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dialsim.interface.instants import in_thai_time
+from dialsim.interface.instants import in_thai_time, utc
 from dialsim.results.bottleneck import CampaignBounds, held_back
 from dialsim.results.campaigns import CampaignTimeline, Position, listed, union
 from dialsim.results.compliance import Compliance, compliance
@@ -29,7 +29,6 @@ from dialsim.results.figures import (
     REACH,
     Figures,
     Part,
-    exact_instant,
     follows_calls,
     number_values,
 )
@@ -216,8 +215,7 @@ def sum_up(reading: RunView) -> Summary:
                 part=wholes[-1],
                 name=block.name,
                 limits=tuple(
-                    Limit(exact_instant(row.at), row.limit)
-                    for row in trace.limits_of(block.position)
+                    Limit(utc(row.at), row.limit) for row in trace.limits_of(block.position)
                 ),
                 campaigns=tuple(map(_campaign, campaigns)),
             )
@@ -228,7 +226,7 @@ def sum_up(reading: RunView) -> Summary:
         scenario=scenario.name,
         seed=trace.world.seed,
         replication=trace.world.replication,
-        end=exact_instant(trace.end),
+        end=utc(trace.end),
         cut=trace.cut,
         unfinished=tuple(life.full_name for life in reading.unfinished),
         stalled=tuple(life.full_name for life in reading.lives.values() if life.stalled),
@@ -339,7 +337,7 @@ def _campaign(part: Part) -> CampaignSummary:
         organization=life.organization,
         name=life.name,
         status=life.status.value,
-        start=None if life.start is None else exact_instant(life.start),
+        start=None if life.start is None else utc(life.start),
     )
 
 
@@ -347,7 +345,7 @@ def _refused(reading: RunView) -> tuple[RefusedAction, ...]:
     organizations = reading.world.organizations
     return tuple(
         RefusedAction(
-            at=exact_instant(row.at),
+            at=utc(row.at),
             organization=organizations[row.organization].name,
             campaign=None
             if row.campaign is None

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 
-from dialsim.interface.instants import DAY_NAMES, THAI, WEEKDAYS, clock_text
+from dialsim.interface.instants import DAY_NAMES, THAI, WEEKDAYS, clock_text, ms_of, utc
 from dialsim.scenario.calendar import Range, range_text, union
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
            "October", "November", "December")  # fmt: skip
@@ -49,7 +47,7 @@ def instant_in_words(text: str, first_day: int) -> int | None:
         return None
     if found["day"] and not _is_day(found["day"], found["time"] or found["month"]):
         return None
-    return _of_names(found, text, _EPOCH + timedelta(milliseconds=first_day))
+    return _of_names(found, text, utc(first_day))
 
 
 def _is_day(word: str, behind: str | None) -> bool:
@@ -131,10 +129,10 @@ def _instant(day: date, time: str, text: str) -> int:
         raise ValueError(f'must have a time from 00:00 to 23:59: write {after} 00:00 for "{text}"')
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f'must have a time from 00:00 to 23:59, which "{text}" has not')
-    moment = datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=THAI)
-    if moment < _EPOCH:
+    instant = ms_of(datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=THAI))
+    if instant < 0:
         raise ValueError(f'must not be before 1970, as "{text}" is')
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return instant
 
 
 def _meant(time: str) -> str:

@@ -9,16 +9,15 @@ from typing import Any, Literal, Self
 
 from pydantic.alias_generators import to_snake
 
-from dialsim.engine.clock import instant_as_datetime
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import parse_instant
+from dialsim.interface.instants import parse_instant, utc
 from dialsim.interface.status import CampaignStatus
 
 
 def by_field(state: dict[str, Any]) -> dict[str, Any]:
     """The values of an object on the wire by the names of Python, instants as datetimes."""
     return {
-        to_snake(name): instant_as_datetime(parse_instant(value)) if name in _INSTANTS else value
+        to_snake(name): utc(parse_instant(value)) if name in _INSTANTS else value
         for name, value in state.items()
     }
 

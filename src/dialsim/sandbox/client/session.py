@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 
 import httpx
 
-from dialsim.engine.clock import Instant, Move, Until, instant_as_datetime
+from dialsim.engine.clock import Instant, Move, Until
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.instants import format_instant, parse_instant, utc
 from dialsim.sandbox.access import PREFIX, with_public_url
 from dialsim.sandbox.client.records import CampaignRecord, by_field, find
 from dialsim.sandbox.core import SandboxCore, Snapshot
@@ -186,7 +186,7 @@ def _span_text(span: timedelta) -> str:
 
 
 def _datetime(text: str) -> datetime:
-    return instant_as_datetime(parse_instant(text))
+    return utc(parse_instant(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from asyncio import CancelledError
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -21,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 
 from dialsim.engine.trace import Trace
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import format_instant
+from dialsim.interface.instants import format_instant, utc
 from dialsim.interface.model import InstantText, NullAsAbsent, UuidText, WireModel
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
@@ -119,7 +118,7 @@ def _masked(trace: Trace) -> Trace:
 
 def _add(archive: zipfile.ZipFile, path: Path, at: int) -> None:
     """Add a file, dated by the run's last instant (ms), not by the clock on the wall."""
-    date = datetime.fromtimestamp(at / 1_000, UTC)
+    date = utc(at)
     entry = zipfile.ZipInfo(path.name, (max(date.year, _FIRST_YEAR), *date.timetuple()[1:6]))
     packed = path.suffix in _PACKED
     entry.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
