@@ -9,9 +9,8 @@ from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from dialsim.engine.behaviour import Reactions
+from dialsim.engine.behaviour import Chances, Reactions
 from dialsim.engine.chance import Draws
-from dialsim.engine.compiled.chances import Chances
 from dialsim.engine.identity import campaign_id
 from dialsim.interface.errors import DialsimError
 

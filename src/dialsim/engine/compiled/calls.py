@@ -6,8 +6,8 @@ from dialsim.engine import behaviour as _behaviour
 from dialsim.engine import call as _call
 from dialsim.engine import trace as _trace
 from dialsim.engine import windows as _windows
+from dialsim.engine.behaviour import ColumnKind
 from dialsim.engine.chance import BLOCK, BLOCK_BITS
-from dialsim.engine.compiled.chances import Kind
 from dialsim.engine.compiled.jit import rule, shared
 from dialsim.engine.compiled.queue import (
     call_again,
@@ -42,12 +42,17 @@ REACHED = _behaviour.ENDINGS.index(CallStatus.COMPLETED)
 DIALLING, RINGING, TALKING = range(3)
 
 OUTCOME, OWN, SEGMENT, SETUP = (
-    Kind.OUTCOME.value,
-    Kind.OWN.value,
-    Kind.SEGMENT.value,
-    Kind.SETUP.value,
+    ColumnKind.OUTCOME.value,
+    ColumnKind.OWN.value,
+    ColumnKind.SEGMENT.value,
+    ColumnKind.SETUP.value,
 )
-RING, TALK, NUMBER, VOICE = Kind.RING.value, Kind.TALK.value, Kind.NUMBER.value, Kind.VOICE.value
+RING, TALK, NUMBER, VOICE = (
+    ColumnKind.RING.value,
+    ColumnKind.TALK.value,
+    ColumnKind.NUMBER.value,
+    ColumnKind.VOICE.value,
+)
 
 # The arithmetic of chance, caller IDs and days is the SimPy engine's.
 with_odds = shared(_behaviour.with_odds)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine import trace as kinds
-from dialsim.engine.behaviour import ENDINGS
+from dialsim.engine.behaviour import ENDINGS, ColumnKind
 from dialsim.engine.call import NONE, shown_numbers, spoken_voices
 from dialsim.engine.campaign import (
     all_duplicates,
@@ -18,7 +18,6 @@ from dialsim.engine.campaign import (
     campaign_not_found,
     wrong_state,
 )
-from dialsim.engine.compiled.chances import Kind
 from dialsim.engine.compiled.instants import carry_out, work_off
 from dialsim.engine.compiled.state import (
     CAMPAIGN,
@@ -526,7 +525,10 @@ class Organization:
         campaign = self.state.campaigns[c]
         choices = {
             kind
-            for kind, count in ((Kind.NUMBER, campaign.numbers), (Kind.VOICE, campaign.voices))
+            for kind, count in (
+                (ColumnKind.NUMBER, campaign.numbers),
+                (ColumnKind.VOICE, campaign.voices),
+            )
             if count > 1
         }
         attempt, block = int(dialler.wanted_attempt), int(dialler.wanted_block)
