@@ -13,32 +13,27 @@ import dialsim
 from cli import program
 from dialsim.cli import commands
 from dialsim.evidence.distances import METRICS
+from dialsim.testing import Sketch
 
 pytestmark = pytest.mark.usefixtures("pictures_unrendered")
 
-SCENARIO = """
-version: 1
-name: Small
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 3
-    agents: [{name: Reminder}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 150}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}
-"""
 TEXTS = Path(__file__).parent
+
+
+def january(start: str) -> Sketch:
+    """A campaign of 150 people that begins at an instant."""
+    return Sketch(3, start=start, setup_time=None).campaign(
+        "January", recipients={"count": 150}, max_attempts=2, retry_interval="1h"
+    )
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("logs")
-    (place / "plan.yaml").write_text(SCENARIO)
-    later = SCENARIO.replace("T02:", "T04:")
-    for name, text, seed in (("real", SCENARIO, 1), ("same", SCENARIO, 2), ("later", later, 2)):
-        dialsim.run(dialsim.loads(text), seed=seed).write(place / name)
+    plan, later = january("Mon 09:00"), january("Mon 11:00")
+    (place / "plan.yaml").write_text(plan.text)
+    for name, sketch, seed in (("real", plan, 1), ("same", plan, 2), ("later", later, 2)):
+        dialsim.run(sketch.scenario(), seed=seed).write(place / name)
     return place
 
 

@@ -14,6 +14,7 @@ from cli.program import Done
 from cli.program import dialsim as program
 from dialsim.experiments.forecast import ForecastFigures, Span, kept_forecasts
 from dialsim.experiments.variants import ExperimentError
+from dialsim.testing import Sketch
 
 pytestmark = pytest.mark.usefixtures("pictures_undrawn")
 
@@ -29,19 +30,12 @@ def written(folder: Path, at: str, reached: int, people: int = 60) -> Path:
         history = "1,COMPLETED,2026-01-05T02:01:00Z" if person < reached else ",,"
         rows.append(f"08{person:08},{history}")
     (folder / "people.csv").write_text("\n".join(rows) + "\n")
-    (folder / "scenario.yaml").write_text(f"""\
-name: January
-clock: {{start: {at}}}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 2
-    agents: [{{name: Reminder}}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {{file: people.csv}}
-        schedule: {{startDateTime: {START}, maxAttempts: 2}}
-""")
+    sketch = (
+        Sketch(2, start=at, setup_time=None)
+        .also(name="January")
+        .campaign("January", recipients={"file": "people.csv"}, start=START, max_attempts=2)
+    )
+    (folder / "scenario.yaml").write_text(sketch.text)
     return folder
 
 

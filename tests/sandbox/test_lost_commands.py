@@ -18,6 +18,7 @@ import pytest
 from tests.sandbox.failing_disks import Disk, LimitedFiles, failing_disk
 from tests.sandbox.test_kills import Process, everything, scenario
 
+from dialsim.testing import Sketch
 from dialsim.testing.receiver import Answer, Receiver
 
 Start = Callable[..., Process]
@@ -178,10 +179,7 @@ def test_a_momentarily_full_disk_of_200_kib_does_not_destroy_the_journal(
 ) -> None:
     """As it was found: a PATCH on the full disk, and two when it was freed."""
     file = tmp_path / "small.yaml"
-    file.write_text(
-        "clock: {start: 2026-01-05T01:00:00Z}\n"
-        "organizations: [{name: Acme, maxConcurrentCalls: 1, agents: [{name: Caller}]}]\n"
-    )
+    file.write_text(Sketch(1).text)
     with failing_disk("full", tmp_path, kilobytes=200) as disk:
         journal = disk.folder / "a.journal"
         process = start(file, "--journal", journal)

@@ -9,14 +9,14 @@ from dialsim.scenario.campaign import Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
 from dialsim.scenario.problems import ScenarioError
+from dialsim.testing import Sketch
 
-from .files import SMALL
-
-ASKING = SMALL.replace(
-    "{name: Reminder}",
-    "{name: Reminder, paramsSchema: {amount: {type: number}, vip: {type: boolean}, "
-    "note: {type: text}}}",
-).replace("{count: 10}", "{file: lists/people.csv}")
+PARAMS = {"amount": {"type": "number"}, "vip": {"type": "boolean"}, "note": {"type": "text"}}
+ASKING = (
+    Sketch(2, setup_time=None)
+    .agent(params_schema=PARAMS)
+    .campaign("January", recipients={"file": "lists/people.csv"})
+)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 def read(folder: Path, content: str | bytes) -> People:
     data = content if isinstance(content, bytes) else content.encode()
     (folder / "lists" / "people.csv").write_bytes(data)
-    scenario = loads(ASKING, folder=folder)
+    scenario = loads(ASKING.text, folder=folder)
     return people(scenario.organizations[0].campaigns[0].recipients, 1, 0, 0, 0)
 
 
@@ -83,7 +83,7 @@ def test_a_hundred_thousand_rows_are_all_there(folder: Path) -> None:
 def test_numbers_that_a_spreadsheet_has_cut_are_remarked_upon(folder: Path) -> None:
     rows = "tel\n812345678\n21234567\n0812345679\n+66812345670\n1234567890\n"
     (folder / "lists" / "people.csv").write_text(rows)
-    assert loads(ASKING, folder=folder).warnings == (
+    assert loads(ASKING.text, folder=folder).warnings == (
         "Campaign January of Acme calls 812345678 and 1 more: has a spreadsheet dropped the 0 in "
         "front? It keeps the 0 in a column of text.",
         "Campaign January of Acme calls a number of no plausible length or prefix: 1234567890 "

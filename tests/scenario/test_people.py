@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from dialsim.scenario.campaign import GeneratedRecipients, Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
 from dialsim.scenario.scripts import ScriptStep, parse_script
+from dialsim.testing import Sketch
 
-from .files import FULL, SMALL
+from .files import FULL
 
 
 def generated(
@@ -115,12 +117,14 @@ def test_listed_people_are_columns_in_the_files_order() -> None:
     assert crowd.scripts[0][0] == ScriptStep(CallStatus.NO_ANSWER, 25_000)
 
 
+def listed(*listed_people: str | dict[str, Any]) -> People:
+    """The people of a campaign: a script of each, or a recipient as in the file."""
+    scenario = Sketch(2).campaign("January", *listed_people).scenario()
+    return people(scenario.organizations[0].campaigns[0].recipients, 1, 0, 0, 0)
+
+
 def test_people_without_a_script_have_code_minus_one_beside_those_with_one() -> None:
-    listed = '[{tel: "1"}, {tel: "2", script: busy 1s}, {tel: "3", script: busy 1s}]'
-    recipients = (
-        loads(SMALL.replace("{count: 10}", listed)).organizations[0].campaigns[0].recipients
-    )
-    crowd = people(recipients, 1, 0, 0, 0)
+    crowd = listed({"tel": "1"}, "busy 1s", "busy 1s")
     assert crowd.script is not None
     assert crowd.script.tolist() == [-1, 0, 0]
     assert len(crowd.scripts) == 1
@@ -136,21 +140,15 @@ def test_a_script_reads_step_by_step() -> None:
     )
 
 
-def listed(*people_: str) -> People:
-    text = SMALL.replace("{count: 10}", f"[{', '.join(people_)}]")
-    clocked = "clock: {start: 2026-01-05T02:00:00Z}\n" + text
-    return people(loads(clocked).organizations[0].campaigns[0].recipients, 1, 0, 0, 0)
-
-
-ENDED = "lastEndedAt: 2026-01-05T02:00:00Z"
 ENDED_MS = 1_767_578_400_000
+ENDED = {"lastEndedAt": "2026-01-05T02:00:00Z"}
 
 
 def test_a_history_is_kept_by_recipient() -> None:
     crowd = listed(
-        '{tel: "1"}',
-        f'{{tel: "2", history: {{callAttempt: 2, latestCallStatus: BUSY, {ENDED}}}}}',
-        f'{{tel: "3", history: {{latestCallStatus: CANCELLED, {ENDED}, lastCallerId: "9"}}}}',
+        {"tel": "1"},
+        {"tel": "2", "history": {"callAttempt": 2, "latestCallStatus": "BUSY", **ENDED}},
+        {"history": {"latestCallStatus": "CANCELLED", **ENDED, "lastCallerId": "9"}},
     )
     assert crowd.history == {
         1: Past(2, CallStatus.BUSY, ENDED_MS),
@@ -161,6 +159,13 @@ def test_a_history_is_kept_by_recipient() -> None:
 @pytest.mark.parametrize(
     "history",
     [
+        None,
+        {},
+        {"callAttempt": 0, "latestCallStatus": None},
+        {"callAttempt": 0, "latestCallStatus": "SCHEDULED", "lastEndedAt": None},
+        {"latestCallStatus": "EXPIRED"},
+    ],
+    ids=[
         "null",
         "{}",
         "{callAttempt: 0, latestCallStatus: null}",
@@ -168,13 +173,13 @@ def test_a_history_is_kept_by_recipient() -> None:
         "{latestCallStatus: EXPIRED}",
     ],
 )
-def test_who_had_no_call_has_no_history(history: str) -> None:
-    assert listed(f'{{tel: "1", history: {history}}}').history == {}
+def test_who_had_no_call_has_no_history(history: dict[str, Any] | None) -> None:
+    assert listed({"history": history}).history == {}
 
 
 def test_somebody_whose_next_call_was_waiting_goes_on_from_the_last_that_ended() -> None:
-    history = f"{{callAttempt: 1, latestCallStatus: SCHEDULED, {ENDED}}}"
-    (past,) = listed(f'{{tel: "1", history: {history}}}').history.values()
+    history = {"callAttempt": 1, "latestCallStatus": "SCHEDULED", **ENDED}
+    (past,) = listed({"history": history}).history.values()
     assert (past.call_attempt, past.last_ended_at, past.reached) == (1, ENDED_MS, False)
 
 

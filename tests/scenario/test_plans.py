@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, timedelta
 from typing import Any
 
@@ -11,39 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialsim
-from dialsim.interface.instants import format_instant, midnight, thai
+from dialsim.interface.instants import midnight, thai
 from dialsim.scenario.calendar import DAY_CLASSES
 from dialsim.scenario.compiled_plan import compiled_plan
-from dialsim.scenario.loading import loads
 from dialsim.scenario.organization import TimelineAction
 from dialsim.scenario.scenario import Scenario
+from dialsim.testing import Sketch
 
 HALF_HOUR = 30 * 60_000
 FIRST = date(2026, 4, 8)  # a Wednesday
-Written = dict[str, Any]
 
 
-def written(plan: Written | None = None, schedule: Written | None = None, **top: Any) -> Written:
-    """A scenario that begins on Wednesday 8 April 2026, midnight in Thailand."""
-    campaign: Written = {
-        "name": "Debt",
-        "agent": "R",
-        "recipients": {"count": 3},
-        "schedule": {"startDateTime": format_instant(midnight(FIRST))} | (schedule or {}),
-    }
-    if plan is not None:
-        campaign["plan"] = plan
-    organization = {"name": "Acme", "maxConcurrentCalls": 20, "agents": [{"name": "R"}]}
-    organization |= top.pop("organization", {})
-    organization["campaigns"] = [campaign]
-    return {
-        "clock": {"start": format_instant(midnight(FIRST))},
-        "organizations": [organization],
-    } | top
+def debt(plan: Any = None, until: int | None = None, **body: Any) -> Sketch:
+    """A campaign that begins on Wednesday 8 April 2026, midnight in Thailand.
 
-
-def read(document: Written) -> Scenario:
-    return loads(json.dumps(document))
+    The clock ends with a day of that month, `until`, if there is one.
+    """
+    end = None if until is None else f"{until} Apr 2026 23:59:59.999"
+    own = body if plan is None else body | {"plan": plan}
+    sketch = Sketch(20, start="8 Apr 2026 00:00", end=end, setup_time=None)
+    return sketch.campaign("Debt", recipients={"count": 3}, **own)
 
 
 def told(scenario: Scenario) -> list[tuple[str, str]]:
@@ -68,7 +54,7 @@ def windows(scenario: Scenario) -> dict[int, list[str]]:
 
 def test_songkran_closed_is_one_pause_from_the_first_opening_to_the_last_closing() -> None:
     plan = {"weekday": "09:00-18:00", "holiday": "closed"}
-    scenario = read(written(plan, calendar={"holidays": "TH"}, clock=clock(21)))
+    scenario = debt(plan, 21).also(calendar={"holidays": "TH"}).scenario()
     assert windows(scenario) == {day: ["09:00-18:00"] for day in range(1, 6)}
     assert told(scenario) == [("Mon 13 09:00", "pause"), ("Wed 15 18:00", "resume")]
 
@@ -80,7 +66,7 @@ def test_narrower_holidays_are_paused_at_their_borders() -> None:
         "holiday": ["10:00-12:00", "14:00-15:00"],
     }
     calendar = {"ownHolidays": {"2026-04-10": "Friday"}}
-    scenario = read(written(plan, calendar=calendar, clock=clock(18)))
+    scenario = debt(plan, 18).also(calendar=calendar).scenario()
     assert windows(scenario) == {day: ["09:00-18:00"] for day in range(1, 6)} | {6: ["10:00-12:00"]}
     assert told(scenario) == [
         ("Fri 10 09:00", "pause"),
@@ -95,7 +81,7 @@ def test_narrower_holidays_are_paused_at_their_borders() -> None:
 def test_wider_holidays_make_the_week_wider_and_pauses_cut_the_other_days() -> None:
     plan = {"weekday": "09:00-18:00", "holiday": "08:00-20:00"}
     calendar = {"ownHolidays": {"2026-04-15": "Wednesday", "2026-04-18": "Saturday"}}
-    scenario = read(written(plan, calendar=calendar, clock=clock(19)))
+    scenario = debt(plan, 19).also(calendar=calendar).scenario()
     assert windows(scenario) == {
         **{day: ["09:00-18:00"] for day in (1, 2, 4, 5)},
         3: ["08:00-20:00"],
@@ -113,7 +99,8 @@ def test_wider_holidays_make_the_week_wider_and_pauses_cut_the_other_days() -> N
 
 
 def test_without_holidays_a_plan_is_windows_alone() -> None:
-    scenario = read(written({"weekday": ["09:00-12:00", "13:00-18:00"], "sunday": "10:00-11:00"}))
+    plan = {"weekday": ["09:00-12:00", "13:00-18:00"], "sunday": "10:00-11:00"}
+    scenario = debt(plan).scenario()
     assert windows(scenario) == {day: ["09:00-12:00", "13:00-18:00"] for day in range(1, 6)} | {
         7: ["10:00-11:00"]
     }
@@ -122,7 +109,7 @@ def test_without_holidays_a_plan_is_windows_alone() -> None:
 
 def test_a_plan_without_an_end_is_compiled_for_13_weeks_and_paused_then() -> None:
     plan = {"weekday": "09:00-18:00", "holiday": "closed"}
-    scenario = read(written(plan, calendar={"ownHolidays": {"2026-04-13": "Monday"}}))
+    scenario = debt(plan).also(calendar={"ownHolidays": {"2026-04-13": "Monday"}}).scenario()
     assert told(scenario) == [
         ("Mon 13 09:00", "pause"),
         ("Mon 13 18:00", "resume"),
@@ -158,26 +145,21 @@ def test_a_plan_without_an_end_is_compiled_for_13_weeks_and_paused_then() -> Non
 def test_pauses_of_the_timeline_are_respected(
     actions: list[tuple[str, str]], expected: list[tuple[str, str]]
 ) -> None:
-    timeline = [
-        {"at": f"2026-04-{at.replace(' ', 'T')}:00+07:00", "action": action, "campaign": "Debt"}
-        for at, action in actions
-    ]
-    document = written(
-        {"weekday": "09:00-18:00", "holiday": "closed"},
-        organization={"timeline": timeline},
-        calendar={"ownHolidays": {"2026-04-13": "Monday"}},
-        clock=clock(21),
-    )
-    assert told(read(document)) == expected
+    sketch = debt({"weekday": "09:00-18:00", "holiday": "closed"}, 21)
+    for at, action in actions:
+        day, time = at.split()
+        sketch = sketch.at(f"{day} Apr 2026 {time}", action, "Debt")
+    scenario = sketch.also(calendar={"ownHolidays": {"2026-04-13": "Monday"}}).scenario()
+    assert told(scenario) == expected
 
 
 def test_lines_are_settings_of_the_limit() -> None:
     lines = {"Mon-Fri 13:00-18:00": 40, "2026-04-09": 10, "holiday": 5, "17:30-24:00": 7}
+    sketch = debt(until=14).also(calendar={"holidays": "TH"})
     with pytest.raises(Exception, match='17:30-24:00 overlaps "Mon-Fri 13:00-18:00"'):
-        read(written(organization={"lines": lines}, calendar={"holidays": "TH"}))
+        sketch.having(lines=lines).scenario()
     del lines["17:30-24:00"]
-    document = written(organization={"lines": lines}, calendar={"holidays": "TH"}, clock=clock(14))
-    assert told(read(document)) == [
+    assert told(sketch.having(lines=lines).scenario()) == [
         ("Wed 08 13:00", 40),
         ("Wed 08 18:00", 20),
         ("Thu 09 00:00", 10),
@@ -189,10 +171,8 @@ def test_lines_are_settings_of_the_limit() -> None:
 
 
 def test_set_and_vary_reach_plans_and_lines() -> None:
-    document = written(
-        {"weekday": "09:00-18:00"}, organization={"lines": {"Mon-Fri 13:00-18:00": 40}}
-    )
-    base = read(document)
+    sketch = debt({"weekday": "09:00-18:00"}).having(lines={"Mon-Fri 13:00-18:00": 40})
+    base = sketch.scenario()
     longer = base.with_("organizations.Acme.campaigns.Debt.plan.weekday=09:00-19:00")
     assert windows(longer)[1] == ["09:00-19:00"]
     more = base.with_("organizations.Acme.lines.Mon-Fri 13:00-18:00=60")
@@ -207,9 +187,8 @@ def test_open_and_own_dates_change_the_country_s_list() -> None:
         "open": ["2026-04-14"],
         "ownHolidays": {"2026-04-17": "Company day"},
     }
-    scenario = read(
-        written({"weekday": "09:00-18:00", "holiday": "closed"}, calendar=calendar, clock=clock(24))
-    )
+    plan = {"weekday": "09:00-18:00", "holiday": "closed"}
+    scenario = debt(plan, 24).also(calendar=calendar).scenario()
     assert told(scenario) == [
         ("Mon 13 09:00", "pause"),
         ("Mon 13 18:00", "resume"),
@@ -221,9 +200,9 @@ def test_open_and_own_dates_change_the_country_s_list() -> None:
 
 
 def test_the_digest_knows_the_dates() -> None:
-    plain = written(calendar={"holidays": "TH"})
-    other = written(calendar={"holidays": "LA"})
-    assert read(plain).digest == read(plain).digest != read(other).digest
+    plain = debt().also(calendar={"holidays": "TH"})
+    other = debt().also(calendar={"holidays": "LA"})
+    assert plain.scenario().digest == plain.scenario().digest != other.scenario().digest
 
 
 # -- what may not be meant -------------------------------------------------------------------------
@@ -232,14 +211,9 @@ def test_the_digest_knows_the_dates() -> None:
 def test_warnings_on_dates_plans_and_rules() -> None:
     calendar = {"holidays": "TH", "open": ["2026-04-17"], "closed": ["2026-06-01"]}
     rule = {"name": "House", "contact": {"weekday": "09:00-18:00"}}
-    document = written(
-        schedule={"maxAttempts": 3, "retryInterval": 3600000},
-        organization={"lines": {"2027-01-01": 3}},
-        calendar=calendar,
-        compliance=["thai-debt-collection", rule],
-        clock=clock(21),
-    )
-    assert list(read(document).warnings) == [
+    sketch = debt(until=21, max_attempts=3, retry_interval="1h").having(lines={"2027-01-01": 3})
+    sketch = sketch.also(calendar=calendar, compliance=["thai-debt-collection", rule])
+    assert list(sketch.scenario().warnings) == [
         "The calendar has dates that the run does not reach, from 2026-04-08 to 2026-04-21: "
         "2026-06-01 (closed).",
         "The calendar has 2026-04-17 under open, which is no holiday of TH: it is an ordinary day "
@@ -259,9 +233,8 @@ def test_warnings_on_dates_plans_and_rules() -> None:
 
 
 def test_a_rule_with_holidays_asks_for_a_calendar() -> None:
-    (warning,) = read(
-        written({"weekday": "09:00-18:00"}, compliance=["thai-debt-collection"])
-    ).warnings
+    sketch = debt({"weekday": "09:00-18:00"}).also(compliance=["thai-debt-collection"])
+    (warning,) = sketch.scenario().warnings
     assert warning == (
         "Compliance rule thai-debt-collection has times for holidays, and no day is one: write "
         "calendar: {holidays: TH} at the top level."
@@ -269,12 +242,6 @@ def test_a_rule_with_holidays_asks_for_a_calendar() -> None:
 
 
 # -- any calendar ----------------------------------------------------------------------------------
-
-
-def clock(last: int) -> Written:
-    """From 8 April 2026 up to the end of a day of that month."""
-    end = midnight(date(2026, 4, last) + timedelta(days=1))
-    return {"start": format_instant(midnight(FIRST)), "end": format_instant(end - 1)}
 
 
 @st.composite
@@ -308,21 +275,18 @@ def within(spans: list[str], minute: int) -> bool:
     pauses=st.lists(st.tuples(MOMENTS, st.sampled_from(["pause", "resume"])), max_size=4),
 )
 def test_what_is_compiled_is_open_exactly_when_it_was_planned(
-    plan: Written, holidays: set[str], closed: set[str], start: int, pauses: list[tuple[int, str]]
+    plan: dict[str, list[str]],
+    holidays: set[str],
+    closed: set[str],
+    start: int,
+    pauses: list[tuple[int, str]],
 ) -> None:
     """Half hour by half hour, read naively from the file and from what was compiled."""
     zero = midnight(FIRST)
-    timeline = [
-        {"at": format_instant(zero + at * HALF_HOUR), "action": action, "campaign": "Debt"}
-        for at, action in pauses
-    ]
-    document = written(
-        plan,
-        {"startDateTime": format_instant(zero + start * HALF_HOUR)},
-        organization={"timeline": timeline},
-        calendar={"ownHolidays": dict.fromkeys(sorted(holidays), "H"), "closed": sorted(closed)},
-        clock=clock(21),
-    )
+    calendar = {"ownHolidays": dict.fromkeys(sorted(holidays), "H"), "closed": sorted(closed)}
+    sketch = debt(plan, 21, start=start * HALF_HOUR / 1000).also(calendar=calendar)
+    for at, action in pauses:
+        sketch = sketch.at(at * HALF_HOUR / 1000, action, "Debt")
 
     def is_planned(half_hour: int) -> bool:
         day, minute = FIRST + timedelta(days=half_hour // 48), half_hour % 48 * 30
@@ -335,7 +299,7 @@ def test_what_is_compiled_is_open_exactly_when_it_was_planned(
 
     if not any(is_planned(half_hour) for half_hour in range(start // 48 * 48, 14 * 48)):
         return  # an error, if dates matter
-    scenario = read(document)
+    scenario = sketch.scenario()
     weekly, owner = windows(scenario), scenario.organizations[0]
     actions = sorted((*owner.timeline, *owner.planned), key=lambda action: action.at)
     for half_hour in range(start, 14 * 48):
@@ -369,9 +333,7 @@ def last_action(timeline: tuple[TimelineAction, ...], at: int) -> str | None:
 )
 def test_lines_hold_when_the_file_says_so(lines: dict[tuple[str, str], int]) -> None:
     keys = {f"{days} {time}".strip(): count for (days, time), count in lines.items()}
-    document = written(
-        organization={"lines": keys}, calendar={"ownHolidays": {"2026-04-13": "H"}}, clock=clock(21)
-    )
+    sketch = debt(until=21).also(calendar={"ownHolidays": {"2026-04-13": "H"}}).having(lines=keys)
     kinds = [
         ("2026-04-10", lambda day: str(day) == "2026-04-10"),
         ("2026-04-13", lambda day: str(day) == "2026-04-13"),
@@ -384,7 +346,7 @@ def test_lines_hold_when_the_file_says_so(lines: dict[tuple[str, str], int]) -> 
     weekly = [days for days, _ in lines if days in ("", "Mon-Fri", "Sat,Sun", "Thu")]
     if len(set(weekly)) > 1:
         return  # they may overlap, which is an error
-    scenario = read(document)
+    scenario = sketch.scenario()
     actions = scenario.organizations[0].planned
     for half_hour in range(14 * 48):
         day, minute = FIRST + timedelta(days=half_hour // 48), half_hour % 48 * 30
@@ -404,7 +366,7 @@ def test_lines_hold_when_the_file_says_so(lines: dict[tuple[str, str], int]) -> 
 
 
 def test_a_campaign_that_is_added_has_no_plan() -> None:
-    simulation = dialsim.Simulation(read(written()))
-    campaign = {"name": "More", "agent": "R", "recipients": {"count": 1}, "plan": {}}
+    simulation = dialsim.Simulation(debt().scenario())
+    campaign = {"name": "More", "agent": "Agent", "recipients": {"count": 1}, "plan": {}}
     with pytest.raises(dialsim.ScenarioError, match="plan can't come with a campaign that is"):
         simulation.add_campaign(campaign)

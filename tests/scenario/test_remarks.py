@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dialsim.scenario.loading import load, loads
+from dialsim.scenario.loading import loads
+from dialsim.testing import Sketch
 
 from .files import SMALL
 
@@ -16,25 +17,32 @@ PHONES = (
 )
 
 
-def listed(*people: str) -> tuple[str, ...]:
-    """The warnings of a campaign that calls these people, given as in the file."""
-    return loads(SMALL.replace("{count: 10}", f"[{', '.join(people)}]")).warnings
+ACME = Sketch(2, setup_time=None).agent("Reminder")
+"""An organization without campaigns, whose people behave as built in."""
 
 
-def from_csv(folder: Path, content: str, rest: str = "") -> tuple[str, ...]:
+def naming(sketch: Sketch, behaviour: str = "default", **segments: int) -> Sketch:
+    """With a behaviour that names these segments."""
+    return sketch.behaviour(behaviour, answered_odds={"bySegment": segments})
+
+
+def listed(*tels: str) -> tuple[str, ...]:
+    """The warnings of a campaign that calls these numbers."""
+    people = [{"tel": tel} for tel in tels]
+    return ACME.campaign("January", *people, agent="Reminder").scenario().warnings
+
+
+def from_csv(folder: Path, content: str, sketch: Sketch = ACME) -> tuple[str, ...]:
+    """The warnings of a campaign that calls the people of a file."""
     (folder / "people.csv").write_text(content, encoding="utf-8")
-    text = SMALL.replace("{count: 10}", "{file: people.csv}") + rest
-    (folder / "x.yaml").write_text(text, encoding="utf-8")
-    return load(folder / "x.yaml").warnings
+    january = sketch.campaign("January", recipients={"file": "people.csv"}, agent="Reminder")
+    return loads(january.text, folder=folder).warnings
 
 
-def bearing(names: str, segments: str, rest: str = "") -> tuple[str, ...]:
-    """The warnings where the behaviour names some segments, and generated people have others."""
-    behaviours = f"behaviours: {{default: {{answeredOdds: {{bySegment: {{{names}}}}}}}}}\n"
-    return loads(
-        SMALL.replace("{count: 10}", f"{{count: 10, segments: {{{segments}}}}}")
-        + (rest or behaviours)
-    ).warnings
+def bearing(sketch: Sketch, **segments: float) -> tuple[str, ...]:
+    """The warnings where generated people have these segments."""
+    recipients = {"count": 10, "segments": segments}
+    return sketch.campaign("January", recipients=recipients, agent="Reminder").scenario().warnings
 
 
 # -- instants -------------------------------------------------------------------------------------
@@ -105,7 +113,7 @@ def test_an_override_without_an_offset_is_told_like_the_file() -> None:
     ],
 )
 def test_a_number_that_somebody_may_have_gets_no_warning(tel: str) -> None:
-    assert listed(f'{{tel: "{tel}"}}') == ()
+    assert listed(tel) == ()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +126,7 @@ def test_a_number_that_somebody_may_have_gets_no_warning(tel: str) -> None:
     ],
 )
 def test_a_number_that_nobody_can_have_is_told(tel: str) -> None:
-    assert listed(f'{{tel: "{tel}"}}') == (
+    assert listed(tel) == (
         "Campaign January of Acme calls a number of no plausible length or prefix: "
         f"{tel} (recipients.0). {PHONES}",
     )
@@ -146,35 +154,34 @@ def test_a_number_in_two_spellings_is_told(tmp_path: Path, other: str) -> None:
 
 
 def test_many_numbers_in_two_spellings_are_one_warning() -> None:
-    people = [f'{{tel: "{front}81234567{n}"}}' for front in ("+66", "0") for n in range(5)]
-    assert listed(*people, '{tel: "+6561234567"}') == (
+    tels = [f"{front}81234567{n}" for front in ("+66", "0") for n in range(5)]
+    assert listed(*tels, "+6561234567") == (
         "Campaign January of Acme has 5 numbers in more than one spelling, such as +66812345670 "
         "(recipients.0) and 0812345670 (recipients.5); each of these recipients is called.",
     )
 
 
 def test_the_same_number_in_two_campaigns_is_nobodys_slip() -> None:
-    february = '      - {name: February, agent: Reminder, recipients: [{tel: "+66812345678"}]}\n'
-    text = SMALL.replace("{count: 10}", '[{tel: "0812345678"}]') + february
-    assert loads(text).warnings == ()
+    january = ACME.campaign("January", {"tel": "0812345678"}, agent="Reminder")
+    both = january.campaign("February", {"tel": "+66812345678"}, agent="Reminder", requested=None)
+    assert both.scenario().warnings == ()
 
 
 # -- segments -------------------------------------------------------------------------------------
 
 
 def test_a_segment_that_no_behaviour_of_the_agent_names_is_told() -> None:
-    assert bearing("vip: 2", "vip: 0.1, mass: 0.9") == (
+    assert bearing(naming(ACME, vip=2), vip=0.1, mass=0.9) == (
         "Campaign January of Acme: bySegment of behaviour default does not name mass (a share of "
         "0.9); they answer as if they had no segment. If that is meant, say so there: mass: 1.",
     )
-    assert bearing("vip: 2, mass: 1", "vip: 0.1, mass: 0.9") == ()
+    assert bearing(naming(ACME, vip=2, mass=1), vip=0.1, mass=0.9) == ()
 
 
 def test_segments_of_a_file_are_told_with_their_sizes_and_places(tmp_path: Path) -> None:
-    behaviours = "behaviours: {default: {answeredOdds: {bySegment: {vip: 2, mass: 1}}}}\n"
     rows = "0812345670,vip\n0812345671,VIP\n0812345672,\n0812345673,msas\n0812345674,msas\n"
     rows += "".join(f"081234568{n},x{n}\n" for n in range(3))
-    assert from_csv(tmp_path, f"tel,segment\n{rows}", behaviours) == (
+    assert from_csv(tmp_path, f"tel,segment\n{rows}", naming(ACME, vip=2, mass=1)) == (
         "Campaign January of Acme: bySegment of behaviour default does not name VIP (1 recipient "
         "in people.csv:3; did you mean vip?), msas (2 recipients, the first in people.csv:5; did "
         "you mean mass?), x0 (1 recipient in people.csv:7) and 2 more; they answer as if they had "
@@ -183,13 +190,12 @@ def test_segments_of_a_file_are_told_with_their_sizes_and_places(tmp_path: Path)
 
 
 def test_segments_are_for_the_tables_where_no_behaviour_names_any() -> None:
-    assert bearing("", "vip: 0.1, mass: 0.9") == ()
-    assert bearing("", "vip: 0.1, mass: 0.9", "description: no behaviour at all\n") == ()
+    assert bearing(naming(ACME), vip=0.1, mass=0.9) == ()
+    assert bearing(ACME, vip=0.1, mass=0.9) == ()
 
 
 def test_a_segment_that_only_the_behaviour_of_another_agent_names_is_told() -> None:
-    other = "behaviours: {other: {answeredOdds: {bySegment: {vip: 2}}}}\n"
-    assert bearing("", "vip: 0.1, mass: 0.9", other) == (
+    assert bearing(naming(ACME, "other", vip=2), vip=0.1, mass=0.9) == (
         "Campaign January of Acme: bySegment of behaviour default does not name vip (a share of "
         "0.1; behaviour other does); they answer as if they had no segment. If that is meant, say "
         "so there: vip: 1.",
@@ -197,14 +203,10 @@ def test_a_segment_that_only_the_behaviour_of_another_agent_names_is_told() -> N
 
 
 def test_a_behaviour_that_the_agent_has_later_knows_its_segments_too() -> None:
-    rest = (
-        "    timeline: [{at: 2026-01-05T05:00:00Z, action: setBehaviour, agent: Reminder, "
-        "behaviour: later}]\n"
-        "behaviours: {default: {answeredOdds: {bySegment: {vip: 2}}}, "
-        "later: {answeredOdds: {bySegment: {mass: 2}}}}\n"
-    )
-    assert bearing("", "vip: 0.1, mass: 0.9", rest) == ()
-    (warning,) = bearing("", "vip: 0.1, gold: 0.9", rest)
+    later = naming(naming(ACME, vip=2), "later", mass=2)
+    later = later.at("Mon 12:00", "setBehaviour", "later", agent="Reminder")
+    assert bearing(later, vip=0.1, mass=0.9) == ()
+    (warning,) = bearing(later, vip=0.1, gold=0.9)
     assert "bySegment of behaviour default and later does not name gold" in warning
 
 
@@ -245,8 +247,8 @@ def test_c11_a_campaign_that_is_added_gets_the_same_warnings() -> None:
     from dialsim.engine.simulation import Simulation
     from dialsim.results.result import Result
 
-    behaviours = "behaviours: {default: {answeredOdds: {bySegment: {vip: 2}}}}\n"
-    live = Simulation(loads(SMALL + behaviours))
+    sketch = naming(ACME, vip=2).campaign("January", recipients={"count": 10}, agent="Reminder")
+    live = Simulation(sketch.scenario())
     rows = "tel,customerName,segment\n0812345670,“a”,vpi\n+66812345670,b,vip\n99,,vip\n"
     live.add_campaign({"name": "Added", "agent": "Reminder"}, csv=rows)
     segments, spellings, curly, numbers = Result(live.trace).summary.warnings
@@ -259,23 +261,18 @@ def test_c11_a_campaign_that_is_added_gets_the_same_warnings() -> None:
 # -- sharing --------------------------------------------------------------------------------------
 
 
-def sharing(kind: str, keys: str, campaigns: int = 2) -> tuple[str, ...]:
-    """The warnings of campaigns that have these keys under a sharing."""
-    one = SMALL[SMALL.index("      - name: January") :]
-    more = "".join(one.replace("January", f"Campaign {n}") for n in range(1, campaigns))
-    text = (SMALL + more).replace(
-        "        agent: Reminder\n", f"        agent: Reminder\n{keys}", 1
-    )
-    return loads(f"{text}engine: {{sharing: {kind}}}\n").warnings
+def sharing(kind: str, **keys: int) -> tuple[str, ...]:
+    """The warnings of two campaigns, the first with these keys, under a sharing."""
+    sketch = Sketch(2, sharing=kind).campaign("January", **keys).campaign("Campaign 1")
+    return sketch.scenario().warnings
 
 
 def test_q7_q8_a_priority_or_weight_that_does_not_count_is_told() -> None:
-    keys = "        priority: 1\n        weight: 3\n"
-    assert sharing("fifo", keys) == (
+    assert sharing("fifo", priority=1, weight=3) == (
         "Campaign January of Acme has priority 1, which counts only where engine.sharing is "
         "priority; it is fifo.",
         "Campaign January of Acme has weight 3, which counts only where engine.sharing is "
         "weighted; it is fifo.",
     )
-    assert sharing("priority", "        priority: 1\n") == ()
-    assert sharing("weighted", "        weight: 3\n") == ()
+    assert sharing("priority", priority=1) == ()
+    assert sharing("weighted", weight=3) == ()

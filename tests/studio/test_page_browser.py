@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("panel", reason="panel is not installed: pip install '.[studio]'")
 
+from dialsim.testing import Sketch
 from studio.browsing import FAINT, Served, Tab
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "first-campaign.yaml"
@@ -234,29 +235,19 @@ def test_controls_have_names_texts_stand_out_and_narrow_screens_do_not_scroll(
 
 
 MARKUP = '<img src=x onerror="alert(1)"> & <b>Jan</b>'
-CLAIMS = f"""\
-version: 1
-name: {json.dumps(MARKUP)}
-description: {json.dumps(MARKUP)}
-organizations:
-  - name: {json.dumps(MARKUP + "1")}
-    maxConcurrentCalls: 3
-    agents: [{{name: {json.dumps(MARKUP)}}}]
-    campaigns:
-""" + "".join(
-    f"""\
-      - name: {json.dumps(MARKUP + number)}
-        agent: {json.dumps(MARKUP)}
-        recipients: {{count: 50}}
-        schedule: {{startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 2, retryInterval: 3600000}}
-"""
-    for number in "23"
+REQUEST = {"recipients": {"count": 50}, "max_attempts": 2, "retry_interval": "1h"}
+CLAIMS = (
+    Sketch(setup_time=None)
+    .also(name=MARKUP, description=MARKUP)
+    .organization(f"{MARKUP}1", 3)
+    .campaign(f"{MARKUP}2", agent=MARKUP, **REQUEST)
+    .campaign(f"{MARKUP}3", agent=MARKUP, **REQUEST)
 )
 
 
 def test_names_with_markup_are_text(browser: Any, empty: Served) -> None:
     tab = Tab(browser, empty.url)
-    tab.open("<b>markup<b>.yaml", CLAIMS)
+    tab.open("<b>markup<b>.yaml", CLAIMS.text)
     tab.settled()
     assert tab.page.get_by_role("heading", level=1).inner_text() == MARKUP
     tab.set("Lines", "4", "maxConcurrentCalls=4")

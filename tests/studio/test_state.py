@@ -26,6 +26,7 @@ from dialsim.studio.state import (
     path_to_campaign,
     pauses,
 )
+from dialsim.testing import Sketch
 from studio.saving import saved
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -123,20 +124,15 @@ def test_levers_have_the_value_of_the_file(first: StudioState) -> None:
             assert lever(first.turn(each, each.text), each.label).value == each.value
 
 
-def many(count: int, name: str = "C{}") -> str:
-    blocks = "\n".join(
-        f"      - {{name: {name.format(k)!r}, agent: A, recipients: {{count: 1}}, "
-        f'schedule: {{startDateTime: "2026-01-05T02:00:00Z"}}}}'
-        for k in range(count)
-    )
-    return (
-        "version: 1\norganizations:\n  - name: 'a.b = <i>'\n    maxConcurrentCalls: 5\n"
-        f"    agents: [{{name: A}}]\n    campaigns:\n{blocks}\n"
-    )
+ODD = "a.b = <i>"
+"""An organization's name that cannot stand in a path."""
 
 
 def test_names_with_markup_and_signs_can_be_changed() -> None:
-    state = StudioState.of(dialsim.loads(many(2, "<b>x</b> & 50% = {}")))
+    sketch = Sketch(setup_time=None).organization(ODD, 5)
+    for number in range(2):
+        sketch = sketch.campaign(f"<b>x</b> & 50% = {number}", recipients={"count": 1}, agent="A")
+    state = StudioState.of(sketch.scenario())
     for campaign in ((0, 0), (0, 1)):
         attempts = next(e for e in levers(state.scenario, campaign) if e.label == "Attempts")
         state = state.turn(attempts, "4")
@@ -146,7 +142,13 @@ def test_names_with_markup_and_signs_can_be_changed() -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_campaigns_have_levers_one_by_one() -> None:
-    state = StudioState.of(dialsim.loads(many(10_000)))
+    schedule = {"startDateTime": "2026-01-05T02:00:00Z"}
+    campaigns = [
+        {"name": f"C{k}", "agent": "Agent", "recipients": {"count": 1}, "schedule": schedule}
+        for k in range(10_000)
+    ]
+    sketch = Sketch(setup_time=None).organization(ODD, 5, campaigns=campaigns)
+    state = StudioState.of(sketch.scenario())
     found = levers(state.scenario, (0, 9_999))
     assert len(found) < 20
     assert found[1].path == "organizations.0.campaigns.C9999.recipients.count"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dialsim.testing import Sketch
 from testing.conftest import Inner
 
 TWO_CALLS = """
@@ -15,18 +16,7 @@ from dialsim.testing import Sketch, assert_no_violations, assert_sequence
 
 SKETCH = Sketch(slots=1).campaign("January", "busy 1s; answered 5s 90s", max_attempts=2)
 """
-FILE = """
-seed: 5
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 2
-    agents: [{name: Agent}]
-    campaigns:
-      - name: January
-        agent: Agent
-        recipients: {count: 40}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z}
-"""
+FILE = Sketch(2, seed=5, setup_time=None).campaign("January", recipients={"count": 40}).text
 
 
 def test_loading_the_plugin_imports_nothing_heavy(outer_path: None) -> None:
