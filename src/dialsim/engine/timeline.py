@@ -48,7 +48,7 @@ def deeds(world: World) -> list[Deed]:
 
     At one instant requests come first, then actions in file order, then what was planned.
     """
-    listed = (*_requests(world), *_actions(world), *_planned(world))
+    listed = (*_requests(world), *_actions(world), *_actions(world, planned=True))
     return sorted(listed, key=lambda deed: deed.at)
 
 
@@ -130,20 +130,12 @@ def _request(block: CampaignBlock) -> Iterator[Deed]:
         yield Deed(at, block.organization, block.position, action)
 
 
-def _actions(world: World) -> Iterator[Deed]:
+def _actions(world: World, *, planned: bool = False) -> Iterator[Deed]:
     for owner in world.organizations:
         positions = {block.name: block.position for block in owner.campaigns}
-        for action in owner.settings.timeline:
+        for action in owner.settings.planned if planned else owner.settings.timeline:
             position = None if action.campaign is None else positions[action.campaign]
-            yield Deed(action.at, owner.position, position, action)
-
-
-def _planned(world: World) -> Iterator[Deed]:
-    for owner in world.organizations:
-        positions = {block.name: block.position for block in owner.campaigns}
-        for action in owner.settings.planned:
-            position = None if action.campaign is None else positions[action.campaign]
-            yield Deed(action.at, owner.position, position, action, planned=True)
+            yield Deed(action.at, owner.position, position, action, planned)
 
 
 def _command(
