@@ -123,7 +123,9 @@ def ms_of(moment: datetime) -> int:
 THAI = timezone(timedelta(milliseconds=THAI_OFFSET), "Thai time")  # T2
 DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 WEEKDAYS = tuple(name[:3] for name in DAY_NAMES)
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTH_NAMES = ("January", "February", "March", "April", "May", "June", "July", "August",
+               "September", "October", "November", "December")  # fmt: skip
+MONTHS = tuple(name[:3] for name in MONTH_NAMES)
 _THAI_EPOCH = _EPOCH.astimezone(THAI)
 _LAST = datetime.max.replace(tzinfo=THAI) - _THAI_EPOCH
 _FIRST_DATE = date(1970, 1, 1)

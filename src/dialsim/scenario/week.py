@@ -10,13 +10,18 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 
-from dialsim.interface.instants import DAY_NAMES, THAI, WEEKDAYS, clock_text, ms_of, utc
+from dialsim.interface.instants import (
+    DAY_NAMES,
+    MONTH_NAMES,
+    MONTHS,
+    THAI,
+    WEEKDAYS,
+    clock_text,
+    ms_of,
+    utc,
+)
 from dialsim.scenario.calendar import Range, range_text, union
 from dialsim.scenario.units import BUDDHIST_ERA, BUDDHIST_YEARS, era_fault
-
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
-           "October", "November", "December")  # fmt: skip
-_SHORT_MONTHS = tuple(month[:3] for month in _MONTHS)
 
 _ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?: +(\S.*))?")
 _NAMED = re.compile(
@@ -81,7 +86,7 @@ def _of_names(found: re.Match[str], text: str, first: datetime) -> int:
     day = _dated(found, text, start)
     if weekday is not None and day.weekday() != weekday:
         raise ValueError(
-            f'must name one day, but "{text}" does not: {day.day} {_SHORT_MONTHS[day.month - 1]} '
+            f'must name one day, but "{text}" does not: {day.day} {MONTHS[day.month - 1]} '
             f"{day.year} is a {DAY_NAMES[day.weekday()]}"
         )
     if found["time"] is None:
@@ -90,10 +95,10 @@ def _of_names(found: re.Match[str], text: str, first: datetime) -> int:
 
 
 def _dated(found: re.Match[str], text: str, start: date) -> date:
-    number, month = int(found["number"]), _named(found["month"], _MONTHS, _SHORT_MONTHS)
+    number, month = int(found["number"]), _named(found["month"], MONTH_NAMES, MONTHS)
     if month is None:
-        near = get_close_matches(found["month"].capitalize(), (*_SHORT_MONTHS, *_MONTHS), n=1)
-        hint = f"; did you mean {near[0]}?" if near else f": months are {', '.join(_SHORT_MONTHS)}"
+        near = get_close_matches(found["month"].capitalize(), (*MONTHS, *MONTH_NAMES), n=1)
+        hint = f"; did you mean {near[0]}?" if near else f": months are {', '.join(MONTHS)}"
         raise ValueError(f'must name a month, which "{found["month"]}" is not{hint}')
     if found["year"] is not None:
         year = int(found["year"])
