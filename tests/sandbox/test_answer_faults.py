@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -140,7 +141,9 @@ def test_a_slow_answer_is_held_back_as_long_as_was_asked_for(
         )
         sandbox.faults.strike_api("slow", delay="1m")
         with pytest.raises(httpx.ReadTimeout):
-            asking.get(AGENTS, timeout=httpx.Timeout(600, read=0.5))
+            asking.get(AGENTS, timeout=httpx.Timeout(600, read=0.1))
+        while len(held) < 2:  # where the client gives up before its request is read
+            time.sleep(0.01)
     assert held == [0.02, 60.0]
     assert [fault.left for fault in sandbox.faults] == [0, 0]
 

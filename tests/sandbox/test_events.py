@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.sandbox.asking import Client
+from tests.sandbox.asking import control as ask
 from tests.sandbox.serving import served
 
 import dialsim
@@ -158,6 +160,6 @@ def test_a_page_is_answered_to_who_does_not_ask_for_a_stream() -> None:
 
 @pytest.mark.parametrize("identifier", ["x", "0-0", "-1", "-", "9" * 50])
 def test_an_id_that_was_never_given_is_refused(identifier: str) -> None:
-    with served(SandboxCore(SKETCH.scenario())) as sandbox:
-        answer = httpx.get(f"{sandbox.url}/_dialsim/events", params={"after": identifier})
-        assert answer.json()["code"] == "EVENTS_GONE"
+    client = Client(SandboxCore(SKETCH.scenario()))
+    answer = ask(client, "GET", f"/events?after={identifier}")
+    assert answer.json()["code"] == "EVENTS_GONE"

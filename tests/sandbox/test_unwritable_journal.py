@@ -46,6 +46,11 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
         yield disk
 
 
+@pytest.fixture(autouse=True)
+def _is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dialsim.sandbox.core.NEXT_TRY", 0.05)
+
+
 # -- commands --------------------------------------------------------------------------------------
 
 
@@ -323,6 +328,7 @@ def test_what_came_of_a_webhook_is_kept_later_if_it_can_t_be_kept_at_once(
             assert it.ask("GET", "/clock")["heldByJournal"] is not None
             disk.recover()
             wait_until(lambda: it.ask("GET", "/clock")["heldByJournal"] is None)
+            wait_until(lambda: not it.ask("GET", "/webhooks?status=underWay")["total"])
             assert it.now == at
         with sandbox(resume(path)) as again:
             again.ask("POST", "/clock/advance", {"until": "idle"})
@@ -345,7 +351,7 @@ def test_a_running_clock_stands_still_until_the_journal_can_be_written_and_goes_
             wait_until(lambda: it.ask("GET", "/clock")["heldByJournal"] is not None)
             state = it.ask("GET", "/clock")
             assert (state["mode"], state["speed"]) == ("running", 600)
-            time.sleep(0.6)
+            time.sleep(0.2)  # several more tries
             assert it.ask("GET", "/clock") == state
             disk.recover()
             wait_until(lambda: it.now != state["now"])

@@ -43,7 +43,7 @@ MOST_SNAPSHOTS = 100
 PATIENCE = 0.01  # seconds for which others wait at the most, stretches being short
 _STEP = 60_000
 """So much virtual time (ms) is worked off before the clock sees whether others wait."""
-_NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
+NEXT_TRY = 0.25  # seconds until a journal that can't be written is tried again
 
 
 class Record(NamedTuple):
@@ -346,7 +346,7 @@ class SandboxCore:
     async def _settle(self, journal: Journal) -> None:
         """Try again and again to write what the journal is owed, and have the POSTs leave then."""
         while journal.error is not None:
-            await asyncio.sleep(_NEXT_TRY)
+            await asyncio.sleep(NEXT_TRY)
             with suppress(JournalError):
                 journal.settle()
         self._let_leave()

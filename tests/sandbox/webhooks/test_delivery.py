@@ -60,8 +60,11 @@ def test_w2_a_reply_that_is_no_http_is_broken() -> None:
 
 
 def test_w2_what_a_reply_without_an_end_says_at_its_beginning_does_not_count() -> None:
-    with Receiver() as receiver, sending(ONE, receiver.url, timeout=2) as sandbox:
+    with Receiver() as receiver, sending(ONE, receiver.url, timeout=0.5) as sandbox:
         receiver.answer(Answer(500, then="endless"), Answer(200, then="endless"))
+        while len(sandbox.webhooks) < 2:
+            sandbox.advance(until="nextEvent")
+        sandbox.core.sender.timeout = 10  # for the one that is to be answered
         sandbox.advance(until="idle")
         assert sandbox.posts() == [(0, 1, "timeout"), (11, 2, "timeout"), (23, 3, 200)]
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.sandbox.asking import Client, control
 from tests.sandbox.webhooks.receiving import Steered, sending
 
+from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Answer, Receiver, Sketch
 
 TWO = Sketch(slots=1).campaign("January", "busy 1s").campaign("May", "answered 1s 5s", "busy 1s")
@@ -84,10 +86,9 @@ def test_rows_come_a_hundred_a_page_and_stay_where_they_are() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(query: str, text: str) -> None:
-    with sending(TWO, None) as sandbox:
-        status, _, message = refused(sandbox, "GET", f"/webhooks?{query}")
-        assert status == 400
-        assert text in message
+    answer = control(Client(SandboxCore(TWO.scenario())), "GET", f"/webhooks?{query}")
+    assert answer.status_code == answer.json()["statusCode"] == 400
+    assert text in answer.json()["message"]
 
 
 def test_a_post_that_is_under_way_is_listed_without_a_response() -> None:
