@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.engine.windows import (
-    DAY,
-    HOUR,
-    MINUTE,
-    WEEK,
-    Windows,
-    first_multiple,
-    week_position,
-)
-from dialsim.interface.instants import LAST_INSTANT, parse_instant
+from dialsim.engine.windows import Windows, first_multiple, week_position
+from dialsim.interface.instants import DAY, HOUR, LAST_INSTANT, MINUTE, WEEK, parse_instant
 from dialsim.interface.schedule import read_schedule
 
 Ranges = list[tuple[int, int]]

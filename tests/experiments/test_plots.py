@@ -19,7 +19,8 @@ from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import ExperimentError, SettingChange, Variant
-from dialsim.results.plots.drawing import DAY_MS, svg
+from dialsim.interface.instants import DAY
+from dialsim.results.plots.drawing import svg
 from dialsim.testing import Sketch
 from dialsim.testing.sketch import When
 from results.test_plots import cut_off
@@ -80,23 +81,23 @@ def test_the_fan_s_bands_are_order_statistics_of_the_runs(runs: Replications) ->
     assert late[10] == at_ten[11]
     assert median[0] == runs.figures[0].start
     x, y = line(runs.plot.progress(), "half")
-    assert x * DAY_MS == pytest.approx(median[np.isfinite(median)])
+    assert x * DAY == pytest.approx(median[np.isfinite(median)])
     assert y[10] == 10 / MARKS
 
 
 def test_the_fan_shows_when_each_run_finished(runs: Replications) -> None:
     x, _ = line(runs.plot.progress(), "finishes")
     finishes = runs.runs["finish"].dt.tz_localize(None).to_numpy("datetime64[ms]")
-    assert np.round(x * DAY_MS).astype(int).tolist() == finishes.astype(int).tolist()
+    assert np.round(x * DAY).astype(int).tolist() == finishes.astype(int).tolist()
 
 
 def test_the_share_of_runs_that_are_done_goes_up_run_by_run(runs: Replications) -> None:
     (curve, mark) = runs.plot.finish().lines
     finishes = np.sort(runs.runs["finish"].dt.tz_localize(None).to_numpy("datetime64[ms]"))
     x, y = (np.asarray(part, float) for part in curve.get_data())
-    assert (x[1:-1] * DAY_MS).round().astype(int).tolist() == finishes.astype(int).tolist()
+    assert (x[1:-1] * DAY).round().astype(int).tolist() == finishes.astype(int).tolist()
     assert y[1:-1] * 12 == pytest.approx(range(1, 13))
-    assert mark.get_xdata()[0] * DAY_MS == pytest.approx(finishes.astype(int)[11])
+    assert mark.get_xdata()[0] * DAY == pytest.approx(finishes.astype(int)[11])
 
 
 def test_runs_that_never_finish_are_drawn_without_a_finish() -> None:
@@ -135,7 +136,7 @@ def test_a_curve_of_finish_shows_in_thai_time_when_half_of_the_runs_are_done(gri
     ax = grid.plot.curve("January.finish", TRIES)
     _, y = line(ax, "maxConcurrentCalls 6")
     frame = grid.frame[grid.frame[LINES] == 6]
-    assert y * DAY_MS == pytest.approx(middles(grid, frame, TRIES))
+    assert y * DAY == pytest.approx(middles(grid, frame, TRIES))
     assert ax.get_ylabel() == "finish, Thai time"
 
 
@@ -248,7 +249,7 @@ def test_cost_against_finish_has_a_point_per_variant_and_rings_those_that_none_b
     x, y = line(ax, "maxAttempts 1")
     once = [name for name in cost.index if name.endswith("maxAttempts=1")]
     assert y == pytest.approx(cost[once].to_numpy())
-    assert x * DAY_MS == pytest.approx(finish[once].to_numpy())
+    assert x * DAY == pytest.approx(finish[once].to_numpy())
     ringed = line(ax, "none is cheaper and earlier")[1]
     unbeaten = [
         cost[name]
@@ -273,7 +274,7 @@ def test_what_is_not_there_can_not_be_drawn(grid: Sweep, answer: Plan) -> None:
 
 
 def test_evidence_is_drawn_at_every_value_tried_against_the_bound(answer: Plan) -> None:
-    for clause, scale in ((0, DAY_MS), (1, 1)):
+    for clause, scale in ((0, DAY), (1, 1)):
         ax = answer.plot.evidence(clause)
         for met, label in ((True, "meets"), (False, "misses")):
             tried = [part for part in answer.tried if part.met is met]

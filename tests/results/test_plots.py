@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import dialsim
+from dialsim.interface.instants import DAY
 from dialsim.results.plots.drawing import (
-    DAY_MS,
     MOST_POINTS,
     ThaiTicks,
     dress,
@@ -97,9 +97,7 @@ def ms(instants: pd.Series[pd.Timestamp]) -> np.ndarray:
 def line(ax: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
     """A line's instants in ms, and its values."""
     found = next(part for part in ax.lines if str(part.get_label()).startswith(label))
-    return (np.asarray(found.get_xdata()) * DAY_MS).round().astype(int), np.asarray(
-        found.get_ydata()
-    )
+    return (np.asarray(found.get_xdata()) * DAY).round().astype(int), np.asarray(found.get_ydata())
 
 
 def bars(ax: Axes, label: str) -> list[float]:
@@ -314,7 +312,7 @@ def test_queue_waits_are_those_of_the_tables(result: Result) -> None:
     middles = np.sort(x[~np.isnan(x)])
     half = np.diff(middles).min() / 2
     for middle, drawn in zip(x[:3], p95[:3], strict=True):
-        at = ms(left["at"]) / DAY_MS
+        at = ms(left["at"]) / DAY
         inside = (at >= middle - half - 1e-9) & (at < middle + half - 1e-9)
         assert drawn * seconds == pytest.approx(wait[inside].quantile(0.95), abs=1e-6)
 
@@ -460,7 +458,7 @@ def test_a_name_that_is_not_there_is_an_error_that_names_those_that_are(result: 
 
 
 def test_ticks_name_the_day_once_and_thai_time_is_seven_hours_ahead() -> None:
-    noon = pd.Timestamp("2026-01-05T05:00:00Z").timestamp() * 1000 / DAY_MS
+    noon = pd.Timestamp("2026-01-05T05:00:00Z").timestamp() * 1000 / DAY
     assert ThaiTicks().format_ticks([noon, noon + 0.25, noon + 0.5]) == [
         "12:00\nMon 5 Jan",
         "18:00",

@@ -15,15 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.chance import BLOCK_BITS, Column, Draws, Purpose, Same, Values, beta_quantiles
-from dialsim.engine.windows import (
-    DAY,
-    HOUR,
-    WEEK,
-    Windows,
-    on_holiday,
-    week_position,
-)
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.engine.windows import Windows, on_holiday, week_position
+from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEK
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:

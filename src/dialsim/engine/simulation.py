@@ -15,10 +15,9 @@ from dialsim.engine.clock import At, Clock, Instant, Move, Step, Until
 from dialsim.engine.dialler import Dialler
 from dialsim.engine.timeline import lay_out, lay_out_request
 from dialsim.engine.trace import Trace
-from dialsim.engine.windows import HOUR
 from dialsim.engine.world import World
 from dialsim.interface.errors import DialsimError, Refused
-from dialsim.interface.instants import LAST_INSTANT, format_instant, utc
+from dialsim.interface.instants import HOUR, LAST_INSTANT, format_instant, utc
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 

@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.interface.instants import LAST_INSTANT, THAI_OFFSET
+from dialsim.interface.instants import DAY, LAST_INSTANT, MINUTE, THAI_OFFSET, WEEK
 
 if TYPE_CHECKING:
     from dialsim.interface.schedule import DayWindows
 
 Ranges = Sequence[int] | NDArray[np.int64]
-
-MINUTE = 60_000
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
-WEEK = 7 * DAY
 
 _MONDAY_BEFORE_EPOCH = 3 * DAY  # 1970-01-01 was a Thursday
 

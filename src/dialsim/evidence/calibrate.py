@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.windows import DAY, HOUR, MINUTE, WEEK, Windows, week_position
+from dialsim.engine.windows import Windows, week_position
 from dialsim.evidence.answering import (
     ANSWERED,
     BUSY,
@@ -37,7 +37,7 @@ from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Campaign, Log
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET, WEEK
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.behaviour import BUILT_IN
 

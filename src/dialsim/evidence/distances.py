@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import CALL_STATUSES
-from dialsim.engine.windows import DAY, HOUR
 from dialsim.evidence.answering import ANSWERED, BUSY, FAILED, NO_ANSWER
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Log
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET
 from dialsim.interface.status import CallStatus
 from dialsim.results.run_view import RunView
 from dialsim.webhooks.messages import VERDICTS, Verdict

@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.engines import Engine, calls_of, choose, prepare, run_world
-from dialsim.engine.windows import HOUR
 from dialsim.engine.world import World
 from dialsim.evidence.behaviour_text import yaml_text
 from dialsim.evidence.bodies import Settings
@@ -52,7 +51,14 @@ from dialsim.evidence.distances import (
 from dialsim.evidence.log import Log
 from dialsim.experiments.runner import interrupts_held
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import DAY_NAMES, duration_text, format_instant, hour_text, ms_of
+from dialsim.interface.instants import (
+    DAY_NAMES,
+    HOUR,
+    duration_text,
+    format_instant,
+    hour_text,
+    ms_of,
+)
 from dialsim.results.folder import read_source
 from dialsim.results.progress import Shown, followed
 from dialsim.results.run_view import RunView

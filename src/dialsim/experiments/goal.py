@@ -32,9 +32,9 @@ from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.prior import UNKNOWN, Prior
 from dialsim.experiments.run_figures import earliest_start
 from dialsim.experiments.variants import Amount, AmountKind, ExperimentError, read_amount
-from dialsim.interface.instants import format_instant, minute_text, thai
+from dialsim.interface.instants import WEEK, format_instant, minute_text, thai
 from dialsim.results.figures import Unit
-from dialsim.scenario.units import WEEK_MS, has_offset
+from dialsim.scenario.units import has_offset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -311,7 +311,7 @@ def _check_is_ahead(
     begin = min(starts, default=scenario.calling_begins)
     if value > begin:
         return
-    later = thai(round(value) + WEEK_MS * int((begin - value) // WEEK_MS + 1))
+    later = thai(round(value) + WEEK * int((begin - value) // WEEK + 1))
     _refuse(
         clause,
         f"{text} is {minute_text(round(value))}, and calling begins at {minute_text(begin)}; of a "

@@ -25,13 +25,12 @@ from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.variants import AmountKind, ExperimentError, read_amount
-from dialsim.interface.instants import minute_text, short_text
+from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (
     BLACK,
     BLUE,
     CYCLE,
-    DAY_MS,
     GREEN,
     GRID,
     VERMILION,
@@ -373,9 +372,6 @@ def _overlap(one: _Box, other: _Box) -> bool:
     return bool((abs(one[0] - other[0]) < one[1] + other[1]).all())
 
 
-_HOUR_MS = 3_600_000
-
-
 def draw_evidence(answer: Plan, clause: int, ax: Axes | None) -> Axes:
     """The estimate of one clause at each value tried, with its interval, and the bound.
 
@@ -423,8 +419,8 @@ def _place(value: object, answer: Plan) -> float:
     ends = {read_amount(str(end)).kind for end in answer.between}
     amount = read_amount(str(value))
     if AmountKind.INSTANT in ends:
-        return float(amount.value) / DAY_MS
-    return float(amount.value) / (_HOUR_MS if AmountKind.DURATION in ends else 1)
+        return float(amount.value) / DAY
+    return float(amount.value) / (HOUR if AmountKind.DURATION in ends else 1)
 
 
 def _scaled(value: float, clause: Clause) -> float:
@@ -433,7 +429,7 @@ def _scaled(value: float, clause: Clause) -> float:
         return float("nan")
     if not clause.is_instant:
         return value
-    return value / (_HOUR_MS if clause.bound.after_start else DAY_MS)
+    return value / (HOUR if clause.bound.after_start else DAY)
 
 
 def _amount_axis(ax: Axes, clause: Clause) -> str:
@@ -599,7 +595,7 @@ def draw_frontier(answer: Optimum, ax: Axes | None) -> Axes:
     def points(parts: Sequence[Combination]) -> tuple[list[float], list[float]]:
         shown = [part for part in parts if isfinite(part.finish)]
         amounts = [part.cost if priced else part.people_reached for part in shown]
-        return [part.finish / DAY_MS for part in shown], amounts
+        return [part.finish / DAY for part in shown], amounts
 
     for met, color, marker in ((True, GREEN, "o"), (False, VERMILION, "x")):
         parts = [part for part in answer.tried if part.evidence.met is met]

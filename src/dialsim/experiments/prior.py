@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.engine.windows import DAY, WEEK, Windows
+from dialsim.engine.windows import Windows
+from dialsim.interface.instants import DAY, WEEK
 from dialsim.results.figures import follows_calls
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Constant, Empirical, Triangular, Uniform

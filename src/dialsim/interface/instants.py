@@ -9,6 +9,11 @@ import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from math import isfinite
 
+MINUTE = 60_000  # ms, as all of these
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+
 _TIME = (
     r"(?:[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]+))?)?"
     r"([Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?"
@@ -25,9 +30,7 @@ It can't tell leap years, nor whether an offset leads out of the year 9999.
 
 _INSTANT = re.compile(f"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}}){_TIME}")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-MINUTE = 60_000
-DAY = 86_400_000
-THAI_OFFSET = 7 * 3_600_000
+THAI_OFFSET = 7 * HOUR
 """Thai time is so many ms ahead of UTC."""
 LAST_INSTANT = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY - 1
 """9999-12-31T23:59:59.999Z: nothing happens after it (T5)."""
@@ -130,7 +133,7 @@ _THAI_EPOCH = _EPOCH.astimezone(THAI)
 _LAST = datetime.max.replace(tzinfo=THAI) - _THAI_EPOCH
 _FIRST_DATE = date(1970, 1, 1)
 _LAST_DAY = (date.max - _FIRST_DATE).days
-_UNITS = ((DAY, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1_000, "s"))
 
 
 def thai(instant: int) -> datetime:

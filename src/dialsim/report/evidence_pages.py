@@ -10,10 +10,9 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dialsim.engine.windows import HOUR
 from dialsim.evidence.answering import ANSWERED
 from dialsim.evidence.distances import OUTCOMES, Profile
-from dialsim.interface.instants import WEEKDAYS, at_text, duration_text, minute_text
+from dialsim.interface.instants import HOUR, WEEKDAYS, at_text, duration_text, minute_text
 from dialsim.report.page import Fact, Grid, Notes, Part, Picture, ReportPage, Section, picture
 from dialsim.results.plots.drawing import (
     BLACK,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.engine.windows import DAY
 from dialsim.experiments.intervals import (
     CONFIDENCE,
     FEWEST,
@@ -26,7 +25,7 @@ from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import LAST_INSTANT, duration_text, format_instant
+from dialsim.interface.instants import DAY, LAST_INSTANT, duration_text, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest, TimeRange
 from dialsim.results.bottleneck import Reason
 from dialsim.results.progress import Progress

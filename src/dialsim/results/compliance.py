@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER
-from dialsim.engine.windows import DAY, MINUTE
-from dialsim.interface.instants import THAI_OFFSET, thai_date
+from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET, thai_date
 from dialsim.scenario.calendar import DayClasses, Days
 from dialsim.scenario.campaign import GeneratedRecipients
 from dialsim.scenario.fields import national

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import DIALS, NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls, rows_of
 from dialsim.engine.trace import CHANGES, DIALLED
-from dialsim.engine.windows import DAY
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.interface.instants import DAY, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import PERSON_STATES, PeopleCount, PersonState, listed

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.engine.behaviour import durations
-from dialsim.engine.windows import HOUR, MINUTE, WEEK, Windows
-from dialsim.interface.instants import minute_text, thai
+from dialsim.engine.windows import Windows
+from dialsim.interface.instants import HOUR, MINUTE, WEEK, minute_text, thai
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
 
 if TYPE_CHECKING:

@@ -9,15 +9,13 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic.config import JsonDict
 
-from dialsim.interface.instants import format_instant, parse_instant
+from dialsim.interface.instants import DAY, HOUR, MINUTE, format_instant, parse_instant
 from dialsim.interface.model import broken, wrong
 
-LONGEST_MS = 3650 * 86_400_000
+LONGEST_MS = 3650 * DAY
 """No duration is longer than ten years: a longer one is a slip of the pen."""
 
-WEEK_MS = 7 * 86_400_000
-
-_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1000, "ms": 1}
 _SHORT_FORM = r"(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m(?!s))?(?:[0-9]+s)?(?:[0-9]+ms)?"
 _ONE_PART = r"[0-9]+\.[0-9]+(?:d|h|ms?|s)"
 _ISO_FORM = (

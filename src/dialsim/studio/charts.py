@@ -18,8 +18,7 @@ from bokeh.models.annotations import Span, Whisker
 from bokeh.models.tools import HoverTool
 from bokeh.plotting import figure
 
-from dialsim.engine.windows import DAY
-from dialsim.interface.instants import THAI_OFFSET, at_text, duration_text, short_text
+from dialsim.interface.instants import DAY, THAI_OFFSET, at_text, duration_text, short_text
 from dialsim.results.figures import attempt_of
 from dialsim.results.plots.drawing import (
     BLACK,

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from dialsim.engine.compiled.cache import is_available, is_compiled
 from dialsim.engine.engines import Engine, prepare
-from dialsim.engine.windows import MINUTE
 from dialsim.engine.world import World
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case, end_with
@@ -49,7 +48,7 @@ from dialsim.experiments.run_figures import (
 )
 from dialsim.experiments.runner import ReplicationFailed, WorkersLost, interrupts_held, kept_memory
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import THAI_OFFSET
+from dialsim.interface.instants import MINUTE, THAI_OFFSET
 from dialsim.results.figures import MAIN, REACH, attempt_of
 from dialsim.results.result import Result, result_of
 from dialsim.results.time_use import StepFunction

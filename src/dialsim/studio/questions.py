@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
-from dialsim.engine.windows import HOUR
 from dialsim.experiments.case import end_with
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import Optimum, optimize
@@ -31,6 +30,7 @@ from dialsim.experiments.replications import replicate
 from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.experiments.variants import ExperimentError
 from dialsim.interface.errors import DialsimError
+from dialsim.interface.instants import HOUR
 from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact
 from dialsim.report.what_if import (

@@ -24,11 +24,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dialsim.engine.windows import DAY, HOUR
 from dialsim.evidence.pulled import DRAWS
 from dialsim.experiments.variants import variants_in
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import day_start, format_instant, minute_text, thai
+from dialsim.interface.instants import DAY, HOUR, day_start, format_instant, minute_text, thai
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
 from dialsim.scenario.distribution import Exponential, Gamma, Lognormal, Weibull

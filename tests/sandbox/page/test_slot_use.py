@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dialsim.engine.windows import MINUTE
+from dialsim.interface.instants import MINUTE
 from dialsim.results.time_use import StepFunction
 from dialsim.sandbox.page.sections import KEPT, LiveSlotUse, SlotChart
 from dialsim.sandbox.page.view import ChartSpan

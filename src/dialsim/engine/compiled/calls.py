@@ -30,7 +30,7 @@ from dialsim.engine.compiled.state import (
     look_at,
     write,
 )
-from dialsim.engine.windows import HOUR
+from dialsim.interface.instants import HOUR
 from dialsim.interface.status import CallStatus
 
 DIALLED = _trace.DIALLED

@@ -32,7 +32,16 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import Calls
 from dialsim.interface.errors import DialsimError
-from dialsim.interface.instants import THAI, date_text, duration_text, short_text, thai
+from dialsim.interface.instants import (
+    DAY,
+    HOUR,
+    MINUTE,
+    THAI,
+    date_text,
+    duration_text,
+    short_text,
+    thai,
+)
 from dialsim.results.campaigns import CampaignTimeline, Position, Spans, union
 from dialsim.results.run_view import RunView
 from dialsim.results.time_use import SlotUse, StepFunction
@@ -97,11 +106,11 @@ def families() -> tuple[str, ...]:
     return (*names, "DejaVu Sans")
 
 
-_SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
+_SECOND = 1_000
 _WIDTHS = (
     *(count * _SECOND for count in (1, 5, 10, 30)),
-    *(count * _MINUTE for count in (1, 2, 5, 10, 30)),
-    *(count * _HOUR for count in (1, 2, 6, 12, 24)),
+    *(count * MINUTE for count in (1, 2, 5, 10, 30)),
+    *(count * HOUR for count in (1, 2, 6, 12, 24)),
 )
 """Widths that divide an hour or a day, so that edges fall on the hours at which windows open."""
 
@@ -140,13 +149,12 @@ def thinned(count: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, count - 1, MOST_POINTS).round().astype(np.int64))
 
 
-DAY_MS = 86_400_000
 _CYCLE = 146_097  # days of 400 years, after which dates and days of the week are the same again
 
 
 def days(at: NDArray[np.integer] | NDArray[np.floating] | float) -> NDArray[np.float64]:
     """Instants in ms as matplotlib counts time: days since 1970, UTC."""
-    return np.asarray(at, dtype=np.float64) / DAY_MS
+    return np.asarray(at, dtype=np.float64) / DAY
 
 
 class ThaiDates(AutoDateLocator):
@@ -175,12 +183,12 @@ class ThaiTicks(Formatter):
 
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
         """The text of one instant, as the cursor shows it."""
-        ms = round(x * DAY_MS)
+        ms = round(x * DAY)
         return f"{date_text(ms)} {thai(ms):%H:%M}"
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
         """The texts of all ticks of an axis."""
-        instants = [round(value * DAY_MS / 1000) * 1000 for value in values]
+        instants = [round(value * DAY / 1000) * 1000 for value in values]
         texts, day = [], ""
         by_day = all(thai(ms).hour == thai(ms).minute == thai(ms).second == 0 for ms in instants)
         seconds = any(thai(ms).second for ms in instants)
@@ -201,12 +209,12 @@ class ThaiInstants(Formatter):
 
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002
         """The text of one instant."""
-        return self._text(round(x * DAY_MS / _SECOND) * _SECOND, "%H:%M")
+        return self._text(round(x * DAY / _SECOND) * _SECOND, "%H:%M")
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
         """The texts of all ticks, with seconds where they are closer than minutes."""
-        instants = [round(value * DAY_MS / _SECOND) * _SECOND for value in values]
-        time = "%H:%M:%S" if any(ms % _MINUTE for ms in instants) else "%H:%M"
+        instants = [round(value * DAY / _SECOND) * _SECOND for value in values]
+        time = "%H:%M:%S" if any(ms % MINUTE for ms in instants) else "%H:%M"
         return [self._text(ms, time) for ms in instants]
 
     @staticmethod

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import NEVER, TIMES_OUT, Calls
 from dialsim.engine.trace import ENDED
-from dialsim.engine.windows import DAY, HOUR
-from dialsim.interface.instants import THAI_OFFSET, WEEKDAYS, duration_text, hour_text
+from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET, WEEKDAYS, duration_text, hour_text
 from dialsim.interface.status import CallStatus
 from dialsim.results.bottleneck import percent
 from dialsim.results.campaigns import listed

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import IN_QUEUE, SLOTS
 from dialsim.engine.trace import CHANGES, ENDED
-from dialsim.engine.windows import MINUTE
 from dialsim.interface.instants import (
+    MINUTE,
     date_text,
     duration_text,
     format_instant,
