@@ -12,10 +12,9 @@ import dialsim
 from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.world import World
 from dialsim.interface.instants import format_instant, thai, thai_date
-from dialsim.scenario.loading import loads
 from dialsim.testing import Sketch, assert_no_violations
 from engine.breadth import add_plans
-from engine.readings import ENGINES, assert_both_agree, first_reading
+from engine.readings import ENGINES, assert_both_agree, first_reading, loaded
 from engine.rows import told
 from oracle.given import clock_start, instant
 from oracle.scenarios import Draft, Scenario, add_trouble
@@ -39,7 +38,7 @@ SONGKRAN = (
 
 def as_compiled(written: Scenario) -> Scenario:
     """The same, said in windows and in what was planned, as the second reading takes it."""
-    scenario, said = loads(json.dumps(written)), json.loads(json.dumps(written))
+    scenario, said = loaded(written), json.loads(json.dumps(written))
     for organization, owner in zip(said["organizations"], scenario.organizations, strict=True):
         organization["planned"] = [
             {"at": format_instant(each.at), "action": each.action}
@@ -75,7 +74,7 @@ def planned_scenario(seed: int) -> Scenario:
 )
 def test_t6_all_readings_agree_on_plans_and_lines(seed: int) -> None:
     written = planned_scenario(seed)
-    model = loads(json.dumps(written))
+    model = loaded(written)
     oracle = second_reading(as_compiled(written))
     for engine in ENGINES:
         found = first_reading(run_world(World(model), engine))

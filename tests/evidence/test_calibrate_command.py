@@ -11,26 +11,20 @@ import dialsim
 from cli.program import dialsim as program
 from dialsim.cli import commands
 from dialsim.experiments.variants import read_variants
+from dialsim.testing import Sketch
+from evidence.running import with_behaviours
 
-SCENARIO = """
-version: 1
-name: Small
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 5
-    agents: [{name: Reminder}]
-    campaigns:
-      - name: January
-        agent: Reminder
-        recipients: {count: 120}
-        schedule: {startDateTime: 2026-01-05T02:00:00Z, maxAttempts: 3, retryInterval: 3600000}
-"""
+JANUARY = (
+    Sketch(5, setup_time=None)
+    .having(caller_ids=[])
+    .campaign("January", recipients={"count": 120}, max_attempts=3, retry_interval="1h")
+)
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("log") / "run"
-    dialsim.run(dialsim.loads(SCENARIO), seed=1).write(folder)
+    dialsim.run(JANUARY.scenario(), seed=1).write(folder)
     return folder
 
 
@@ -47,7 +41,8 @@ def test_it_writes_a_behaviour_and_a_page(log: Path, tmp_path: Path) -> None:
     assert "answered at a first attempt: " in said
     assert "hold-out: " in said
     assert "\n  January: done Mon 5 Jan " in said
-    assert dialsim.loads(SCENARIO + out.read_text(encoding="utf-8")).behaviours["default"].people
+    scenario = with_behaviours(JANUARY, out.read_text(encoding="utf-8"))
+    assert scenario.behaviours["default"].people
     html = page.read_text(encoding="utf-8")
     assert html.count("<svg") >= 3
     assert "What the log can" in html
@@ -66,7 +61,8 @@ def test_a_scenario_without_a_hold_out_is_refused(log: Path, tmp_path: Path) -> 
 def test_a_forecast_from_draws_is_less_sure(log: Path, tmp_path: Path) -> None:
     draws = tmp_path / "draws.yaml"
     assert called(log, "--out", tmp_path / "behaviour.yaml", "--draws", draws)[0] == 0
-    scenario = dialsim.loads(SCENARIO + (tmp_path / "behaviour.yaml").read_text(encoding="utf-8"))
+    found = (tmp_path / "behaviour.yaml").read_text(encoding="utf-8")
+    scenario = with_behaviours(JANUARY, found)
     drawn = read_variants(draws)
     assert len(drawn) == 50
     alone = dialsim.forecast(scenario, 100, jobs=1)
@@ -87,7 +83,9 @@ def test_a_forecast_from_draws_keeps_its_page(log: Path, tmp_path: Path) -> None
     few, _, _ = draws.read_text(encoding="utf-8").partition("draw 6:")
     draws.write_text(few, encoding="utf-8")
     file, out = tmp_path / "scenario.yaml", tmp_path / "forecast"
-    file.write_text(SCENARIO + behaviour.read_text(encoding="utf-8"), encoding="utf-8")
+    origin = with_behaviours(JANUARY, behaviour.read_text(encoding="utf-8")).origin
+    assert origin is not None
+    file.write_text(origin.text, encoding="utf-8")
     asked = ["forecast", str(file), "--replications", "20", "--what-if", "0", "--jobs", "1"]
     done = CliRunner().invoke(commands, [*asked, "--out", str(out)])  # draws.yaml is beside it
     assert done.exit_code == 0
@@ -99,7 +97,7 @@ def test_a_forecast_from_draws_keeps_its_page(log: Path, tmp_path: Path) -> None
 
 def test_draws_of_another_scenario_are_refused(tmp_path: Path) -> None:
     file, draws = tmp_path / "scenario.yaml", tmp_path / "mine.yaml"
-    file.write_text(SCENARIO, encoding="utf-8")
+    file.write_text(JANUARY.text, encoding="utf-8")
     draws.write_text('draw 1: ["behaviours.default.outcomes={answered: 2}"]\n', encoding="utf-8")
     done = program("forecast", file, "--draws", draws)
     assert done.returncode == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ import dialsim
 from dialsim.interface.instants import thai
 from dialsim.results.campaigns import CampaignTimeline
 from dialsim.results.result import Result
+from engine.readings import loaded
 from oracle.scenarios import random_scenario
 from results import naive
 
@@ -27,7 +27,7 @@ def nasty(seed: int) -> Result:
     scenario = random_scenario(seed)
     if seed % 2:
         scenario["costs"] = {"perDial": 0.1, "perMinute": 1.2, "billingIncrement": "7s"}
-    return dialsim.run(dialsim.loads(json.dumps(scenario)))
+    return dialsim.run(loaded(scenario))
 
 
 def ms(column: pd.Series[Any]) -> list[int | None]:

@@ -11,10 +11,10 @@ from dialsim.experiments.replications import replicate
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import run
 from dialsim.results.workload import workload, workload_text
-from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch
 from engine.chancy import chancy_scenario
+from engine.readings import loaded
 from experiments.scenarios import CHANCY, START, crowd
 
 HOUR = 3_600_000
@@ -89,7 +89,7 @@ def nothing_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _check(seed: int) -> None:
-    scenario = loads(json.dumps(chancy_scenario(seed, people=60)))
+    scenario = loaded(chancy_scenario(seed, people=60))
     bound = workload(scenario)
     if bound is not None:
         assert bound.not_before <= finish(scenario)

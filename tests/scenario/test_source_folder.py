@@ -8,18 +8,13 @@ import pytest
 
 from dialsim.interface.errors import DialsimError
 from dialsim.scenario.loading import files_of, load, loads
+from dialsim.testing import Sketch
 
-TEXT = """
-clock: {start: 2026-01-05T01:00:00Z}
-organizations:
-  - name: Acme
-    maxConcurrentCalls: 2
-    agents: [{name: A, behaviour: measured}]
-    campaigns:
-      - {name: One, agent: A, recipients: {file: people.csv}}
-behaviours:
-  measured: {talkTime: {dist: empirical, file: measured/talk.csv, column: talk}}
-"""
+LISTED = Sketch(2, start="Mon 08:00", setup_time=None).campaign(
+    "One", recipients={"file": "people.csv"}, requested=None
+)
+TIMES = {"dist": "empirical", "file": "measured/talk.csv", "column": "talk"}
+MEASURED = LISTED.behaviour("measured", talk_time=TIMES).agent(behaviour="measured")
 PEOPLE, TALK = b"tel,customerName\n0811111111,\xe0\xb8\x81\n", b"talk\n20s\n40s\n"
 
 
@@ -27,11 +22,11 @@ def test_the_files_of_a_scenario_stand_in_for_those_on_the_disk(tmp_path: Path) 
     (tmp_path / "measured").mkdir()
     (tmp_path / "people.csv").write_bytes(PEOPLE)
     (tmp_path / "measured" / "talk.csv").write_bytes(TALK)
-    (tmp_path / "week.yaml").write_text(TEXT)
+    (tmp_path / "week.yaml").write_text(MEASURED.text)
     scenario = load(tmp_path / "week.yaml")
     files = files_of(scenario)
     assert files == {"people.csv": PEOPLE, "measured/talk.csv": TALK}
-    kept = loads(TEXT, folder="/nowhere", files=files)
+    kept = loads(MEASURED.text, folder="/nowhere", files=files)
     assert kept.digest == scenario.digest
     assert files_of(kept) == files
     assert kept.with_("seed=9").seed == 9
@@ -41,8 +36,7 @@ def test_files_that_have_changed_since_are_not_taken_for_those_that_were_read(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "people.csv").write_bytes(PEOPLE)
-    text = TEXT.replace("behaviour: measured", "behaviour: default").partition("behaviours:")[0]
-    scenario = loads(text, folder=tmp_path)
+    scenario = loads(LISTED.text, folder=tmp_path)
     (tmp_path / "people.csv").write_bytes(b"tel\n0822222222\n")
     with pytest.raises(DialsimError, match="have changed since"):
         files_of(scenario)

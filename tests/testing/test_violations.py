@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,10 +14,9 @@ from dialsim.engine.trace import CHANGES, DIALLED, CallLog, LimitChange, Trace, 
 from dialsim.interface.errors import Refused
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
-from dialsim.scenario.loading import loads
 from dialsim.testing import Sketch, assert_no_violations, violations
 from dialsim.testing.sketch import time_windows
-from engine.readings import run
+from engine.readings import loaded, run
 from engine.rows import START, ZERO, after
 from oracle.scenarios import random_scenario
 
@@ -361,7 +359,7 @@ def test_what_waits_on_after_the_end_is_noticed(cause: str, rule: str) -> None:
 def commanded(seed: int) -> Simulation:
     """A random scenario, stepped by hand with random commands in between."""
     rng = random.Random(f"commands {seed}")
-    live = Simulation(loads(json.dumps(random_scenario(seed))))
+    live = Simulation(loaded(random_scenario(seed)))
     names = [
         f"{block.name}/{part.name}"
         for block in live.trace.world.organizations

@@ -21,6 +21,7 @@ from dialsim.engine.world import CampaignBlock
 from dialsim.interface.instants import format_instant, parse_instant
 from dialsim.results.result import Result
 from dialsim.testing import Sketch
+from engine.readings import loaded
 from webhooks.test_stream import troubled
 
 NINE = parse_instant("2026-01-05T02:00:00Z")
@@ -269,7 +270,7 @@ def added(campaigns: list[CampaignBlock], now: datetime) -> Scenario:
 @given(st.integers(0, 2000), st.randoms(use_true_random=False))
 @settings(max_examples=8)
 def test_t4_what_has_been_read_of_the_stream_never_changes(seed: int, rng: random.Random) -> None:
-    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    scenario = loaded(troubled(seed))
     quiet = dialsim.Simulation(scenario)
     quiet.run()
     eventful = sorted({json.loads(line)["at"] for line in lines(quiet)})

@@ -19,6 +19,7 @@ from dialsim.engine.trace import CHANGES, Trace
 from dialsim.interface.instants import parse_instant
 from dialsim.interface.payload import mask_agent_params, mask_call_result, mask_tel
 from dialsim.results.result import Result
+from engine.readings import loaded
 from oracle.scenarios import random_scenario
 from webhooks.payload_rules import broken
 
@@ -89,7 +90,7 @@ def _flaw(rng: random.Random, campaign: dict[str, Any]) -> None:
 def run(seed: int) -> Result:
     """The run, with two re-analyses and two changes of the URL on the way."""
     rng = random.Random(seed)
-    simulation = dialsim.Simulation(dialsim.loads(json.dumps(troubled(seed))))
+    simulation = dialsim.Simulation(loaded(troubled(seed)))
     world = simulation.trace.world
     end = world.scenario.clock.end
     for _ in range(3):
@@ -341,7 +342,7 @@ def test_one_notice_alone_has_the_body_it_has_among_all(seed: int) -> None:
 def test_a_simulation_stopped_at_an_instant_has_sent_what_the_whole_run_sends_by_then(
     seed: int,
 ) -> None:
-    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    scenario = loaded(troubled(seed))
     whole = written(Result(dialsim.Simulation(scenario).run()))
     simulation = dialsim.Simulation(scenario)
     instants = sorted({line["at"] for line in map(json.loads, whole)})

@@ -15,11 +15,12 @@ import dialsim
 from dialsim.engine.engines import run_world
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
-from dialsim.scenario.loading import load, loads
+from dialsim.scenario.loading import load
 from dialsim.scenario.scenario import Scenario as Model
 from dialsim.testing import Sketch
 from dialsim.testing.sketch import NUMBERS
 from engine.breadth import broad_scenario, broad_scenarios
+from engine.readings import loaded
 from engine.rows import have_same_calls, told, told_beside_calls
 from oracle.scenarios import Scenario
 
@@ -32,7 +33,7 @@ AROUND = 4  # rows shown before and after the first that differs
 
 def broad(seed: int) -> Model:
     """The scenario of this seed, as it is read."""
-    return loads(json.dumps(broad_scenario(seed)))
+    return loaded(broad_scenario(seed))
 
 
 def both(model: Model, replication: int = 0) -> tuple[Trace, Trace]:
@@ -84,7 +85,7 @@ def test_both_engines_agree_on_a_scenario_of_full_breadth(seed: int) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_both_engines_agree_on_what_hypothesis_finds(written: Scenario) -> None:
-    assert_same(both(loads(json.dumps(written))), json.dumps(written))
+    assert_same(both(loaded(written)), json.dumps(written))
 
 
 @pytest.mark.slow

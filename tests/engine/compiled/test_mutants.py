@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 
@@ -10,7 +9,6 @@ import pytest
 
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
-from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario as Model
 from engine.breadth import broad_scenario
 from engine.compiled.mutants import (
@@ -20,6 +18,7 @@ from engine.compiled.mutants import (
     compiled_engine,
     simpy_engine,
 )
+from engine.readings import loaded
 from engine.rows import told
 from oracle.scenarios import random_scenario
 
@@ -32,7 +31,7 @@ _FAST = ("C4", "Q5", "R2")  # a sample; all of them are slow
 def scenario(number: int) -> Model:
     """Scenarios with and without chance by turns."""
     make = broad_scenario if number % 2 else random_scenario
-    return loads(json.dumps(make(number)))
+    return loaded(make(number))
 
 
 @cache

@@ -10,10 +10,10 @@ import pytest
 
 from dialsim.engine.engines import run_world
 from dialsim.engine.world import World
-from dialsim.scenario.loading import loads
 from dialsim.scenario.scenario import Scenario as Model
 from dialsim.testing import Sketch
 from engine.breadth import broad_scenario, campaigns
+from engine.readings import loaded
 from engine.rows import told
 from oracle.scenarios import Scenario
 
@@ -79,7 +79,7 @@ FAST, ALL = 4, 400
 def test_variants_that_share_people_and_draws_go_as_they_do_alone(seed: int) -> None:
     latest = None
     for written in variants(seed):
-        model = loads(json.dumps(written))
+        model = loaded(written)
         first, second = alone(model, 0), alone(model, 1)
         for replication, expected in ((0, first), (0, first), (1, second)):
             latest = World(model, replication=replication, like=latest)

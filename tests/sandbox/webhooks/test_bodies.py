@@ -26,6 +26,7 @@ from dialsim.sandbox.commands import (
 )
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing.receiver import Answer, Receiver
+from engine.readings import loaded
 from webhooks.test_stream import troubled
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
@@ -49,7 +50,7 @@ async def to_its_end(core: SandboxCore) -> None:
 def test_w4_what_is_sent_and_kept_is_what_a_run_of_the_scenario_writes(
     seed: int, success: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    scenario = loaded(troubled(seed))
     core, network = SandboxCore(scenario), NoNetwork(monkeypatch, seed, success)
     asyncio.run(to_its_end(core))
     told = lines(Result(core.simulation.trace))
@@ -110,7 +111,7 @@ def test_t4_whatever_is_commanded_meanwhile_the_trace_tells_later_what_was_sent(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = random.Random(seed)
-    core = SandboxCore(dialsim.loads(json.dumps(troubled(seed))))
+    core = SandboxCore(loaded(troubled(seed)))
     network, before = NoNetwork(monkeypatch, seed, 0.6), list[Line]()
 
     async def scene() -> None:

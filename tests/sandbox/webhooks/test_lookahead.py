@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -26,6 +25,7 @@ from dialsim.sandbox.outbox import STRIDE, Delivery
 from dialsim.sandbox.restart import begin, resume
 from dialsim.sandbox.sender import Sender
 from dialsim.testing import Answer, Receiver, Sketch
+from engine.readings import loaded
 from webhooks.test_stream import troubled
 
 IN_ORDER = "service.inOrder=true"
@@ -74,7 +74,7 @@ async def to_idle(core: SandboxCore) -> None:
 def test_w2_instants_order_and_bodies_are_those_of_a_clock_that_waits(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    scenario = loaded(troubled(seed))
     seen = []
     for order in (scenario, scenario.with_(IN_ORDER)):
         core, network = SandboxCore(order), SlowNetwork(monkeypatch, seed, 0.5)
@@ -96,7 +96,7 @@ FAULTS: tuple[dict[str, Any], ...] = (
 def test_faults_strike_the_same_posts_as_with_a_clock_that_waits(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scenario = dialsim.loads(json.dumps(troubled(seed)))
+    scenario = loaded(troubled(seed))
     seen = []
     for order in (scenario, scenario.with_(IN_ORDER)):
         core, network = SandboxCore(order), SlowNetwork(monkeypatch, seed, 0.7)
