@@ -20,6 +20,9 @@ settings.load_profile("dialsim")
 
 pytest_plugins = ["pytester"]
 
+# Otherwise a quarter of the time of a collection goes into looking for garbage.
+gc.set_threshold(20_000)
+
 # Threads for small matrices only wait for one another; NumPy asks when it is first imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

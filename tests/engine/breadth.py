@@ -13,12 +13,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from dialsim.engine.simulation import Simulation
-from dialsim.engine.trace import Trace
 from dialsim.interface.instants import thai_date
 from dialsim.scenario.calendar import DAY_CLASSES
 from engine.chancy import VOICES, add_trouble
 from engine.readings import loaded
-from engine.rows import rows
+from engine.rows import Row, rows
 from oracle.given import clock_start
 from oracle.scenarios import NUMBERS, Draft, Scenario, clock_face, iso
 
@@ -57,10 +56,11 @@ def broad(rng: random.Random, people: int = 25) -> Scenario:
         add_trouble(rng, scenario, Simulation(loaded(scenario)).run())
     if rng.random() < 0.5:
         trace = Simulation(loaded(scenario)).run()
+        dials = [row for row in rows(trace) if row.change.cause == "dialled"]
         if rng.random() < 0.6:
-            withdraw_dials(rng, scenario, trace)
+            withdraw_dials(rng, scenario, dials)
         if rng.random() < 0.6:
-            change_behaviours(rng, scenario, trace)
+            change_behaviours(rng, scenario, dials)
     add_plans(random.Random(scenario["seed"]), scenario, draft.minute)
     return scenario
 
@@ -107,9 +107,8 @@ def times(rng: random.Random, minute: int) -> list[str]:
     return ranges
 
 
-def withdraw_dials(rng: random.Random, scenario: Scenario, trace: Trace) -> None:
+def withdraw_dials(rng: random.Random, scenario: Scenario, dials: list[Row]) -> None:
     """Pauses while lines are being set up, and what comes soon after them (C4, P5)."""
-    dials = [row for row in rows(trace) if row.change.cause == "dialled"]
     for row in rng.sample(dials, min(len(dials), 3)):
         organization = scenario["organizations"][row.organization]
         name = organization["campaigns"][row.campaign]["name"]
@@ -118,12 +117,11 @@ def withdraw_dials(rng: random.Random, scenario: Scenario, trace: Trace) -> None
             organization["timeline"].append({"at": at, "action": action, "campaign": name})
 
 
-def change_behaviours(rng: random.Random, scenario: Scenario, trace: Trace) -> None:
+def change_behaviours(rng: random.Random, scenario: Scenario, dials: list[Row]) -> None:
     """Other behaviours, before campaigns are scheduled and where somebody is dialled (P8)."""
-    start = trace.world.scenario.clock.start
-    dials = [row.at for row in rows(trace) if row.change.cause == "dialled"]
+    start, instants = clock_start(scenario), [row.at for row in dials]
     for organization in scenario["organizations"]:
-        for at in (start, *rng.sample(dials, min(len(dials), 2))):
+        for at in (start, *rng.sample(instants, min(len(instants), 2))):
             change = {
                 "at": iso(at),
                 "action": "setBehaviour",

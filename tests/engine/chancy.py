@@ -100,9 +100,10 @@ def add_trouble(rng: random.Random, scenario: Scenario, trace: Trace) -> None:
     """Actions, end dates and a clock.end where something happens in a trace, or 1 ms beside."""
     start = trace.world.scenario.clock.start
     scenario.setdefault("clock", {"start": iso(start)})
+    moved = rows(trace)
     for position, organization in enumerate(scenario["organizations"]):
         trouble = Trouble(rng, organization, start)
-        for row in rows(trace):
+        for row in moved:
             if row.organization == position:
                 name = organization["campaigns"][row.campaign]["name"]
                 trouble.note(row.at, name, row.change.cause)

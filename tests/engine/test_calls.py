@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,12 @@ from engine.breadth import broad_scenario
 from engine.readings import loaded
 
 COLUMNS = (*CallEntry._fields, "attempts_before", "status", "counted", "talk_ms")
+
+
+@cache
+def simulated(seed: int) -> Trace:
+    """The trace of a broad scenario."""
+    return Simulation(loaded(broad_scenario(seed))).run()
 
 
 def growing(trace: Trace, place: tuple[int, int], chance: random.Random) -> Iterator[Calls]:
@@ -51,7 +58,7 @@ def places(trace: Trace) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_calls_caught_up_with_in_random_steps_are_those_read_at_once(seed: int) -> None:
-    trace, chance = Simulation(loaded(broad_scenario(seed))).run(), random.Random(seed)
+    trace, chance = simulated(seed), random.Random(seed)
     for place in places(trace):
         once = read_calls(trace, *place)
         *_, often = Calls(trace.campaign(*place)), *growing(trace, place, chance)
@@ -70,7 +77,7 @@ def test_calls_caught_up_with_in_random_steps_are_those_read_at_once(seed: int) 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_call_keeps_its_position_and_a_step_reads_what_the_log_says_by_then(seed: int) -> None:
-    trace, chance = Simulation(loaded(broad_scenario(seed))).run(), random.Random(seed)
+    trace, chance = simulated(seed), random.Random(seed)
     for place in places(trace):
         known: list[tuple[int, int]] = []
         for calls in growing(trace, place, chance):
@@ -85,7 +92,7 @@ def test_a_call_keeps_its_position_and_a_step_reads_what_the_log_says_by_then(se
 
 
 def test_what_ended_is_told_in_the_order_of_the_ends_and_before_it_is_taken_in() -> None:
-    trace = Simulation(loaded(broad_scenario(1))).run()
+    trace = simulated(1)
     place = max(places(trace), key=lambda place: len(trace.campaign(*place).log))
     rows = trace.campaign(*place).log.rows()
     ends = 0

@@ -167,7 +167,7 @@ def test_lost_attempts_are_counted_as_gaps(good: list[Entry], tmp_path: Path) ->
 
 
 def one_body() -> bytes:
-    return orjson.dumps(entries()[0]["body"])
+    return orjson.dumps(entries(1)[0]["body"])
 
 
 def changed(**call: object) -> bytes:

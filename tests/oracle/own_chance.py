@@ -12,8 +12,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.stats import beta
 
 from oracle.given import DAY, HOUR, MINUTE, THAI, WEEK, Schedule, instant
 
@@ -74,8 +72,12 @@ class Reading:
         concentration = self.behaviour["people"].get("concentration")
         if concentration is None:
             return self.failing(self.mean) if upto >= self.mean else 0.0
-        among = beta(self.mean * concentration, (1.0 - self.mean) * concentration)
-        total, _ = quad(lambda u: self.failing(among.ppf(u)), 0.0, among.cdf(upto), limit=200)
+        from scipy.integrate import quad
+        from scipy.special import betainc, betaincinv
+
+        a, b = self.mean * concentration, (1.0 - self.mean) * concentration
+        share = betainc(a, b, upto)
+        total, _ = quad(lambda u: self.failing(betaincinv(a, b, u)), 0.0, share, limit=200)
         return float(total)
 
     def failing(self, p: float) -> float:

@@ -12,6 +12,7 @@ from jsonschema_rs import Draft202012Validator
 from dialsim.sandbox.application import description
 
 DOCUMENT = description()
+GUESSED = description(guessed=True)
 OPERATIONS = {
     operation["operationId"]: operation
     for methods in DOCUMENT["paths"].values()

@@ -9,10 +9,9 @@ import httpx
 import pytest
 from jsonschema_rs import Draft202012Validator
 from tests.sandbox.asking import Client
-from tests.sandbox.described import DOCUMENT
+from tests.sandbox.described import DOCUMENT, GUESSED
 
 import dialsim
-from dialsim.sandbox.application import description
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Sketch
 
@@ -29,7 +28,6 @@ PATHS = {
     "/api/campaign/{id}/calls": "get",
     "/api/call/{callId}/record-url": "get",
 }
-GUESSED = description(guessed=True)
 
 
 @pytest.fixture

@@ -70,13 +70,19 @@ def alone(model: Model, replication: int) -> dict[str, object]:
     return told(run_world(World(model, replication=replication), "compiled"))
 
 
-FAST, ALL = 4, 400
-
-
-@pytest.mark.parametrize(
-    "seed", [pytest.param(n, marks=[pytest.mark.slow] * (n >= FAST)) for n in range(ALL)]
-)
+@pytest.mark.parametrize("seed", range(4))
 def test_variants_that_share_people_and_draws_go_as_they_do_alone(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(4, 400, 11))
+def test_hundreds_of_variants_go_as_they_do_alone(first: int) -> None:
+    for seed in range(first, first + 11):
+        check(seed)
+
+
+def check(seed: int) -> None:
     latest = None
     for written in variants(seed):
         model = loaded(written)
