@@ -154,7 +154,7 @@ def test_a_segment_not_listed_and_no_segment_are_1() -> None:
 
 @pytest.mark.parametrize("reachable", [0.36, 0.9, None])
 @pytest.mark.parametrize("dead", [0.0, 0.03, 0.08])
-@pytest.mark.parametrize("concentration", [0.5, 6, 500, None])
+@pytest.mark.parametrize("concentration", [0.5, pytest.param(6, marks=pytest.mark.slow), 500, None])
 def test_p7_outcomes_hold_over_all_people_however_they_differ(
     reachable: float | None, dead: float, concentration: float | None
 ) -> None:

@@ -313,7 +313,7 @@ GRID = np.linspace(0.05, 0.99, 95)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape["dist"]))
 def test_each_family_is_recognized(shape: dict[str, object]) -> None:
     truth = distribution(shape)
-    found = fitted(durations(truth, np.random.default_rng(1).random(20_000)))
+    found = fitted(durations(truth, np.random.default_rng(1).random(8_000)))
     assert found.distribution.dist == shape["dist"]
     assert found.distribution.max == truth.max
     assert durations(found.distribution, GRID) == pytest.approx(durations(truth, GRID), rel=0.05)

@@ -139,14 +139,14 @@ ASKED = len(OF_THE_SANDBOX) - 8
 
 
 def test_nothing_in_the_description_is_answered_otherwise(tmp_path: Path) -> None:
-    options = ("--include-tag", "interface", "--max-examples", "2", "--seed", "1")
+    options = ("--include-tag", "interface", "--max-examples", "1", "--seed", "1")
     said = schemathesis(exchange_with_drafts(), tmp_path, *options)
     assert "Tested: 7" in said
 
 
 @pytest.mark.usefixtures("pictures_unrendered")  # of every export's page
 def test_nothing_of_the_control_plane_is_answered_otherwise(tmp_path: Path) -> None:
-    options = (*CONTROL, "--phases", "fuzzing", "--max-examples", "3")
+    options = (*CONTROL, "--phases", "fuzzing", "--max-examples", "2")
     said = schemathesis(exchange_with_drafts(), tmp_path, *options, "--seed", "1")
     assert f"Tested: {ASKED}" in said
 
