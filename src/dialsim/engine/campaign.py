@@ -473,7 +473,7 @@ class Campaign:
             if past.reached or past.call_attempt >= request.max_attempts:
                 self.people_done += 1
             else:
-                due = max(now, past.last_ended_at + request.retry_interval)
+                due = max(now, past.last_ended_at + request.retry_interval)  # R2, C1
                 heappush(self._retries, (due, recipient))
         self._await_retry()
         return removed.union(self.block.people.history)

@@ -18,9 +18,9 @@ from dialsim.evidence.findings import (
     codes,
     instant,
 )
+from dialsim.interface.instants import MINUTE
 from dialsim.interface.status import CallStatus, CampaignStatus
 
-_MINUTE = 60_000
 _WEEK_MINUTES = 7 * 24 * 60
 _THAI_MINUTES = 7 * 60 + 3 * 24 * 60
 """From 1970, a Thursday, to the Thai week: seven hours, and three days since Monday."""
@@ -50,14 +50,14 @@ def _open_minutes(windows: tuple[WeekdayRange, ...]) -> Mask:
 
 def _minute(at: NDArray[np.int64]) -> NDArray[np.int64]:
     """The minute of the Thai week."""
-    return (at // _MINUTE + _THAI_MINUTES) % _WEEK_MINUTES
+    return (at // MINUTE + _THAI_MINUTES) % _WEEK_MINUTES
 
 
 def _open_between(table: Mask, since: NDArray[np.int64], until: NDArray[np.int64]) -> Mask:
     """Whether any instant from `since` up to, not at, `until` is open; at most a week apart."""
     total = np.concatenate([[0], np.cumsum(np.tile(table, 3))])
     first = _minute(since)
-    last = first + (until - 1) // _MINUTE - since // _MINUTE
+    last = first + (until - 1) // MINUTE - since // MINUTE
     there: Mask = total[last + 1] > total[first]
     return there
 
@@ -94,7 +94,7 @@ def _windows(view: LogColumns) -> Iterator[Finding]:
                 return f"dialled at {instant(since[row])}, while no window was open"
             return (
                 f"answered or ended at {instant(until[row] + 1)}, but no window was open in the "
-                f"{LONGEST_RING_MS // _MINUTE} minutes before"
+                f"{LONGEST_RING_MS // MINUTE} minutes before"
             )
 
         yield from view.of_calls("T3", wrong, until, text)

@@ -24,7 +24,7 @@ from dialsim.evidence.answering import ANSWERED, BUSY, FAILED, NO_ANSWER
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Log
-from dialsim.interface.instants import DAY, HOUR, THAI_OFFSET
+from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET
 from dialsim.interface.status import CallStatus
 from dialsim.results.run_view import RunView
 from dialsim.webhooks.messages import VERDICTS, Verdict
@@ -301,7 +301,7 @@ def inter_arrivals(one: Profile, other: Profile) -> float:
 
 def cycle_times(one: Profile, other: Profile) -> float:
     """Between the times from a person's first call to the end of the last (min)."""
-    return _of_samples(one.cycles, other.cycles) / 60_000.0
+    return _of_samples(one.cycles, other.cycles) / MINUTE
 
 
 def talk_times(one: Profile, other: Profile) -> float:
@@ -311,12 +311,12 @@ def talk_times(one: Profile, other: Profile) -> float:
 
 def gaps(one: Profile, other: Profile) -> float:
     """Between the times from the end of an attempt to the next one (min)."""
-    return _of_samples(one.gaps, other.gaps) / 60_000.0
+    return _of_samples(one.gaps, other.gaps) / MINUTE
 
 
 def retry_interval(one: Profile, other: Profile) -> float:
     """Between the shortest gaps, which show the retry interval (min)."""
-    return abs(one.soonest - other.soonest) / 60_000.0
+    return abs(one.soonest - other.soonest) / MINUTE
 
 
 def outcomes(one: Profile, other: Profile) -> float:
@@ -349,7 +349,7 @@ def by_hour(one: Profile, other: Profile) -> Values:
 
 def shift(one: Profile, other: Profile) -> float:
     """By how much all of the second log is later or earlier, at least (min)."""
-    return abs(common_shift(one, other)) / 60_000.0
+    return abs(common_shift(one, other)) / MINUTE
 
 
 def common_shift(one: Profile, other: Profile) -> float:
@@ -373,7 +373,7 @@ def number_of_calls(one: Profile, other: Profile) -> float:
 
 def time_to_finish(one: Profile, other: Profile) -> float:
     """Between the times from the first call to the end of the last (min)."""
-    return abs((one.last - one.first) - (other.last - other.first)) / 60_000.0
+    return abs((one.last - one.first) - (other.last - other.first)) / MINUTE
 
 
 @dataclass(frozen=True, slots=True)

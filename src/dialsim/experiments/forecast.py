@@ -24,6 +24,7 @@ from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.runner import runner
 from dialsim.experiments.variants import ExperimentError, Variant
 from dialsim.interface.instants import (
+    MINUTE,
     at_text,
     duration_text,
     format_instant,
@@ -50,7 +51,6 @@ FEWEST_RUNS = 19
 """Fewer runs give no interval that holds nine of ten campaigns."""
 _OUTSIDE = 0.05
 _SURE = 0.95
-_MINUTE = 60_000
 _EARLIER = "earlier"
 
 
@@ -314,7 +314,7 @@ def _span_rows(found: ForecastFigures) -> tuple[tuple[str, ...], ...]:
 
 def _by(instant: float) -> str:
     """To the minute, rounded up: by then it is over."""
-    return at_text(-(-instant // _MINUTE) * _MINUTE) if isfinite(instant) else "never"
+    return at_text(-(-instant // MINUTE) * MINUTE) if isfinite(instant) else "never"
 
 
 def _more_reached(more: int) -> str:
@@ -330,7 +330,7 @@ def _finish_change(last: float, now: float) -> str:
         if last == now:
             return "it is still not sure to be done"
         return "it is not sure to be done any more" if now == inf else "it is sure to be done now"
-    change = round((now - last) / _MINUTE) * _MINUTE
+    change = round((now - last) / MINUTE) * MINUTE
     if not change:
         return "it is done at the same time"
     return f"it is done {duration_text(abs(change))} {'later' if change > 0 else 'sooner'}"

@@ -92,7 +92,7 @@ def format_instant(instant: int) -> str:
     if not 0 <= instant <= LAST_INSTANT:
         raise ValueError(f"{instant} ms since 1970 lies outside the years 1970 to 9999")
     days, rest = divmod(instant, DAY)
-    minutes, milliseconds = divmod(rest, 60_000)
+    minutes, milliseconds = divmod(rest, MINUTE)
     return (
         f"{date.fromordinal(_EPOCH_DAY + days).isoformat()}T{minutes // 60:02}:{minutes % 60:02}"
         f":{milliseconds // 1000:02}.{milliseconds % 1000:03}Z"
@@ -103,7 +103,7 @@ def _offset_ms(offset: str) -> int:
     if offset in "Zz":
         return 0
     minutes = int(offset[1:3]) * 60 + int(offset[-2:] if len(offset) > 3 else 0)
-    return (-minutes if offset[0] == "-" else minutes) * 60_000
+    return (-minutes if offset[0] == "-" else minutes) * MINUTE
 
 
 # -- datetimes -------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def hour_text(hour: int) -> str:
 
 def duration_text(ms: float) -> str:
     """A length of time in its two largest units: `2 d 3 h`, `1 min 30 s`, `1.25 s`, `0 s`."""
-    if ms < 60_000:
+    if ms < MINUTE:
         return f"{round(ms / 1000, 3):g} s"
     rounded = round(ms / 1000) * 1000
     largest = next(place for place, (unit, _) in enumerate(_UNITS) if rounded >= unit)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.calls import DIALS, NEVER, RELEASES, TIMES_OUT, WITHDRAWS, Calls, rows_of
 from dialsim.engine.trace import CHANGES, DIALLED
-from dialsim.interface.instants import DAY, THAI_OFFSET
+from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import PERSON_STATES, PeopleCount, PersonState, listed
@@ -322,7 +322,7 @@ def cost_of(
 
     A dial that was withdrawn costs nothing (P5); a conversation is charged when it is over.
     """
-    per_increment = costs.per_minute * costs.billing_increment / 60_000
+    per_increment = costs.per_minute * costs.billing_increment / MINUTE
     return dials * costs.per_dial + increments * per_increment + reached * costs.per_reached
 
 

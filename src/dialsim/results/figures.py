@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from dialsim.interface.instants import duration_text, utc
+from dialsim.interface.instants import MINUTE, duration_text, utc
 from dialsim.results.bottleneck import Bottleneck, percent
 from dialsim.results.campaigns import CampaignTimeline, PeopleCount
 from dialsim.results.counts import Counts, Fate, cost_of
@@ -388,7 +388,7 @@ class Figures(_Made):
         Printed(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
     queue_wait_p95_seconds: float | None = figure(lambda p: p.counts.waits.p95, Unit.SECONDS,
         "its 95 % quantile", Printed(Table.SLOTS, "95 % within", _wait))
-    talk_minutes: float = figure(lambda p: p.counts.talk_ms / 60_000, Unit.MINUTES,
+    talk_minutes: float = figure(lambda p: p.counts.talk_ms / MINUTE, Unit.MINUTES,
         "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
         label="talk minutes")
     cost: float | None = figure(_cost, Unit.CURRENCY,

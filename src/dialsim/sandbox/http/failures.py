@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from http import HTTPStatus
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+from dialsim.engine.campaign import (
+    already_started,
+    calling_not_allowed,
+    campaign_not_found,
+    wrong_state,
+)
 from dialsim.interface.errors import Refused
+from dialsim.interface.status import CampaignStatus
 
 FAILURE = {"$ref": "#/components/schemas/Failure"}
 
@@ -20,6 +27,11 @@ class FailureKind(NamedTuple):
     text: str
     marked: bool = False
 
+    @classmethod
+    def of(cls, refused: Refused) -> Self:
+        """How a refusal of the engine is answered."""
+        return cls(refused.status, refused.code, refused.message)
+
     def refused(self) -> Refused:
         """The refusal, in these words."""
         return Refused(self.status, self.code, [self.text])
@@ -29,18 +41,12 @@ NO_KEY = FailureKind(401, "API_KEY_REQUIRED", "API key is required")
 WRONG_KEY = FailureKind(401, "INVALID_API_KEY", "Invalid API key")
 INVALID_PAGE = FailureKind(400, "VALIDATION_FAILED", "page must be an integer of 1 or more")
 INVALID_BODY = FailureKind(400, "VALIDATION_FAILED", "property foo should not exist")
-NOT_ALLOWED = FailureKind(
-    403, "CALLING_NOT_ALLOWED", "Your organization is not allowed to make calls."
-)
-NO_CAMPAIGN = FailureKind(404, "CAMPAIGN_NOT_FOUND", "Campaign not found")
+NOT_ALLOWED = FailureKind.of(calling_not_allowed())
+NO_CAMPAIGN = FailureKind.of(campaign_not_found())
 NO_RECIPIENT = FailureKind(404, "RECIPIENT_NOT_FOUND", "Recipient not found")
 NO_CALL = FailureKind(404, "CALL_NOT_FOUND", "Call not found")
-STARTED = FailureKind(
-    409,
-    "CAMPAIGN_ALREADY_STARTED",
-    "Campaign has already been started (current status: RUNNING)",
-)
-NOT_PAUSABLE = FailureKind(409, "INVALID_CAMPAIGN_STATE", "Cannot pause a DRAFT campaign")
+STARTED = FailureKind.of(already_started(CampaignStatus.RUNNING))
+NOT_PAUSABLE = FailureKind.of(wrong_state("pause", CampaignStatus.DRAFT))
 TOO_LARGE = FailureKind(
     413, "PAYLOAD_TOO_LARGE", "The request body must not be larger than 1048576 bytes"
 )
@@ -84,8 +90,8 @@ NOT_IDLE = FailureKind(
     "NOT_IDLE",
     "After a year there is still something to happen, at 2027-01-06T02:00:00.000Z",
 )
-NOT_RESUMABLE = NOT_PAUSABLE._replace(text="Cannot resume a RUNNING campaign")
-NOT_CANCELLABLE = NOT_PAUSABLE._replace(text="Cannot cancel a COMPLETED campaign")
+NOT_RESUMABLE = FailureKind.of(wrong_state("resume", CampaignStatus.RUNNING))
+NOT_CANCELLABLE = FailureKind.of(wrong_state("cancel", CampaignStatus.COMPLETED))
 NOT_DELIVERED = FailureKind(
     409,
     "INVALID_CALL_STATE",
