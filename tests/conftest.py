@@ -7,6 +7,7 @@ import gc
 import os
 import random
 import shutil
+import signal
 from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,9 @@ settings.register_profile("dialsim", deadline=None, suppress_health_check=[Healt
 settings.load_profile("dialsim")
 
 pytest_plugins = ["pytester"]
+
+# A shell has what it starts in the background ignore Ctrl-C, and programs under test would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Otherwise a quarter of the time of a collection goes into looking for garbage.
 gc.set_threshold(20_000)
