@@ -256,6 +256,7 @@ def test_c5_a_resume_leads_to_running_where_the_campaign_ran_or_would_now() -> N
         60 A SCHEDULED>PAUSED pause
         150 A PAUSED>RUNNING resume
         152 A RUNNING>COMPLETED all_final""")
+    assert dials(trace) == ["150 A 0.1"]
 
 
 def test_c5_a_campaign_resumed_at_its_end_date_does_not_run() -> None:

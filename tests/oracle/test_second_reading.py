@@ -168,28 +168,6 @@ def test_q4_the_gap_between_dials_is_rounded_up_to_a_millisecond(agreed: Agree) 
     assert dials(reading) == ["0 A 0.1", "0.334 A 1.1"]
 
 
-def test_c5_a_resume_leads_to_running_only_where_the_campaign_ran_or_would_now(
-    agreed: Agree,
-) -> None:
-    # It starts at 100. Resumed at 50 it is SCHEDULED again; resumed at 150 it runs, with no start.
-    reading = agreed(
-        Sketch(1, start=START)
-        .campaign("A", "busy 0s", start=100)
-        .at(40, "pause", "A")
-        .at(50, "resume", "A")
-        .at(60, "pause", "A")
-        .at(150, "resume", "A")
-    )
-    assert life(reading) == lines("""
-        0 A DRAFT>SCHEDULED schedule
-        40 A SCHEDULED>PAUSED pause
-        50 A PAUSED>SCHEDULED resume
-        60 A SCHEDULED>PAUSED pause
-        150 A PAUSED>RUNNING resume
-        152 A RUNNING>COMPLETED all_final""")
-    assert dials(reading) == ["150 A 0.1"]
-
-
 def test_c6_a_cancellation_ends_what_waits_drops_retries_and_lets_talkers_talk(
     agreed: Agree,
 ) -> None:
