@@ -23,8 +23,9 @@ def stub(reply: Callable[[str], Reply]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             answer = reply(self.path)
-            self.send_response(answer.status)
-            for name, value in (answer.headers | {"Content-Length": str(len(answer.body))}).items():
+            self.send_response_only(answer.status)
+            own = {"Date": self.date_time_string(), "Content-Length": str(len(answer.body))}
+            for name, value in (own | answer.headers).items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answer.body)

@@ -497,6 +497,23 @@ def test_retry_after_is_waited_for() -> None:
     assert [wait for wait in waits if wait > 0.1 or wait == 0] == [7, 0]
 
 
+@pytest.mark.parametrize("zone", [" GMT", " +0000", " -0000", ""])
+def test_the_date_of_an_answer_is_in_utc_whether_it_says_so_or_not(
+    monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Bangkok")
+    time.tzset()
+    headers = {"Date": f"Mon, 05 Jan 2026 02:00:00{zone}"}
+    reply = Reply(200, b'{"success": true, "data": []}', headers)
+    try:
+        with stub(lambda _: reply) as url, ServiceClient(url, KEY) as client:
+            answer = client.get("/api/agent/list")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert answer.at == parse_instant("2026-01-05T02:00:00Z")
+
+
 def test_requests_keep_their_pace() -> None:
     waits: list[float] = []
     reply = Reply(200, b'{"success": true, "data": []}')

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -299,7 +299,9 @@ def _date(response: httpx.Response) -> int | None:
 
 
 def _http_date(text: str) -> datetime | None:
+    """A header's date, which is in UTC whether it says so or not (RFC 9110, section 5.6.7)."""
     try:
-        return parsedate_to_datetime(text)
+        found = parsedate_to_datetime(text)
     except (TypeError, ValueError):
         return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
