@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dialsim.engine.calls import CallEntry, Calls, read_calls
+from dialsim.engine.calls import CallEntry, Calls, GrowingCalls, read_calls
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import DIALLED, CallLog, Trace, call_keys
 from engine.breadth import broad_scenario
@@ -31,7 +31,7 @@ def growing(trace: Trace, place: tuple[int, int], chance: random.Random) -> Iter
     log.scripted = whole.scripted
     logs = [[*organization] for organization in trace.calls]
     logs[place[0]][place[1]] = log
-    calls = Calls(replace(trace, calls=logs).campaign(*place))
+    calls = GrowingCalls(replace(trace, calls=logs).campaign(*place))
     rows, dials = whole.rows(), 0
     keys = call_keys(rows.recipient, rows.call) | rows.kind
     upto = 0
@@ -61,11 +61,12 @@ def test_calls_caught_up_with_in_random_steps_are_those_read_at_once(seed: int) 
     trace, chance = simulated(seed), random.Random(seed)
     for place in places(trace):
         once = read_calls(trace, *place)
-        *_, often = Calls(trace.campaign(*place)), *growing(trace, place, chance)
+        *_, often = GrowingCalls(trace.campaign(*place)), *growing(trace, place, chance)
         order = np.lexsort((often.call, often.recipient))
         assert order.tolist() == often.find(once.recipient, once.call).tolist()
         for name in COLUMNS:
             assert np.array_equal(getattr(often, name)[order], getattr(once, name)), name
+            assert getattr(often, name).dtype == getattr(once, name).dtype, name
         for found, expected in (
             (often.previous[order], once.previous),
             (often.newest, once.newest),
@@ -100,7 +101,7 @@ def test_what_ended_is_told_in_the_order_of_the_ends_and_before_it_is_taken_in()
         new = calls.ended(ends)
         assert (np.diff(calls.ended_at[new]) >= 0).all()
         ends = calls.ends
-    calls = Calls(trace.campaign(*place))
+    calls = GrowingCalls(trace.campaign(*place))
     assert calls.has_ends_ahead() == (ends > 0)
     calls.update()
     assert (calls.ends, calls.has_ends_ahead()) == (ends, False)

@@ -1,7 +1,8 @@
 """The calls of one campaign: the one reader of its log, a row a call, in plain columns.
 
-A log is read at once (`read_calls`), or row by row as it grows (`Calls.update`); columns and their
-meaning are the same. All work is done on whole columns: ten million rows take about a second.
+The log of a run is read at once (`read_calls`), each column when it is first asked for; one that
+grows is read row by row (`GrowingCalls`). Columns and their meaning are the same. All work is done
+on whole columns: ten million rows take about a second.
 
 The reader stands beside the trace, below `webhooks` and `results`, because both are made from it:
 messages tell of calls, and tables and figures of calls and messages.
@@ -9,8 +10,9 @@ messages tell of calls, and tables and figures of calls and messages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,114 +138,182 @@ class CallEntry(NamedTuple):
         return self.ended_at - self.started_at if self.has_talked else 0
 
 
-class Calls:
-    """The calls of one campaign, each at a position that it keeps.
+class _DialChanges(NamedTuple):
+    """Dials, and withdrawals, which take back what a dial has left (P5), in the order of the log.
 
-    Read at once they are in the order (recipient, call). Those that `update` finds come behind, in
-    the order of their creation.
-
-    Per call: instants in ms, int64, `NEVER` where it did not happen; `recipient` (from 0) and
-    `call` (from 1), int32; `previous`, the position of the same recipient's call before, `NO_CALL`
-    for the first; `attempts_before`, how many attempts of the recipient counted when the call was
-    made (P5), and `attempt`, the number of its own, 0 if never dialled, int32; `last_kind`, the
-    last change by the engine, and `final_kind`, the last of all, indexes into `CHANGES` (they
-    differ where an analysis failed, A4); `number`, `voice` and `behaviour`, indexes into
-    `World.numbers`, `voice_keys` and `behaviours`, -1 if none. A dial that was withdrawn leaves
-    none of these, no `attempt` and no `initiated_at` (P5). `scripted` has, by `call_key`, what the
-    scripts of numbers said of calls (P6).
-
-    Per row of the log that was taken in last, which is every row where the log was read at once:
-    `rows`, and `row_call`, the position of its call.
-
-    Per recipient: `newest`, the position of the newest call (int32); from the history before the
-    scenario begins, `past_attempts`, the attempts counted (int32), `past_status`, how the last
-    call ended, an index into `CALL_STATUSES`, -1 for who has none, and `past_ended_at`, when (ms).
+    `call` is the position of the call of each, `at` its instant (ms).
     """
 
-    recipient: NDArray[np.int32]
-    call: NDArray[np.int32]
-    previous: NDArray[np.int32]
-    attempts_before: NDArray[np.int32]
-    attempt: NDArray[np.int32]
-    created_at: NDArray[np.int64]
-    queued_at: NDArray[np.int64]
-    initiated_at: NDArray[np.int64]
-    ringing_at: NDArray[np.int64]
-    started_at: NDArray[np.int64]
-    ended_at: NDArray[np.int64]
-    changed_at: NDArray[np.int64]
-    last_kind: NDArray[np.uint8]
-    final_kind: NDArray[np.uint8]
-    number: NDArray[np.int32]
-    voice: NDArray[np.int32]
-    behaviour: NDArray[np.int16]
-    rows: CallRows
-    row_call: NDArray[np.int32]
+    call: NDArray[np.intp]
+    at: NDArray[np.int64]
+    is_dial: NDArray[np.bool_]
+
+    @classmethod
+    def among(cls, rows: CallRows, calls: NDArray[np.int32]) -> _DialChanges:
+        """Those among rows, each of which is of one of `calls`."""
+        chosen = rows_of(rows.kind, DIALS | WITHDRAWS)
+        return cls(
+            calls.take(chosen).astype(np.intp),
+            rows.at.take(chosen),
+            rows.kind.take(chosen) == DIALLED,
+        )
+
+    @property
+    def dials(self) -> int:
+        """How many are dials."""
+        return int(np.count_nonzero(self.is_dial))
+
+    @property
+    def dialled_at(self) -> NDArray[np.int64]:
+        """By change, what it makes the instant of the call's dial."""
+        return np.where(self.is_dial, self.at, NEVER)
+
+    def attempt(self, before: NDArray[np.int32]) -> NDArray[np.int32]:
+        """By change, what it makes the call's attempt, by how many each call has before."""
+        return np.where(self.is_dial, before.take(self.call) + 1, 0)
+
+    def entries(self, of_dials: Sequence[int], dtype: Any) -> NDArray[Any]:
+        """By change, what it makes a column of the call of which each dial has an entry."""
+        values = np.full(len(self.call), -1, dtype=dtype)
+        values[self.is_dial] = np.array(of_dials)
+        return values
+
+
+class Calls:
+    """The calls of one campaign, each at a position that it keeps: in the order (recipient, call).
+
+    Columns of calls are in this order; calls are given by their positions. Instants that did not
+    happen are `NEVER`. Every column is read from the log when it is first asked for, and kept.
+
+    `scripted` has, by `call_key`, what the scripts of numbers said of calls (P6). From the history
+    before the scenario begins there are, per recipient: `past_attempts`, the attempts counted
+    (int32), `past_status`, how the last call ended, an index into `CALL_STATUSES`, -1 for who has
+    none, and `past_ended_at`, when (ms).
+    """
 
     def __init__(self, part: CampaignTrace) -> None:
-        """Know of no call yet."""
         people = part.block.people
         self.organization = part.organization
         self.campaign = part.campaign
         self.people = people.count
         self.past_attempts, self.past_status, self.past_ended_at = past_of(people)
         self.scripted: Mapping[int, ScriptStep] = part.log.scripted
-        self.newest = np.full(people.count, NO_CALL, dtype=np.int32)
         self._log = part.log
-        self._rows_read = 0
-        self._dials_read = 0
-        self._kept: dict[str, NDArray[Any]] = {}
-        self._ended = np.empty(0, dtype=np.int32)
-        self._ends = 0
-        self._searched = 0  # rows of the log before this one are read, or end no call
-        self.rows, self.row_call = self._log.rows(0, 0), np.empty(0, dtype=np.int32)
-        self._show(0)
 
     def __len__(self) -> int:
-        return len(self.recipient)
+        return int(self._before[-1])
 
     def __getitem__(self, call: int) -> CallEntry:
         return CallEntry(*(int(getattr(self, name)[call]) for name in CallEntry._fields))
 
-    def update(self) -> None:
-        """Take in what the log has got since the last time."""
-        if len(self._log) > self._rows_read:
-            rows = self._log.rows(self._rows_read)
-            created = np.flatnonzero(CREATES[rows.kind])
-            places = len(self) + np.arange(len(created))
-            self._create(rows, created, places)
-            calls = np.empty(len(rows), dtype=np.int32)
-            calls[created] = places
-            for chosen in self._by_turns(rows):
-                # Of a recipient all these rows are of one call: the newest, or one that they create
-                self._begin(calls[chosen][CREATES[rows.kind[chosen]]])
-                calls[chosen] = self.newest[rows.recipient[chosen]]
-                # numpy keeps the last of several
-                self.last_kind[calls[chosen]] = rows.kind[chosen]
-                self.changed_at[calls[chosen]] = rows.at[chosen]
-            self._take_in(rows, calls)
+    # -- columns ----------------------------------------------------------------------------------
 
-    def read(self) -> None:
-        """Take in the whole log at once, before any of it was: in the order (recipient, call)."""
-        rows = self._log.rows()
-        created = rows_of(rows.kind, CREATES)
-        before = np.zeros(self.people + 1, dtype=np.intp)  # calls of the recipients before each
-        np.cumsum(np.bincount(rows.recipient[created], minlength=self.people), out=before[1:])
-        row_call = (before - 1).astype(np.int32).take(rows.recipient)
-        row_call += rows.call
-        self._create(rows, created, row_call.take(created).astype(np.intp))
-        last_row = np.empty(len(self), dtype=np.int32)
-        # numpy writes to places of its own type in a third of the time that others take
-        last_row[row_call.astype(np.intp)] = np.arange(len(rows), dtype=np.int32)
-        self.last_kind[:] = rows.kind.take(last_row)
-        self.changed_at[:] = rows.at.take(last_row)
+    @cached_property
+    def rows(self) -> CallRows:
+        """The rows of the log; of one that grows, those taken in last."""
+        return self._log_rows
+
+    @cached_property
+    def row_call(self) -> NDArray[np.int32]:
+        """The call of each of `rows`."""
+        return self._log_calls
+
+    @cached_property
+    def recipient(self) -> NDArray[np.int32]:
+        """The recipient of each call, from 0."""
+        return np.repeat(np.arange(self.people, dtype=np.int32), np.diff(self._before))
+
+    @cached_property
+    def call(self) -> NDArray[np.int32]:
+        """The number of each call among those of its recipient, from 1."""
+        number = np.arange(1, 1 + len(self)) - self._before.take(self.recipient)
+        return number.astype(np.int32)
+
+    @cached_property
+    def previous(self) -> NDArray[np.int32]:
+        """The same recipient's call before each; `NO_CALL` for the first."""
         position = np.arange(len(self), dtype=np.int32)
-        self.previous[:] = np.where(self.call > 1, position - 1, NO_CALL)
-        self.newest[:] = np.where(before[1:] > before[:-1], before[1:] - 1, NO_CALL)
-        counted = np.append(0, np.cumsum(self.counted, dtype=np.int32))
-        self.attempts_before[:] = counted[:-1] - counted.take(position - self.call + 1)
-        self.attempts_before += self.past_attempts.take(self.recipient)
-        self._take_in(rows, row_call)
+        return np.where(self.call > 1, position - 1, np.int32(NO_CALL))
+
+    @cached_property
+    def newest(self) -> NDArray[np.int32]:
+        """The newest call of each recipient; `NO_CALL` for who has none."""
+        has = self._before[1:] > self._before[:-1]
+        return np.where(has, self._before[1:] - 1, NO_CALL).astype(np.int32)
+
+    @cached_property
+    def attempts_before(self) -> NDArray[np.int32]:
+        """How many attempts of the recipient counted when each call was made (P5)."""
+        counted = np.zeros(1 + len(self), dtype=np.int32)  # among the calls before each
+        np.cumsum(self.counted, out=counted[1:])
+        first = self._before.take(self.recipient)
+        before: NDArray[np.int32] = counted[:-1] - counted.take(first)
+        return before + self.past_attempts.take(self.recipient)
+
+    @cached_property
+    def attempt(self) -> NDArray[np.int32]:
+        """The number of each call's own attempt; 0 if never dialled, or withdrawn (P5)."""
+        return self._dialled_with(self._dial_changes.attempt(self.attempts_before), 0)
+
+    @cached_property
+    def created_at(self) -> NDArray[np.int64]:
+        """When each call was created (ms)."""
+        return self._newest_at(CREATES)
+
+    @cached_property
+    def queued_at(self) -> NDArray[np.int64]:
+        """When each call was last released into the queue (ms)."""
+        return self._newest_at(RELEASES)
+
+    @cached_property
+    def initiated_at(self) -> NDArray[np.int64]:
+        """When each call was dialled (ms); `NEVER` if that was withdrawn (P5)."""
+        return self._dialled_with(self._dial_changes.dialled_at, NEVER)
+
+    @cached_property
+    def ringing_at(self) -> NDArray[np.int64]:
+        """When each call rang (ms)."""
+        return self._newest_at(RINGS)
+
+    @cached_property
+    def started_at(self) -> NDArray[np.int64]:
+        """When each call was answered (ms)."""
+        return self._newest_at(ANSWERS)
+
+    @cached_property
+    def ended_at(self) -> NDArray[np.int64]:
+        """When each call ended or timed out in the queue (ms)."""
+        return self._newest_at(HAS_END)
+
+    @cached_property
+    def changed_at(self) -> NDArray[np.int64]:
+        """When each call changed last (ms)."""
+        return self._last_of(self._log_rows.at)
+
+    @cached_property
+    def last_kind(self) -> NDArray[np.uint8]:
+        """The last change of each call by the engine, an index into `CHANGES`."""
+        return self._last_of(self._log_rows.kind)
+
+    @cached_property
+    def final_kind(self) -> NDArray[np.uint8]:
+        """The last change of all; another than `last_kind` where an analysis failed (A4)."""
+        return self.last_kind
+
+    @cached_property
+    def number(self) -> NDArray[np.int32]:
+        """The number that each call was made from, an index into `World.numbers`; -1 if none."""
+        return self._of_dials(self._log.dial_numbers, np.int32)
+
+    @cached_property
+    def voice(self) -> NDArray[np.int32]:
+        """The voice of each call, an index into `World.voice_keys`; -1 if none."""
+        return self._of_dials(self._log.dial_voices, np.int32)
+
+    @cached_property
+    def behaviour(self) -> NDArray[np.int16]:
+        """The behaviour of each call, an index into `World.behaviours`; -1 if none."""
+        return self._of_dials(self._log.dial_behaviours, np.int16)
 
     # -- what is known of calls -------------------------------------------------------------------
 
@@ -374,7 +444,118 @@ class Calls:
         other.changed_at[call], other.final_kind[call] = at, kind  # numpy keeps the last of several
         return other
 
-    # -- what ends, as it goes on -----------------------------------------------------------------
+    # -- what ends --------------------------------------------------------------------------------
+
+    @property
+    def ends(self) -> int:
+        """How many calls have ended, or timed out in the queue."""
+        return len(self._ended)
+
+    def ended(self, since: int) -> NDArray[np.int64]:
+        """These calls from number `since` on, in the order of their ends."""
+        return self._ended[since:].astype(np.int64)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    # `rows` and `row_call` can have changes more than the log (`with_changes`), unlike these two
+
+    @cached_property
+    def _log_rows(self) -> CallRows:
+        return self._log.rows()
+
+    @cached_property
+    def _log_calls(self) -> NDArray[np.int32]:
+        rows = self._log_rows
+        calls = (self._before - 1).astype(np.int32).take(rows.recipient)
+        calls += rows.call
+        return calls
+
+    @cached_property
+    def _before(self) -> NDArray[np.intp]:
+        """How many calls the recipients before each have, and, at the end, all of them."""
+        rows = self._log_rows
+        created = rows.recipient.take(rows_of(rows.kind, CREATES))
+        before = np.zeros(self.people + 1, dtype=np.intp)
+        np.cumsum(np.bincount(created, minlength=self.people), out=before[1:])
+        return before
+
+    @cached_property
+    def _ended(self) -> NDArray[np.int32]:
+        """The calls that have ended, or timed out in the queue, in the order of their ends."""
+        return self._log_calls.take(rows_of(self._log_rows.kind, HAS_END))
+
+    @cached_property
+    def _dial_changes(self) -> _DialChanges:
+        return _DialChanges.among(self._log_rows, self._log_calls)
+
+    def _last_of(self, column: NDArray[Any]) -> NDArray[Any]:
+        """What a column of the log has in the last row of each call."""
+        values = np.empty(len(self), dtype=column.dtype)
+        # numpy writes to places of its own type in a third of the time that others take
+        values[self._log_calls.astype(np.intp)] = column  # and keeps the last of several
+        return values
+
+    def _newest_at(self, kinds: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The instant of each call's newest change of some kinds."""
+        values = np.full(len(self), NEVER, dtype=np.int64)
+        chosen = rows_of(self._log_rows.kind, kinds)
+        values[self._log_calls.take(chosen).astype(np.intp)] = self._log_rows.at.take(chosen)
+        return values
+
+    def _dialled_with(self, values: NDArray[Any], blank: int) -> NDArray[Any]:
+        """A column of what a call's newest dial or withdrawal has made of it."""
+        column = np.full(len(self), blank, dtype=values.dtype)
+        column[self._dial_changes.call] = values
+        return column
+
+    def _of_dials(self, entries: Sequence[int], dtype: Any) -> NDArray[Any]:
+        """A column by the log's entries for its dials; the log may have gone on."""
+        known = entries[: self._dial_changes.dials]
+        return self._dialled_with(self._dial_changes.entries(known, dtype), -1)
+
+
+class GrowingCalls(Calls):
+    """The calls of a campaign whose log is being written; those found come in the order found.
+
+    `rows` and `row_call` are those taken in last.
+    """
+
+    def __init__(self, part: CampaignTrace) -> None:
+        """Know of no call yet."""
+        super().__init__(part)
+        self.newest = np.full(self.people, NO_CALL, dtype=np.int32)
+        self._rows_read = 0
+        self._dials_read = 0
+        self._kept: dict[str, NDArray[Any]] = {}
+        self._ended = np.empty(0, dtype=np.int32)
+        self._ends = 0
+        self._searched = 0  # rows of the log before this one are read, or end no call
+        self.rows, self.row_call = self._log.rows(0, 0), np.empty(0, dtype=np.int32)
+        self._show(0)
+
+    def __len__(self) -> int:
+        return len(self.recipient)
+
+    def update(self) -> None:
+        """Take in what the log has got since the last time."""
+        if len(self._log) > self._rows_read:
+            rows = self._log.rows(self._rows_read)
+            created = np.flatnonzero(CREATES[rows.kind])
+            places = len(self) + np.arange(len(created))
+            self._show(len(self) + len(places))
+            self.recipient[places] = rows.recipient[created]
+            self.call[places] = rows.call[created]
+            self.created_at[places] = rows.at[created]
+            calls = np.empty(len(rows), dtype=np.int32)
+            calls[created] = places
+            for chosen in self._by_turns(rows):
+                # Of a recipient all these rows are of one call: the newest, or one that they create
+                self._begin(calls[chosen][CREATES[rows.kind[chosen]]])
+                calls[chosen] = self.newest[rows.recipient[chosen]]
+                # numpy keeps the last of several
+                self.last_kind[calls[chosen]] = rows.kind[chosen]
+                self.changed_at[calls[chosen]] = rows.at[chosen]
+            self._take_in(rows, calls)
 
     @property
     def ends(self) -> int:
@@ -392,15 +573,6 @@ class Calls:
         if not found:
             self._searched = len(self._log)
         return found
-
-    # -- reading ----------------------------------------------------------------------------------
-
-    def _create(self, rows: CallRows, created: NDArray[np.intp], places: NDArray[np.intp]) -> None:
-        """Have calls more; the rows `created` create them, `places` are their positions."""
-        self._show(len(self) + len(places))
-        self.recipient[places] = rows.recipient.take(created)
-        self.call[places] = rows.call.take(created)
-        self.created_at[places] = rows.at.take(created)
 
     def _take_in(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
         """Take in the next rows of the log, each of which is of one of `calls`."""
@@ -434,20 +606,16 @@ class Calls:
         self.newest[who] = calls
 
     def _take_in_dials(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
-        """Take in dials, and withdrawals, which take back what a dial has left (P5)."""
-        chosen = rows_of(rows.kind, DIALS | WITHDRAWS)
-        places, dialled = calls.take(chosen).astype(np.intp), rows.kind.take(chosen) == DIALLED
-        self.initiated_at[places] = np.where(dialled, rows.at.take(chosen), NEVER)
-        self.attempt[places] = np.where(dialled, self.attempts_before.take(places) + 1, 0)
-        known = slice(self._dials_read, self._dials_read + int(np.count_nonzero(dialled)))
-        for column, texts in (
+        changes = _DialChanges.among(rows, calls)
+        self.initiated_at[changes.call] = changes.dialled_at
+        self.attempt[changes.call] = changes.attempt(self.attempts_before)
+        known = slice(self._dials_read, self._dials_read + changes.dials)
+        for column, entries in (
             (self.number, self._log.dial_numbers),
             (self.voice, self._log.dial_voices),
             (self.behaviour, self._log.dial_behaviours),
         ):
-            values = np.full(len(places), -1, dtype=column.dtype)
-            values[dialled] = np.array(texts[known])
-            column[places] = values
+            column[changes.call] = changes.entries(entries[known], column.dtype)
         self._dials_read = known.stop
 
     def _take_in_ends(self, calls: NDArray[np.intp]) -> None:
@@ -474,10 +642,7 @@ _ENDINGS = frozenset(np.flatnonzero(HAS_END).tolist())
 
 def read_calls(trace: Trace, organization: int, campaign: int) -> Calls:
     """Read the log of one campaign at once, given by its positions in the scenario."""
-    part = trace.campaign(organization, campaign)
-    calls = Calls(part)
-    calls.read()
-    return calls
+    return Calls(trace.campaign(organization, campaign))
 
 
 class PastCalls(NamedTuple):

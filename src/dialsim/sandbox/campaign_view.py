@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import CALL_STATUSES, NEVER, NO_CALL, TO_STATUS, Calls
+from dialsim.engine.calls import CALL_STATUSES, NEVER, NO_CALL, TO_STATUS, Calls, GrowingCalls
 from dialsim.engine.campaign import Campaign
 from dialsim.engine.identity import agent_id, call_ids, organization_id, recipient_ids, session_ids
 from dialsim.engine.trace import CampaignTrace, Trace
@@ -263,7 +263,7 @@ class CampaignView:
         self.identifier = block.id
         self.created_at = block.created_at
         self.part = trace.campaign(block.organization, block.position)
-        self.calls = Calls(self.part)
+        self.calls = GrowingCalls(self.part)
         self.analyses = LiveAnalyses(self.part, self.calls)
         self._people = block.people
         self._retention = self.part.owner.settings.retention

@@ -248,7 +248,6 @@ def _people(part: CampaignTrace, people: People) -> PeopleTable:
 def _histories(part: CampaignTrace, people: People) -> dict[int, Past]:
     """By recipient, where whoever was called by now stands."""
     calls = Calls(part)
-    calls.read()
     histories = dict(people.history)
     numbers, has_end = part.trace.world.numbers, HAS_END[calls.last_kind]
     last = calls.newest.copy()
