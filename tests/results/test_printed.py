@@ -111,21 +111,20 @@ def test_what_stands_beside_all_adds_up_to_it(seed: int) -> None:
 
 
 def test_large_figures_are_never_cut_and_names_give_way_to_them() -> None:
-    summary = Result(hand_trace([JANUARY])).summary
-    (owner,) = summary.organizations
+    result = Result(hand_trace([JANUARY]))
+    (owner,) = result.summary.organizations
     (campaign,) = owner.campaigns
     many = 1_234_567
     ends = "COMPLETED", "NO_ANSWER", "BUSY", "FAILED"
-    counts = replace(
-        campaign.part.counts,
-        people=PeopleCount(7 * many, *[many] * 8),
-        by_end=Counter({("ended", end): many for end in ends} | {("expired", "EXPIRED"): many}),
-    )
-    part = replace(campaign.part, counts=counts)
+    ((part,),) = (owner.campaigns for owner in result.part.organizations)
+    part.people = PeopleCount(7 * many, *[many] * 8)
+    by_end = Counter({("ended", end): many for end in ends} | {("expired", "EXPIRED"): many})
+    part.calls = replace(part.calls, by_end=by_end)
     campaign = replace(campaign, name="A campaign with quite a long name", part=part)
-    owner = replace(owner, campaigns=(campaign,))
+    owner = replace(owner, part=result.part.organizations[0], campaigns=(campaign,))
     stream = io.StringIO()
-    print_summary(replace(summary, organizations=(owner,)), "simpy", stream)
+    whole = replace(result.summary, part=result.part, organizations=(owner,))
+    print_summary(whole, "simpy", stream)
     rows = [line for line in stream.getvalue().splitlines() if line.startswith("A cam")][1:]
     people, _, _, calls, *_ = rows
     for row in (people, calls):

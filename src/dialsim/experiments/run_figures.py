@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from dialsim.results.parts import Part
     from dialsim.results.result import Result
 
 
@@ -58,13 +59,15 @@ class RunFigures:
     """The figures of one replication; `start` is the earliest startAt in ms, None if none was.
 
     `reached` are the instants (ms) by which 1, 2, … `MARKS`-ths of all people were reached, as far
-    as they were.
+    as they were. `asked` are the names of the figures that there are, None for all of them; where
+    only some were asked for, there is nothing else, neither `reached` nor what held the run back.
     """
 
     replication: int
     start: int | None
     scopes: tuple[ScopeFigures, ...]
     reached: tuple[int, ...] = ()
+    asked: frozenset[str] | None = None
 
     def to_text(self) -> str:
         """One line of text, from which `from_text` makes the very same numbers."""
@@ -76,14 +79,14 @@ class RunFigures:
         return json.dumps(values, ensure_ascii=False)
 
     @classmethod
-    def from_text(cls, text: str) -> RunFigures:
-        """Read what `to_text` wrote."""
+    def from_text(cls, text: str, asked: frozenset[str] | None = None) -> RunFigures:
+        """Read what `to_text` wrote, of figures that were asked for."""
         replication, start, scopes, reached = json.loads(text)
         parts = tuple(
             ScopeFigures(scope, organization, campaign, values, _held_back(held))
             for scope, organization, campaign, values, held in scopes
         )
-        return cls(replication, start, parts, tuple(reached))
+        return cls(replication, start, parts, tuple(reached), asked)
 
 
 def _held_back(kept: list[Any] | None) -> Bottleneck | None:
@@ -93,24 +96,32 @@ def _held_back(kept: list[Any] | None) -> Bottleneck | None:
     return Bottleneck(campaign, Reason(reason), sentence, share, tuple(map(Reason, also)))
 
 
-def figures_of(result: Result) -> RunFigures:
-    """The numbers of a result's summary, and its progress."""
-    summary = result.summary
-    starts = [ms_of(part.start) for part in summary.campaigns if part.start is not None]
-    scopes = []
-    for place, part in summary.parts():
-        scheduled = any(life.start is not None for life in part.part.lives)
-        values = number_values(part)
-        for name, value in values.items():
-            if value is None:
-                values[name] = inf if scheduled and name in INSTANTS else nan
-            elif name in INSTANTS:
-                values[name] = ms_of(value)
-        scopes.append(ScopeFigures(*place, values, part.held_back))
-    progress = ProgressCurve(result.reading, result.reading.lives.values())
-    return RunFigures(
-        summary.replication, min(starts, default=None), tuple(scopes), progress.marks(MARKS)
+def figures_of(result: Result, asked: frozenset[str] | None = None) -> RunFigures:
+    """The numbers of a result's summary, its progress, and what held it back.
+
+    With `asked` only the figures so named, which spares most of the time (benchmarks/decision.py).
+    """
+    reading = result.reading
+    starts = [life.start for life in reading.lives.values() if life.start is not None]
+    scopes = tuple(
+        ScopeFigures(*part.name, _values(part, asked), part.held_back if asked is None else None)
+        for part in result.part.every()
     )
+    reached: tuple[int, ...] = ()
+    if asked is None:
+        reached = ProgressCurve(reading, reading.lives.values()).marks(MARKS)
+    start = min(starts, default=None)
+    return RunFigures(reading.world.replication, start, scopes, reached, asked)
+
+
+def _values(part: Part, asked: frozenset[str] | None) -> dict[str, Number]:
+    values = number_values(lambda figure: figure.make(part), asked)
+    for name, value in values.items():
+        if value is None:
+            values[name] = inf if part.is_scheduled and name in INSTANTS else nan
+        elif name in INSTANTS:
+            values[name] = ms_of(value)
+    return values
 
 
 def fan(runs: Sequence[RunFigures], share: float) -> NDArray[np.float64]:

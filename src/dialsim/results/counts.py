@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from dialsim.engine.trace import CHANGES, DIALLED
 from dialsim.interface.instants import DAY, MINUTE, THAI_OFFSET
 from dialsim.interface.payload import NOT_SENT, WAITS_MS, accepted
 from dialsim.interface.status import CallStatus
-from dialsim.results.campaigns import PERSON_STATES, PeopleCount, PersonState, listed
+from dialsim.results.campaigns import PERSON_STATES, PersonState, listed
 from dialsim.results.time_use import StepFunction, distinct
 from dialsim.scenario.service import Costs
 from dialsim.webhooks.deliveries import CampaignStream
@@ -37,16 +37,40 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 
 
-def _nobody() -> PeopleCount:
-    return PeopleCount.of(np.empty(0, np.int8))
-
-
 def _none() -> Integers:
     return np.empty(0, np.int64)
 
 
+class Counts:
+    """Counts that add up; a field of them is a number, a counter, durations, or days."""
+
+    @classmethod
+    def total(cls, parts: Iterable[Self]) -> Self:
+        """Those of several parts together; measurements are put behind one another."""
+        every = [*parts]
+        if len(every) == 1:
+            return every[0]
+        every = [cls(), *every]
+        names = [part.name for part in fields(cast("Any", cls))]
+        return cls(**{name: _sum([getattr(part, name) for part in every]) for name in names})
+
+
+def _sum(values: list[Any]) -> Any:
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(values)
+    if isinstance(first, Counts):
+        return type(first).total(values)
+    if isinstance(first, int):
+        return sum(values)
+    total = Counter[Any]()
+    for value in values:
+        total.update(value)  # the sign + would drop what was counted 0 times
+    return total
+
+
 @dataclass(frozen=True)
-class Durations:
+class Durations(Counts):
     """Durations in ms; their mean and 95 % quantile (linearly interpolated) are in seconds.
 
     Both are worked out once: a run of one campaign has the same durations in all its parts.
@@ -66,50 +90,37 @@ class Durations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Counts of a campaign, or of several.
+class CallCounts(Counts):
+    """Calls.
 
-    - by_end: calls by their last change, as (its cause, the status it leads to); reached: people by
-      the attempt that reached them, histories included; answered: those reached in this run;
-    - waits: each wait from a release to the dial or queue timeout that ended it; days: the Thai
-      dates with a dial, as days since 1970;
-    - verdicts: conversations that have ended, by what has come of their analyses; steps: analyzed
-      conversations by (agent, funnel step) that they reached; values: by (agent, field, value);
-    - fates: results by what became of them; lost_but_received: lost ones that the receiver took in
-      all the same; duplicated: taken in more than once; out_of_order: taken in after a newer one of
-      the same person; delays: of each result that was taken in, the time to its first arrival.
+    `by_end` counts them by their last change, as (its cause, the status it leads to), `reached`
+    people by the attempt that reached them, histories included; `days` are the Thai dates with a
+    dial, as days since 1970.
     """
 
-    people: PeopleCount = field(default_factory=_nobody)
     by_end: Counter[tuple[str, str]] = field(default_factory=Counter)
     dials: int = 0
     withdrawn: int = 0
     reached: Counter[int] = field(default_factory=Counter)
-    waits: Durations = field(default_factory=Durations)
     days: Integers = field(default_factory=_none)
-    talk_ms: int = 0
-    charged_dials: int = 0
-    charged_increments: int = 0
-    answered: int = 0
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
-    reanalyses: int = 0
-    steps: Counter[tuple[str, str]] = field(default_factory=Counter)
-    values: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    fates: Counter[Fate] = field(default_factory=Counter)
-    lost_but_received: int = 0
-    duplicated: int = 0
-    out_of_order: int = 0
-    delays: Durations = field(default_factory=Durations)
 
     @classmethod
-    def total(cls, parts: Iterable[Counts]) -> Counts:
-        """The counts of several campaigns together; measurements are put behind one another."""
-        every = [*parts]
-        if len(every) == 1:
-            return every[0]
-        every = [cls(), *every]
-        names = [part.name for part in fields(cls)]
-        return cls(**{name: _sum([getattr(part, name) for part in every]) for name in names})
+    def of(cls, calls: Calls, states: NDArray[np.int8]) -> Self:
+        """Those of a campaign; `states` are those of its recipients."""
+        kinds = calls.rows.kind
+        dialled = rows_of(kinds, DIALS)
+        by_end = Counter[tuple[str, str]]()
+        for change, count in zip(
+            CHANGES, np.bincount(calls.last_kind, minlength=len(CHANGES)).tolist(), strict=True
+        ):
+            by_end[change.cause, change.to_status] += count
+        return cls(
+            by_end=by_end,
+            dials=len(dialled),
+            withdrawn=len(rows_of(kinds, WITHDRAWS)),
+            reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
+            days=distinct((calls.rows.at.take(dialled) + THAI_OFFSET) // DAY),
+        )
 
     def ended(self, status: str | None = None) -> int:
         """How many calls were dialled and ended, in that status or in any (P2)."""
@@ -124,67 +135,87 @@ class Counts:
         return sum(count for (cause, _), count in self.by_end.items() if cause in causes)
 
 
-def _sum(values: list[Any]) -> Any:
-    first = values[0]
-    if isinstance(first, np.ndarray):
-        return np.concatenate(values)
-    if isinstance(first, Durations):
-        return Durations(np.concatenate([value.ms for value in values]))
-    if isinstance(first, PeopleCount):
-        return PeopleCount.total(values)
-    if isinstance(first, int):
-        return sum(values)
-    total = Counter[Any]()
-    for value in values:
-        total.update(value)  # the sign + would drop what was counted 0 times
-    return total
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charges(Counts):
+    """What calls are charged for: dials that were not withdrawn, and conversations.
+
+    `talk_ms` is the length of the conversations that ended, `increments` are those they are
+    billed; `answered` are the people reached in this run.
+    """
+
+    dials: int = 0
+    talk_ms: int = 0
+    increments: int = 0
+    answered: int = 0
+
+    @classmethod
+    def of(cls, calls: Calls, costs: Costs | None) -> Self:
+        """Those of a campaign."""
+        kinds, talk_ms = calls.rows.kind, calls.talk_ms
+        return cls(
+            dials=len(rows_of(kinds, DIALS)) - len(rows_of(kinds, WITHDRAWS)),
+            talk_ms=int(talk_ms.sum()),
+            increments=int(billed_increments(costs, talk_ms).sum()) if costs else 0,
+            answered=int(np.count_nonzero(calls.started_at != NEVER)),
+        )
 
 
-def count_campaign(
-    calls: Calls,
-    states: NDArray[np.int8],
-    costs: Costs | None,
-    stream: CampaignStream,
-    verdicts: Verdicts,
-    agent: Agent,
-) -> Counts:
-    """Count one campaign; `states` are those of its recipients."""
-    kinds, talk_ms = calls.rows.kind, calls.talk_ms
-    dialled = rows_of(kinds, DIALS)
-    by_end = Counter[tuple[str, str]]()
-    for change, count in zip(
-        CHANGES, np.bincount(calls.last_kind, minlength=len(CHANGES)).tolist(), strict=True
-    ):
-        by_end[change.cause, change.to_status] += count
-    steps, values = _found(verdicts, agent)
-    known = np.bincount(verdicts.code + 1, minlength=1 + len(VERDICTS))[1:]  # without -1
-    of_result = fates(stream)
-    ended = np.bincount(of_result, minlength=len(Fate))
-    taken = np.bincount(stream.posts.message[stream.posts.received], minlength=len(of_result))
-    arrived = _first_arrivals(stream)
-    received = np.flatnonzero(arrived != FOREVER)
-    return Counts(
-        people=PeopleCount.of(states),
-        by_end=by_end,
-        dials=len(dialled),
-        withdrawn=len(rows_of(kinds, WITHDRAWS)),
-        reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
-        waits=Durations(queue_waits(calls)[1]),
-        days=distinct((calls.rows.at.take(dialled) + THAI_OFFSET) // DAY),
-        talk_ms=int(talk_ms.sum()),
-        charged_dials=int(np.count_nonzero(calls.attempt)),
-        charged_increments=int(billed_increments(costs, talk_ms).sum()) if costs else 0,
-        answered=int(np.count_nonzero(calls.started_at != NEVER)),
-        verdicts=Counter(dict(zip(VERDICTS, known.tolist(), strict=True))),
-        reanalyses=int(np.count_nonzero(stream.owed.result)),
-        steps=steps,
-        values=values,
-        fates=Counter(dict(zip(Fate, ended.tolist(), strict=True))),
-        lost_but_received=int(np.count_nonzero((of_result == Fate.LOST) & (taken > 0))),
-        duplicated=int(np.count_nonzero(taken > 1)),
-        out_of_order=_overtaken(stream, received, arrived[received]),
-        delays=Durations(arrived[received] - stream.messages.ready_at[received]),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisCounts(Counts):
+    """Conversations that have ended, by what has come of their analyses.
+
+    `steps` counts analyzed conversations by (agent, funnel step) that they reached, `values` by
+    (agent, field, value).
+    """
+
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    reanalyses: int = 0
+    steps: Counter[tuple[str, str]] = field(default_factory=Counter)
+    values: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, stream: CampaignStream, verdicts: Verdicts, agent: Agent) -> Self:
+        """Those of a campaign."""
+        steps, values = _found(verdicts, agent)
+        known = np.bincount(verdicts.code + 1, minlength=1 + len(VERDICTS))[1:]  # without -1
+        return cls(
+            verdicts=Counter(dict(zip(VERDICTS, known.tolist(), strict=True))),
+            reanalyses=int(np.count_nonzero(stream.owed.result)),
+            steps=steps,
+            values=values,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryCounts(Counts):
+    """Results, by what became of them.
+
+    `lost_but_received` are the lost ones that the receiver took in all the same, `duplicated` those
+    taken in more than once, `out_of_order` those taken in after a newer one of the same person;
+    `delays` has, of each result that was taken in, the time to its first arrival.
+    """
+
+    fates: Counter[Fate] = field(default_factory=Counter)
+    lost_but_received: int = 0
+    duplicated: int = 0
+    out_of_order: int = 0
+    delays: Durations = field(default_factory=Durations)
+
+    @classmethod
+    def of(cls, stream: CampaignStream) -> Self:
+        """Those of a campaign."""
+        of_result = fates(stream)
+        ended = np.bincount(of_result, minlength=len(Fate))
+        taken = np.bincount(stream.posts.message[stream.posts.received], minlength=len(of_result))
+        arrived = _first_arrivals(stream)
+        received = np.flatnonzero(arrived != FOREVER)
+        return cls(
+            fates=Counter(dict(zip(Fate, ended.tolist(), strict=True))),
+            lost_but_received=int(np.count_nonzero((of_result == Fate.LOST) & (taken > 0))),
+            duplicated=int(np.count_nonzero(taken > 1)),
+            out_of_order=_overtaken(stream, received, arrived[received]),
+            delays=Durations(arrived[received] - stream.messages.ready_at[received]),
+        )
 
 
 def reached_by_attempt(calls: Calls, states: NDArray[np.int8]) -> Integers:
@@ -327,7 +358,7 @@ def cost_of(
 
 
 def line_shares(
-    costs: Costs | None,
+    costs: Costs,
     calls: Sequence[Calls],
     busy: Sequence[StepFunction],
     allowed: StepFunction,
@@ -337,8 +368,6 @@ def line_shares(
 
     Lines are paid for on each Thai date with a dial: as many as `allowed` at most, at any dial.
     """
-    if costs is None or not costs.per_line_day:
-        return np.zeros(len(calls))
     dials = [part.rows.at[part.rows.kind == DIALLED] for part in calls]
     at = np.concatenate([np.empty(0, np.int64), *dials])
     most = dict[int, int]()
@@ -350,10 +379,10 @@ def line_shares(
 
 
 def fixed_shares(
-    costs: Costs | None, people: Sequence[int], scheduled: Sequence[bool]
+    costs: Costs, people: Sequence[int], scheduled: Sequence[bool]
 ) -> NDArray[np.float64]:
     """What each campaign of a run has to pay of what the run costs as a whole."""
-    if costs is None or not costs.fixed:
+    if not costs.fixed:
         return np.zeros(len(people))
     weights = [count * asked for count, asked in zip(people, scheduled, strict=True)]
     return costs.fixed * _shares(weights if any(weights) else [1] * len(people))
@@ -364,13 +393,11 @@ def _shares(weights: Sequence[int]) -> NDArray[np.float64]:
     return weighed / (weighed.sum() or 1.0)
 
 
-def value_of(worth: Mapping[str, float] | None, counts: Counts) -> float | None:
-    """The value of a campaign's results; None where nothing is said to be worth anything."""
-    if worth is None:
-        return None
-    found = {"reached": counts.answered}
-    for (_, step), count in counts.steps.items():
+def value_of(worth: Mapping[str, float], reached: int, analyses: AnalysisCounts) -> float:
+    """The value of a campaign's results, of which `reached` are people reached."""
+    found = {"reached": reached}
+    for (_, step), count in analyses.steps.items():
         found[f"funnel.{step}"] = count
-    for (_, name, value), count in counts.values.items():
+    for (_, name, value), count in analyses.values.items():
         found[f"field.{name}.{value}"] = count
     return float(sum(amount * found.get(key, 0) for key, amount in worth.items()))

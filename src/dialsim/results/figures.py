@@ -10,49 +10,24 @@ tables, the printed summary, pages, goals, experiments and the tables of figures
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection
+from dataclasses import InitVar, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from math import inf, isfinite
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from dialsim.interface.instants import MINUTE, duration_text, utc
 from dialsim.results.bottleneck import Bottleneck, percent
-from dialsim.results.campaigns import CampaignTimeline, PeopleCount
-from dialsim.results.counts import Counts, Fate, cost_of
-from dialsim.results.time_use import Occupancy
-from dialsim.scenario.service import Costs
+from dialsim.results.counts import Fate, cost_of
 from dialsim.webhooks.messages import Verdict
 
+if TYPE_CHECKING:
+    from dialsim.results.parts import Part
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A campaign, or several together, from which figures are made.
-
-    `finish` and `final_at` (ms) are infinite where a scheduled campaign has none, and -infinite
-    where nothing was scheduled. `shared_cost` is its share of what lines and the run cost, `value`
-    what its results are worth (None where nothing is said to be worth anything).
-    """
-
-    lives: tuple[CampaignTimeline, ...]
-    finish: float
-    final_at: float
-    counts: Counts
-    occupancy: Occupancy
-    held_back: Bottleneck | None
-    costs: Costs | None
-    shared_cost: float
-    value: float | None
-
-    @property
-    def people(self) -> PeopleCount:
-        """The people by state."""
-        return self.counts.people
 
 
 class Unit(StrEnum):
@@ -150,11 +125,11 @@ def figure(
 class _Made:
     """Figures made of a part."""
 
-    part: Part = field(repr=False, compare=False)
+    part: InitVar[Part]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, part: Part) -> None:
         for name, declaration in _declarations(type(self)):
-            object.__setattr__(self, name, declaration.make(self.part))
+            object.__setattr__(self, name, declaration.make(part))
 
 
 def _declarations(declared: type[_Made]) -> list[tuple[str, _Declaration]]:
@@ -174,8 +149,8 @@ def _share(part: int, whole: int) -> float | None:
 def _cost(part: Part) -> float | None:
     if part.costs is None:
         return None
-    counts = part.counts
-    of_calls = cost_of(part.costs, counts.charged_dials, counts.charged_increments, counts.answered)
+    charges = part.charges
+    of_calls = cost_of(part.costs, charges.dials, charges.increments, charges.answered)
     return of_calls + part.shared_cost
 
 
@@ -192,13 +167,13 @@ def _net_value(part: Part) -> float | None:
 
 
 def _unfinished(part: Part) -> int:
-    counts = part.counts
-    over = counts.ended() + counts.dropped("queue_timeout", "cancelled", "deleted", "expired")
-    return counts.by_end.total() - over
+    calls = part.calls
+    over = calls.ended() + calls.dropped("queue_timeout", "cancelled", "deleted", "expired")
+    return calls.by_end.total() - over
 
 
 def _reach_by_attempt(part: Part) -> tuple[float, ...]:
-    reached = [part.counts.reached[k] for k in sorted(part.counts.reached)]
+    reached = [part.calls.reached[k] for k in sorted(part.calls.reached)]
     return tuple(int(count) / part.people.people for count in np.cumsum(reached))
 
 
@@ -227,11 +202,15 @@ class ValueCount:
 
 
 def _verdict(verdict: Verdict) -> Callable[[Part], int]:
-    return lambda part: part.counts.verdicts[verdict]
+    return lambda part: part.analyses.verdicts[verdict]
+
+
+def _sent(part: Part) -> int:
+    return part.deliveries.fates.total() - part.deliveries.fates[Fate.WITHOUT_URL]
 
 
 def _fate(fate: Fate) -> Callable[[Part], int]:
-    return lambda part: part.counts.fates[fate]
+    return lambda part: part.deliveries.fates[fate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +221,7 @@ class AnalysisFigures(_Made):
     """
 
     # fmt: off
-    conversations: int = figure(lambda p: p.counts.verdicts.total(), Unit.CONVERSATIONS,
+    conversations: int = figure(lambda p: p.analyses.verdicts.total(), Unit.CONVERSATIONS,
         "calls that were answered and have ended")
     analyzed: int = figure(_verdict(Verdict.ANALYZED), Unit.CONVERSATIONS, "have an analysis",
         Printed(Table.ANALYSES, "analyzed"))
@@ -256,14 +235,14 @@ class AnalysisFigures(_Made):
         Printed(Table.ANALYSES, "failed"))
     pending: int = figure(_verdict(Verdict.PENDING), Unit.CONVERSATIONS,
         "the analysis was not there when the run ended", Printed(Table.ANALYSES, "pending"))
-    reanalyses: int = figure(lambda p: p.counts.reanalyses, Unit.RESULTS,
+    reanalyses: int = figure(lambda p: p.analyses.reanalyses, Unit.RESULTS,
         "results of re-analyses (A5)", Printed(Table.ANALYSES, "again"))
     funnel: tuple[StepCount, ...] = figure(
-        lambda p: tuple(StepCount(*key, n, _cost_per(p, n)) for key, n in p.counts.steps.items()),
+        lambda p: tuple(StepCount(*key, n, _cost_per(p, n)) for key, n in p.analyses.steps.items()),
         Unit.NO_NUMBER, "`agent`, `step`, how many analyzed conversations `reached` it, and the "
         "cost of each, `cost_per`: cost ÷ reached, null without costs or where it has no value")
     fields: tuple[ValueCount, ...] = figure(
-        lambda p: tuple(ValueCount(*key, count) for key, count in p.counts.values.items()),
+        lambda p: tuple(ValueCount(*key, count) for key, count in p.analyses.values.items()),
         Unit.NO_NUMBER, "`agent`, `field`, `value`, and its `count`")
     # fmt: on
 
@@ -276,8 +255,7 @@ class WebhookFigures(_Made):
     """
 
     # fmt: off
-    results: int = figure(lambda p: p.counts.fates.total() - p.counts.fates[Fate.WITHOUT_URL],
-        Unit.RESULTS, "sent at least once", Printed(Table.WEBHOOKS, "all"))
+    results: int = figure(_sent, Unit.RESULTS, "sent at least once", Printed(Table.WEBHOOKS, "all"))
     at_first_try: int = figure(_fate(Fate.AT_FIRST_TRY), Unit.RESULTS,
         "answered by a 2xx within 10 s at the first POST", Printed(Table.WEBHOOKS, "first try"))
     after_retries: int = figure(_fate(Fate.AFTER_RETRIES), Unit.RESULTS,
@@ -286,18 +264,18 @@ class WebhookFigures(_Made):
         Printed(Table.WEBHOOKS, "lost"), label="webhooks lost")
     pending: int = figure(_fate(Fate.PENDING), Unit.RESULTS,
         "still to be tried again when the run ended", Printed(Table.WEBHOOKS, "pending"))
-    received_though_lost: int = figure(lambda p: p.counts.lost_but_received, Unit.RESULTS,
+    received_though_lost: int = figure(lambda p: p.deliveries.lost_but_received, Unit.RESULTS,
         "of the lost ones, those that the receiver accepted, but answered too late (W5)")
-    duplicated: int = figure(lambda p: p.counts.duplicated, Unit.RESULTS, "accepted more than once",
-        Printed(Table.RECEIVER, "duplicated"))
-    out_of_order: int = figure(lambda p: p.counts.out_of_order, Unit.RESULTS,
+    duplicated: int = figure(lambda p: p.deliveries.duplicated, Unit.RESULTS,
+        "accepted more than once", Printed(Table.RECEIVER, "duplicated"))
+    out_of_order: int = figure(lambda p: p.deliveries.out_of_order, Unit.RESULTS,
         "accepted after a newer result of the same person", Printed(Table.RECEIVER, "out of order"))
     without_url: int = figure(_fate(Fate.WITHOUT_URL), Unit.RESULTS, "made and kept, not sent (W6)",
         Printed(Table.KEPT, "results"))
-    delay_mean_seconds: float | None = figure(lambda p: p.counts.delays.mean, Unit.SECONDS,
+    delay_mean_seconds: float | None = figure(lambda p: p.deliveries.delays.mean, Unit.SECONDS,
         "mean time from the result to its first arrival at the receiver, latency included; null "
         "where nothing arrived", Printed(Table.RECEIVER, "mean delay", _delay))
-    delay_p95_seconds: float | None = figure(lambda p: p.counts.delays.p95, Unit.SECONDS,
+    delay_p95_seconds: float | None = figure(lambda p: p.deliveries.delays.p95, Unit.SECONDS,
         "its 95 % quantile", Printed(Table.RECEIVER, "95 % within", _delay))
     # fmt: on
 
@@ -314,7 +292,7 @@ class Figures(_Made):
     final_at: datetime | None = figure(lambda p: _instant(p.final_at), Unit.INSTANT,
         "of a campaign, its final status, whether people were lost or not; of an organization or "
         "the run, the last of them; null while one that was scheduled is not final")
-    calling_days: int = figure(lambda p: len(np.unique(p.counts.days)), Unit.DAYS,
+    calling_days: int = figure(lambda p: len(np.unique(p.calls.days)), Unit.DAYS,
         "Thai dates on which at least one call was dialled")
     people: int = figure(lambda p: p.people.people, Unit.PEOPLE,
         "recipients, each in exactly one [state](#recipients)", Printed(Table.PEOPLE, "all"))
@@ -345,32 +323,32 @@ class Figures(_Made):
     reach_by_attempt: tuple[float, ...] = figure(_reach_by_attempt, Unit.NO_NUMBER,
         "the shares reached by attempt 1, by attempt 2, … ÷ people, up to the last attempt that "
         "anybody made; histories count")
-    calls: int = figure(lambda p: p.counts.by_end.total(), Unit.CALLS,
+    calls: int = figure(lambda p: p.calls.by_end.total(), Unit.CALLS,
         "all calls created; what a history tells is not among them", Printed(Table.CALLS, "all"))
-    calls_completed: int = figure(lambda p: p.counts.ended("COMPLETED"), Unit.CALLS,
+    calls_completed: int = figure(lambda p: p.calls.ended("COMPLETED"), Unit.CALLS,
         "ended `COMPLETED`", Printed(Table.CALLS, "completed"))
-    calls_no_answer: int = figure(lambda p: p.counts.ended("NO_ANSWER"), Unit.CALLS,
+    calls_no_answer: int = figure(lambda p: p.calls.ended("NO_ANSWER"), Unit.CALLS,
         "ended `NO_ANSWER`", Printed(Table.CALLS, "no answer"))
-    calls_busy: int = figure(lambda p: p.counts.ended("BUSY"), Unit.CALLS, "ended `BUSY`",
+    calls_busy: int = figure(lambda p: p.calls.ended("BUSY"), Unit.CALLS, "ended `BUSY`",
         Printed(Table.CALLS, "busy"))
-    calls_failed: int = figure(lambda p: p.counts.ended("FAILED"), Unit.CALLS, "ended `FAILED`",
+    calls_failed: int = figure(lambda p: p.calls.ended("FAILED"), Unit.CALLS, "ended `FAILED`",
         Printed(Table.CALLS, "failed"))
-    queue_timeouts: int = figure(lambda p: p.counts.dropped("queue_timeout"), Unit.CALLS,
+    queue_timeouts: int = figure(lambda p: p.calls.dropped("queue_timeout"), Unit.CALLS,
         "cancelled by Q5", Printed(Table.OTHER_CALLS, "queue timeout"))
-    calls_cancelled: int = figure(lambda p: p.counts.dropped("cancelled", "deleted"), Unit.CALLS,
+    calls_cancelled: int = figure(lambda p: p.calls.dropped("cancelled", "deleted"), Unit.CALLS,
         "dropped while waiting (C6, C8)", Printed(Table.OTHER_CALLS, "cancelled"))
-    calls_expired: int = figure(lambda p: p.counts.dropped("expired"), Unit.CALLS,
+    calls_expired: int = figure(lambda p: p.calls.dropped("expired"), Unit.CALLS,
         "dropped while waiting (C7)", Printed(Table.OTHER_CALLS, "expired"))
     calls_unfinished: int = figure(_unfinished, Unit.CALLS,
         "waiting or under way when the run ended; with the lines above it adds up to `calls`",
         Printed(Table.OTHER_CALLS, "unfinished"))
-    dials: int = figure(lambda p: p.counts.dials, Unit.DIALS, "each time a call became `INITIATED`")
-    dials_withdrawn: int = figure(lambda p: p.counts.withdrawn, Unit.DIALS,
+    dials: int = figure(lambda p: p.calls.dials, Unit.DIALS, "each time a call became `INITIATED`")
+    dials_withdrawn: int = figure(lambda p: p.calls.withdrawn, Unit.DIALS,
         "of them, those dropped before they rang (C4, C6, C7)")
-    attempts: int = figure(lambda p: p.counts.ended(), Unit.CALLS, "dialled and ended (P5)",
+    attempts: int = figure(lambda p: p.calls.ended(), Unit.CALLS, "dialled and ended (P5)",
         Printed(Table.ATTEMPTS, "attempts"), label="attempts")
     attempts_per_person_mean: float | None = figure(
-        lambda p: _share(p.counts.ended(), p.people.people), Unit.ATTEMPTS,
+        lambda p: _share(p.calls.ended(), p.people.people), Unit.ATTEMPTS,
         "attempts of this run ÷ people", Printed(Table.ATTEMPTS, "per person", _decimals(2)))
     slots_in_use_mean: float | None = figure(lambda p: p.occupancy.mean, Unit.SLOTS,
         "mean while a window was open, from the start to the final status or the end of the run, "
@@ -382,20 +360,20 @@ class Figures(_Made):
         "slot time used in that open time ÷ slot time that `maxConcurrentCalls` allowed in it (for "
         "a campaign too: of its organization's); can exceed 1 where the limit was lowered during "
         "calls", Printed(Table.SLOTS, "of capacity", lambda share: percent(share or 0)))
-    queue_wait_mean_seconds: float | None = figure(lambda p: p.counts.waits.mean, Unit.SECONDS,
+    queue_wait_mean_seconds: float | None = figure(lambda p: p.waits.mean, Unit.SECONDS,
         "mean time from `QUEUED` to the dial or the timeout; waits interrupted by a closing "
         "window, a pause or the campaign's end are left out; null where nothing waited",
         Printed(Table.SLOTS, "mean wait", _wait), label="mean wait, seconds")
-    queue_wait_p95_seconds: float | None = figure(lambda p: p.counts.waits.p95, Unit.SECONDS,
+    queue_wait_p95_seconds: float | None = figure(lambda p: p.waits.p95, Unit.SECONDS,
         "its 95 % quantile", Printed(Table.SLOTS, "95 % within", _wait))
-    talk_minutes: float = figure(lambda p: p.counts.talk_ms / MINUTE, Unit.MINUTES,
+    talk_minutes: float = figure(lambda p: p.charges.talk_ms / MINUTE, Unit.MINUTES,
         "conversations that ended", Printed(Table.ATTEMPTS, "talk minutes", _decimals(0)),
         label="talk minutes")
     cost: float | None = figure(_cost, Unit.CURRENCY,
         "dials, ended conversations and people reached, and its share of what lines and the run "
         "cost, see [below](#money); null if the scenario names no costs",
         Printed(Table.ATTEMPTS, "cost", _money), label="cost")
-    cost_per_reached: float | None = figure(lambda p: _cost_per(p, p.counts.answered),
+    cost_per_reached: float | None = figure(lambda p: _cost_per(p, p.charges.answered),
         Unit.PER_PERSON, "cost ÷ people reached by calls of the run; null without costs, and where "
         "there was a cost and nobody was reached (then it is infinite in Python and Parquet)",
         Printed(Table.MONEY, "per reached", _money), label="cost per reached")
@@ -421,6 +399,7 @@ class Figure:
     """A declared figure; `name` is its column in tables, such as `webhooks_lost`.
 
     In Python and JSON it is called `key`, inside `block` if it is one of the analyses or webhooks.
+    `make` makes it of a part.
     """
 
     name: str
@@ -431,6 +410,7 @@ class Figure:
     column: Printed | None
     label: str
     is_float: bool
+    make: Callable[[Part], Any]
 
     def of(self, figures: Figures) -> Any:
         """Its value."""
@@ -449,6 +429,7 @@ def _figures(declared: type[_Made], block: str = "") -> list[Figure]:
             column=declaration.column,
             label=declaration.label,
             is_float=types[key].startswith("float"),
+            make=declaration.make,
         )
         for key, declaration in _declarations(declared)
     ]
@@ -458,6 +439,7 @@ BLOCKS = {"": Figures, "analyses": AnalysisFigures, "webhooks": WebhookFigures}
 """The blocks of figures by name; that of the figures of calls has none."""
 FIGURES = tuple(figure for block, made in BLOCKS.items() for figure in _figures(made, block))
 """All figures, in the order of tables and of JSON."""
+_BY_NAME = {figure.name: figure for figure in FIGURES}
 _UNITS = {figure.name: figure.unit for figure in FIGURES if figure.unit is not Unit.NO_NUMBER}
 NUMBERS = tuple(_UNITS)
 """The names of the figures that are numbers or instants."""
@@ -510,13 +492,36 @@ def follows_calls(column: str) -> bool:
     return column.startswith(_AFTER_CALLS) or column in _BY_RESULTS
 
 
-def number_values(figures: Figures) -> dict[str, Any]:
-    """All figures that are numbers or instants by name, those of attempts and steps included."""
-    first = {f.name: f.of(figures) for f in FIGURES if not f.block and f.unit is not Unit.NO_NUMBER}
-    attempts = {f"{REACH}{k}": share for k, share in enumerate(figures.reach_by_attempt, 1)}
-    blocks = {f.name: f.of(figures) for f in FIGURES if f.block and f.unit is not Unit.NO_NUMBER}
-    found = figures.analyses
-    steps = {f"{FUNNEL}{s.agent}_{s.step}": s.reached for s in found.funnel}
-    per_step = {f"{COST_PER}{s.agent}_{s.step}": s.cost_per for s in found.funnel}
-    values = {f"{FIELD}{v.agent}_{v.field}_{v.value}": v.count for v in found.fields}
-    return first | attempts | blocks | steps | per_step | values
+def number_values(
+    value: Callable[[Figure], Any], asked: Collection[str] | None = None
+) -> dict[str, Any]:
+    """All figures that are numbers or instants by name, those of attempts and steps included.
+
+    `value` tells what a figure is. With `asked` only the figures of these names are made; those of
+    all attempts, steps or values of fields if any of them is asked for.
+    """
+
+    def plain(in_block: bool) -> dict[str, Any]:
+        return {
+            figure.name: value(figure)
+            for figure in FIGURES
+            if bool(figure.block) is in_block and figure.unit is not Unit.NO_NUMBER
+            if asked is None or figure.name in asked
+        }
+
+    def listed(name: str, *prefixes: str) -> tuple[Any, ...]:
+        wanted = asked is None or any(other.startswith(prefixes) for other in asked)
+        found: tuple[Any, ...] = value(_BY_NAME[name]) if wanted else ()
+        return found
+
+    shares = enumerate(listed("reach_by_attempt", REACH), 1)
+    steps = listed("analyses_funnel", FUNNEL, COST_PER)
+    fields = listed("analyses_fields", FIELD)
+    return (
+        plain(in_block=False)
+        | {f"{REACH}{attempt}": share for attempt, share in shares}
+        | plain(in_block=True)
+        | {f"{FUNNEL}{step.agent}_{step.step}": step.reached for step in steps}
+        | {f"{COST_PER}{step.agent}_{step.step}": step.cost_per for step in steps}
+        | {f"{FIELD}{found.agent}_{found.field}_{found.value}": found.count for found in fields}
+    )

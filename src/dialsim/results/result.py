@@ -18,6 +18,7 @@ from dialsim.results.run_view import RunView
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dialsim.results.parts import RunPart
     from dialsim.results.plots.plots import Plots
     from dialsim.results.story import Story
     from dialsim.results.summary import Summary
@@ -90,11 +91,18 @@ class Result:
         return sequences(self.reading)
 
     @cached_property
+    def part(self) -> RunPart:
+        """What its figures are made of; see `dialsim.results.parts`."""
+        from dialsim.results.parts import RunPart
+
+        return RunPart(self.reading)
+
+    @cached_property
     def summary(self) -> Summary:
         """When it is done, whom it reached, what held it back; see `dialsim.results.summary`."""
         from dialsim.results.summary import sum_up
 
-        return sum_up(self.reading)
+        return sum_up(self.part)
 
     @cached_property
     def plot(self) -> Plots:

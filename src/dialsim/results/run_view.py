@@ -30,6 +30,7 @@ from dialsim.results.campaigns import (
     person_states,
     read_lives,
 )
+from dialsim.results.counts import fixed_shares, line_shares
 from dialsim.results.time_use import SlotUse, StepFunction, TimeUse, counted, limit, paced, time_use
 from dialsim.scenario.organization import Agent
 from dialsim.webhooks.analysis import Analyses, Analyst, conversations, talked
@@ -117,7 +118,7 @@ class RunView:
         """The calls of every campaign, with what their analyses changed (A4)."""
         return {
             position: with_analyses(calls, self.analyses[position], self._until)
-            for position, calls in self._dialled.items()
+            for position, calls in self.dialled.items()
         }
 
     @cached_property
@@ -127,7 +128,7 @@ class RunView:
             position: Analyst(self.world, self.block(position)).first(
                 conversations(calls, talked(calls))
             )
-            for position, calls in self._dialled.items()
+            for position, calls in self.dialled.items()
         }
 
     @cached_property
@@ -156,15 +157,15 @@ class RunView:
         return horizon(self.trace)
 
     @cached_property
-    def _dialled(self) -> dict[Position, Calls]:
-        """The calls of every campaign, as the engine left them."""
+    def dialled(self) -> dict[Position, Calls]:
+        """The calls of every campaign, as the engine left them: what analyses do is no calling."""
         return {position: read_calls(self.trace, *position) for position in self.lives}
 
     @cached_property
     def states(self) -> dict[Position, NDArray[np.int8]]:
         """The state of every recipient, indexes into `PERSON_STATES`."""
         return {
-            position: person_states(self.calls[position], life, self.trace.end)
+            position: person_states(self.dialled[position], life, self.trace.end)
             for position, life in self.lives.items()
         }
 
@@ -172,7 +173,7 @@ class RunView:
     def finishes(self) -> dict[Position, int | None]:
         """When everybody of every campaign was settled by calling (`finish_of`)."""
         return {
-            position: finish_of(life, self.calls[position], self.states[position])
+            position: finish_of(life, self.dialled[position], self.states[position])
             for position, life in self.lives.items()
         }
 
@@ -188,7 +189,7 @@ class RunView:
     @cached_property
     def busy(self) -> dict[Position, StepFunction]:
         """How many calls of every campaign are under way, over time."""
-        return {position: counted([calls], SLOTS) for position, calls in self.calls.items()}
+        return {position: counted([calls], SLOTS) for position, calls in self.dialled.items()}
 
     @cached_property
     def slots(self) -> list[SlotUse]:
@@ -200,10 +201,35 @@ class RunView:
         """Where the time of every campaign went."""
         return {
             position: time_use(
-                self.calls[position], life, self.states[position], self.slots[position[0]]
+                self.dialled[position], life, self.states[position], self.slots[position[0]]
             )
             for position, life in self.lives.items()
         }
+
+    @cached_property
+    def shared_costs(self) -> dict[Position, float]:
+        """What each campaign has to pay of what lines, and the run as a whole, cost."""
+        costs, positions = self.world.scenario.costs, [*self.lives]
+        if costs is None:
+            return dict.fromkeys(positions, 0.0)
+        people = [int(np.count_nonzero(listed(self.states[position]))) for position in positions]
+        scheduled = [self.lives[position].request is not None for position in positions]
+        shares = fixed_shares(costs, people, scheduled).tolist()
+        shared = dict(zip(positions, shares, strict=True))
+        if not costs.per_line_day:
+            return shared
+        for block in self.world.organizations:
+            own = [position for position in positions if position[0] == block.position]
+            of_lines = line_shares(
+                costs,
+                [self.dialled[position] for position in own],
+                [self.busy[position] for position in own],
+                self.slots[block.position].allowed,
+                self.trace.end,
+            )
+            for position, share in zip(own, of_lines.tolist(), strict=True):
+                shared[position] += share
+        return shared
 
     def _slots(self, organization: int) -> SlotUse:
         own = [position for position in self.lives if position[0] == organization]
@@ -211,10 +237,10 @@ class RunView:
             busy=StepFunction.total(self.busy[position] for position in own),
             allowed=limit(self.trace, organization),
             paced=paced(
-                [self.calls[position].rows for position in own],
+                [self.dialled[position].rows for position in own],
                 dial_gap(self.world.scenario.engine.calls_per_second),
             ),
-            calls=tuple(self.calls[position] for position in own),
+            calls=tuple(self.dialled[position] for position in own),
         )
 
     @property
@@ -284,14 +310,14 @@ class ProgressCurve:
 
 
 def _reached(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
-    calls, states = reading.calls[life.position], reading.states[life.position]
+    calls, states = reading.dialled[life.position], reading.states[life.position]
     before = (states == _DONE_BY_CALL[0]) & calls.past_reached
     start = np.full(np.count_nonzero(before), _start(life))
     return np.concatenate([start, calls.rows.at[rows_of(calls.rows.kind, ANSWERS)]])
 
 
 def _done(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
-    calls, states = reading.calls[life.position], reading.states[life.position]
+    calls, states = reading.dialled[life.position], reading.states[life.position]
     by_call = np.isin(states, _DONE_BY_CALL)
     # of a person without a call here, the history alone has settled it
     ended = calls.of_newest(calls.ended_at, _start(life))[by_call]

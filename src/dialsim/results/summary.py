@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from dialsim.interface.instants import in_thai_time, utc
-from dialsim.results.bottleneck import CampaignBounds, held_back
-from dialsim.results.campaigns import CampaignTimeline, Position, listed, union
 from dialsim.results.compliance import Compliance, compliance
-from dialsim.results.counts import (
-    Counts,
-    attempts_of_exhausted,
-    count_campaign,
-    fixed_shares,
-    line_shares,
-    value_of,
-)
 from dialsim.results.figures import (
     FIGURES,
     INSTANTS,
     REACH,
     Figures,
-    Part,
     follows_calls,
     number_values,
 )
+from dialsim.results.parts import CampaignPart, OrganizationPart, PartName, RunPart
 from dialsim.results.run_view import RunView
-from dialsim.results.time_use import Occupancy, TimeUse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,17 +130,9 @@ class Summary(Figures):
         return summary_html(self)
 
 
-class PartName(NamedTuple):
-    """Whose figures: those of the run, of an organization, or of a campaign."""
-
-    scope: str
-    organization: str | None = None
-    campaign: str | None = None
-
-
 def _row(part: Figures) -> dict[str, Any]:
     """The figures as one row of a table."""
-    numbers, held = number_values(part), part.held_back
+    numbers, held = number_values(lambda figure: figure.of(part)), part.held_back
     calls = {name: numbers.pop(name) for name in [*numbers] if not follows_calls(name)}
     return {
         **{name: value for name, value in calls.items() if not name.startswith(REACH)},
@@ -187,10 +165,10 @@ def _ordered(value: Any) -> list[tuple[str, bool]]:
     """The fields with whether they are instants: what it is, then its figures, then its parts."""
     listed = [(part.name, "datetime" in str(part.type)) for part in fields(value)]
     if not isinstance(value, Figures):
-        return [part for part in listed if part[0] != "part"]
+        return listed
     figures = [part for part in listed if part[0] in _FIGURES]
     left_out = () if getattr(value, "compliance", ()) else ("compliance",)
-    own = [part for part in listed if part[0] not in (*_FIGURES, *left_out, "part")]
+    own = [part for part in listed if part[0] not in (*_FIGURES, *left_out)]
     parts = [part for part in own if isinstance(getattr(value, part[0]), tuple)]
     return [*(part for part in own if part not in parts), *figures, *parts]
 
@@ -202,28 +180,12 @@ def _text(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def sum_up(reading: RunView) -> Summary:
+def sum_up(whole: RunPart) -> Summary:
     """The summary of a run."""
-    trace, scenario = reading.trace, reading.world.scenario
-    wholes, organizations = [], []
-    shared = _shared_costs(reading)
-    for block in reading.world.organizations:
-        campaigns, occupancy = _campaigns(reading, block.position, shared)
-        wholes.append(_together(reading, campaigns, occupancy))
-        organizations.append(
-            OrganizationSummary(
-                part=wholes[-1],
-                name=block.name,
-                limits=tuple(
-                    Limit(utc(row.at), row.limit) for row in trace.limits_of(block.position)
-                ),
-                campaigns=tuple(map(_campaign, campaigns)),
-            )
-        )
-    occupancy = Occupancy.total(part.occupancy for part in wholes)
+    reading, trace = whole.reading, whole.reading.trace
     return Summary(
-        part=_together(reading, wholes, occupancy),
-        scenario=scenario.name,
+        part=whole,
+        scenario=reading.world.scenario.name,
         seed=trace.world.seed,
         replication=trace.world.replication,
         end=utc(trace.end),
@@ -233,105 +195,22 @@ def sum_up(reading: RunView) -> Summary:
         refused=_refused(reading),
         compliance=compliance(reading),
         warnings=reading.world.warnings,
-        organizations=tuple(organizations),
+        organizations=tuple(map(_organization, whole.organizations)),
     )
 
 
-def _shared_costs(reading: RunView) -> dict[Position, float]:
-    """What each campaign has to pay of what lines, and the run as a whole, cost."""
-    costs, positions = reading.world.scenario.costs, [*reading.lives]
-    people = [int(np.count_nonzero(listed(reading.states[position]))) for position in positions]
-    scheduled = [reading.lives[position].request is not None for position in positions]
-    shared = dict(zip(positions, fixed_shares(costs, people, scheduled).tolist(), strict=True))
-    for block in reading.world.organizations:
-        own = [position for position in positions if position[0] == block.position]
-        shares = line_shares(
-            costs,
-            [reading.calls[position] for position in own],
-            [reading.busy[position] for position in own],
-            reading.slots[block.position].allowed,
-            reading.trace.end,
-        )
-        for position, share in zip(own, shares.tolist(), strict=True):
-            shared[position] += share
-    return shared
-
-
-def _campaigns(
-    reading: RunView, organization: int, shared: Mapping[Position, float]
-) -> tuple[list[Part], Occupancy]:
-    """The campaigns of an organization, and its use of slots as a whole."""
-    slots, costs = reading.slots[organization], reading.world.scenario.costs
-    parts = []
-    for position, life in reading.lives.items():
-        if position[0] != organization:
-            continue
-        calls, states = reading.calls[position], reading.states[position]
-        stream, verdicts = reading.streams[position], reading.verdicts[position]
-        agent = reading.block(position).agent
-        counts = count_campaign(calls, states, costs, stream, verdicts, agent)
-        use, exhausted = reading.time_uses[position], attempts_of_exhausted(calls, states)
-        bounds = _bounds(reading, life, use)
-        parts.append(
-            Part(
-                lives=(life,),
-                finish=_last(life, reading.finishes[position]),
-                final_at=_last(life, life.final_at),
-                counts=counts,
-                occupancy=Occupancy.of(reading.busy[position], slots.allowed, life.open),
-                held_back=held_back(life, use, counts.people, exhausted, bounds),
-                costs=costs,
-                shared_cost=shared[position],
-                value=value_of(reading.block(position).value, counts),
-            )
-        )
-    opened = union(part.occupancy.open for part in parts)
-    return parts, Occupancy.of(slots.busy, slots.allowed, opened)
-
-
-def _bounds(reading: RunView, life: CampaignTimeline, use: TimeUse) -> CampaignBounds:
-    """What bounded a campaign while it ran."""
-    slots, own = reading.slots[life.position[0]], reading.busy[life.position]
-    start = life.end if life.start is None else min(life.start, life.end)
-    inside = slots.allowed.at[(slots.allowed.at > start) & (slots.allowed.at < life.end)]
-    limits = slots.allowed(np.append(inside, start))
-    of_all = slots.busy.integral(use.slot_spans)
-    return CampaignBounds(
-        least_limit=int(limits.min()),
-        most_limit=int(limits.max()),
-        last_limit=int(slots.allowed(np.array([life.end]))[0]),
-        mostly_others=2 * own.integral(use.slot_spans) < of_all,
-        engine=reading.world.scenario.engine,
+def _organization(part: OrganizationPart) -> OrganizationSummary:
+    limits = part.reading.trace.limits_of(part.block.position)
+    return OrganizationSummary(
+        part=part,
+        name=part.block.name,
+        limits=tuple(Limit(utc(row.at), row.limit) for row in limits),
+        campaigns=tuple(map(_campaign, part.campaigns)),
     )
 
 
-def _together(reading: RunView, parts: Sequence[Part], occupancy: Occupancy) -> Part:
-    """Several campaigns or organizations as one; held back as the one that finished last."""
-    scheduled = [part for part in parts if any(life.request for life in part.lives)]
-    last = max(scheduled or parts, key=lambda part: (part.finish, part.final_at), default=None)
-    values = [part.value for part in parts if part.value is not None]
-    return Part(
-        lives=tuple(life for part in parts for life in part.lives),
-        finish=max((part.finish for part in parts), default=-inf),
-        final_at=max((part.final_at for part in parts), default=-inf),
-        counts=Counts.total(part.counts for part in parts),
-        occupancy=occupancy,
-        held_back=last.held_back if last else None,
-        costs=reading.world.scenario.costs,
-        shared_cost=sum(part.shared_cost for part in parts),
-        value=sum(values) if values else None,
-    )
-
-
-def _last(life: CampaignTimeline, instant: int | None) -> float:
-    """An instant of a campaign, by which the last of several is found."""
-    if instant is not None:
-        return instant
-    return -inf if life.request is None else inf
-
-
-def _campaign(part: Part) -> CampaignSummary:
-    (life,) = part.lives
+def _campaign(part: CampaignPart) -> CampaignSummary:
+    life = part.life
     return CampaignSummary(
         part=part,
         organization=life.organization,
