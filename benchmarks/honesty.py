@@ -349,7 +349,7 @@ class DrawnSteps:
         self._finishes = START + 1000 * steps.draw(chance, MOST)
         self.runs = self.ahead = 0
 
-    def replicate(self, cases: Sequence[Case], count: int) -> None:
+    def replicate(self, cases: Sequence[Case], count: int, _: frozenset[str] | None = None) -> None:
         for case in cases:
             finishes = self._finishes[case.scenario.organizations[0].max_concurrent_calls - 1]
             for k in range(len(case.finished), count):

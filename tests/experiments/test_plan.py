@@ -466,7 +466,8 @@ class Shares:
         self.shares = shares
         self.runs = 0
 
-    def replicate(self, cases: Sequence[Case], count: int) -> None:
+    def replicate(self, cases: Sequence[Case], count: int, asked: frozenset[str]) -> None:
+        assert {"finish", "cost"} <= asked
         for case in cases:
             (organization,) = case.scenario.organizations
             share = self.shares[organization.max_concurrent_calls]

@@ -13,6 +13,7 @@ import pytest
 import dialsim
 from dialsim.experiments import experiment_text
 from dialsim.experiments.plan import Plan, plan
+from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures, figures_of
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import SettingChange, Variant
@@ -56,7 +57,8 @@ def planned(scenario: Scenario, goal: str, between: tuple[int, int] = (2, 5)) ->
 
 def measured(answer: Plan, scenario: Scenario, pairs: int = PAIRS) -> GoalWhatIf:
     value = Variant("it", (SettingChange(answer.path, str(answer.evidence.value)),))
-    place = StudiedVariant(value, answer.evidence.runs, asked_of(answer)[0])
+    runs = replicate(value.of(scenario), answer.evidence.replications, jobs=1).figures
+    place = StudiedVariant(value, runs, asked_of(answer)[0])
     (found,) = what_would_help(scenario, None, [place], FurtherRuns(pairs))
     assert found is not None
     return against_goal(answer, found)

@@ -75,7 +75,7 @@ _latest: World | None = None
 class Task:
     """Replication `replication` of `seed` of the scenario in `pickled`; `index` names the task.
 
-    All engines come to the same figures.
+    `asked` are the figures wanted, None for all. All engines come to the same figures.
     """
 
     index: int
@@ -84,6 +84,7 @@ class Task:
     seed: int
     replication: int
     engine: Engine
+    asked: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def _outcome(task: Task) -> TaskOutcome:
 
     try:
         world = _world(_scenario(task.digest, task.pickled), task.seed, task.replication)
-        figures = figures_of(result_of(world, task.engine))
+        figures = figures_of(result_of(world, task.engine), task.asked)
     except Exception as error:
         return TaskOutcome(task.index, None, f"{type(error).__name__}: {error}")
     return TaskOutcome(task.index, figures.to_text(), None)

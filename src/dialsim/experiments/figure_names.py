@@ -68,6 +68,7 @@ class FigureName:
         return np.array([self._in(run) for run in runs], dtype=np.float64)
 
     def _in(self, run: RunFigures) -> float:
+        assert run.asked is None or self.name in run.asked, self.name  # it would seem to be 0
         part = next(part for part in run.scopes if self._fits(part))
         last = attempt_of(self.name) or 0
         for attempt in range(last, 0, -1):  # where nobody needed it, that of the one before

@@ -168,6 +168,16 @@ class Goal:
     text: str
     clauses: tuple[Clause, ...]
 
+    @property
+    def figures(self) -> frozenset[str]:
+        """The names of the figures that evidence on it is made of."""
+        asked = (figure.name for clause in self.clauses for figure in clause.figure.figures)
+        return _OF_EVIDENCE | frozenset(asked)
+
+
+_OF_EVIDENCE = frozenset({"cost", "people", "people_lost", "reach_share"})
+"""The figures that evidence tells whatever the goal is."""
+
 
 def read_goal(text: str, scenario: Scenario) -> Goal:
     """Read a goal over figures of a scenario. Raises ExperimentError that says what is wrong."""
@@ -407,8 +417,8 @@ def _number(value: float) -> Plain:
 class Evidence:
     """What runs say of a goal; `value` is what they have in common, a value or a name.
 
-    `cost` is the mean cost, None without costs; `runs` are the runs themselves, and `prior` what
-    was known before them.
+    `cost` is the mean cost, None without costs; `prior` is what was known before the runs. `runs`
+    are the runs themselves, each with the figures of `Goal.figures` at least.
     """
 
     value: int | float | str

@@ -309,12 +309,18 @@ class ExperimentRunner:
         self._done = 0
         self._calls = 0  # of all replications so far, about
 
-    def replicate(self, cases: Sequence[Case], count: int) -> None:
+    def replicate(
+        self, cases: Sequence[Case], count: int, asked: frozenset[str] | None = None
+    ) -> None:
         """Have the first `count` replications of every case finished; runs what is missing.
+
+        With `asked` only the figures so named are made of runs, unless a store keeps them: other
+        commands, and pages, find all figures there.
 
         Raises ReplicationFailed for the first that fails; those finished before are kept.
         """
         if self._store is not None:
+            asked = None
             for case in cases:
                 self._store.recall(case, count)
         # Variants of one replication stand side by side, for workers to take them up together
@@ -326,7 +332,7 @@ class ExperimentRunner:
                     missing.append(replication)
         engine = self._choose(owners)
         tasks = [
-            _task(index, case, replication, engine)
+            Task(index, case.digest, case.pickled, case.seed, replication, engine, asked)
             for index, (case, replication) in enumerate(zip(owners, missing, strict=True))
         ]
         total = self._done + max(len(tasks), self.ahead)
@@ -338,7 +344,7 @@ class ExperimentRunner:
                     raise ReplicationFailed(case.seed, task.replication, cause, rerun)
                 if self._store is not None:
                     self._store.keep(case, task.replication, outcome.figures)
-                case.finished[task.replication] = RunFigures.from_text(outcome.figures)
+                case.finished[task.replication] = RunFigures.from_text(outcome.figures, asked)
                 self._done += 1
                 if self._progress is not None:
                     self._progress(self._done, total)
@@ -352,10 +358,6 @@ class ExperimentRunner:
         engine = choose(self._engine, self._calls)
         prepare(engine)
         return engine
-
-
-def _task(index: int, case: Case, replication: int, engine: Engine) -> Task:
-    return Task(index, case.digest, case.pickled, case.seed, replication, engine)
 
 
 @contextmanager

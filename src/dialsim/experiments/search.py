@@ -169,7 +169,8 @@ class Search:
         counts = {index: self._looks.counts[self._looked.get(index, 0)] for index in indices}
         for count in sorted({*counts.values()}):
             together = [index for index in indices if counts[index] == count]
-            self._place.replicate([self._case(index) for index in together], count)
+            cases = [self._case(index) for index in together]
+            self._place.replicate(cases, count, self.goal.figures)
         for index, count in counts.items():
             case = self._case(index)
             value, runs = self.axis[index].plain, case.first(count)

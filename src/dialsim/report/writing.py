@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,11 +171,31 @@ def plan_report(
     `seed` is as in `sweep_report`. What else would help is measured there, too.
     """
     value = Variant(setting_text(answer), (SettingChange(answer.path, str(answer.evidence.value)),))
+    answer = _with_all_figures(answer, value.of(scenario), seed, further)
     studied = [StudiedVariant(value, answer.evidence.runs, asked_of(answer)[0])]
     called = sum(people_called(part.runs) for part in answer.tried)
     (what_if,) = what_would_help(scenario, seed, studied, further, called)
     measured = against_goal(answer, what_if) if isinstance(what_if, WhatIf) else what_if
     return plan_page(answer, run(value.of(scenario), seed=seed), measured).html()
+
+
+def _with_all_figures(
+    answer: Plan, varied: Scenario, seed: int | None, further: FurtherRuns
+) -> Plan:
+    """An answer with all figures of its runs; those that no store kept have few, and are rerun."""
+    part = answer.evidence
+    if all(run.asked is None for run in part.runs):
+        return answer
+    runs = replicate(
+        varied,
+        part.replications,
+        seed=seed,
+        jobs=further.jobs,
+        dask=further.dask,
+        progress=further.progress,
+        engine=further.engine,
+    )
+    return replace(answer, evidence=replace(part, runs=runs.figures))
 
 
 def optimum_report(answer: Optimum, scenario: Scenario, seed: int | None) -> str:

@@ -1,0 +1,84 @@
+"""The figures of a run: those asked for are as among all, and nothing takes the others' place."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dialsim.engine.simulation import Simulation
+from dialsim.experiments.figure_names import FigureName
+from dialsim.experiments.plan import plan
+from dialsim.experiments.run_figures import RunFigures, figures_of
+from dialsim.report.what_if import FurtherRuns
+from dialsim.report.writing import plan_report
+from dialsim.results.figures import COST_PER, FIELD, FUNNEL, REACH
+from dialsim.results.result import Result
+from engine.breadth import broad_scenario
+from engine.readings import loaded
+from experiments.scenarios import CHANCY, LIMIT, crowd
+
+LISTS = ((REACH,), (FUNNEL, COST_PER), (FIELD,))
+"""How the figures begin that are made all together."""
+GOAL = "p90(finish) <= 12m and mean(calls_busy) >= 0"
+
+
+def among_all(whole: RunFigures, asked: frozenset[str]) -> list[dict[str, float]]:
+    """Of all figures of each scope, those that are made where some are asked for."""
+    lists = tuple(
+        prefix
+        for prefixes in LISTS
+        if any(name.startswith(prefixes) for name in asked)
+        for prefix in prefixes
+    )
+    return [
+        {
+            name: value
+            for name, value in scope.values.items()
+            if name in asked or name.startswith(lists)
+        }
+        for scope in whole.scopes
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_figures_that_are_asked_for_are_those_among_all(seed: int) -> None:
+    trace, chance = Simulation(loaded(broad_scenario(seed))).run(), random.Random(seed)
+    whole = figures_of(Result(trace))
+    names = [*whole.scopes[0].values]
+    for asked in [*([name] for name in names), *(chance.sample(names, 5) for _ in range(5))]:
+        some = figures_of(Result(trace), frozenset(asked))  # of which nothing was read before
+        found = [scope.values for scope in some.scopes]
+        assert repr(found) == repr(among_all(whole, frozenset(asked)))  # NaN is like NaN there
+        assert (some.start, some.replication) == (whole.start, whole.replication)
+
+
+def test_a_plan_without_a_store_makes_only_the_figures_that_it_tells(tmp_path: Path) -> None:
+    scenario = crowd(20, **CHANCY)
+    few, kept = (
+        plan(scenario, LIMIT, (1, 8), GOAL, jobs=1, max_replications=20, store=store)
+        for store in (None, tmp_path)
+    )
+    assert few.to_dict() == kept.to_dict()
+    told = {"finish", "calls_busy", "cost", "people", "people_lost", "reach_share"}
+    assert {*few.evidence.runs[0].scopes[0].values} == told
+    assert {"dials", "queue_wait_mean_seconds"} < {*kept.evidence.runs[0].scopes[0].values}
+    busy, dials = (FigureName(name, None, None) for name in ("calls_busy", "dials"))
+    assert busy.of(few.evidence.runs).tolist() == busy.of(kept.evidence.runs).tolist()
+    with pytest.raises(AssertionError, match="dials"):  # which would look like 0 otherwise
+        dials.of(few.evidence.runs)
+
+
+@pytest.mark.usefixtures("pictures_undrawn")
+def test_the_page_of_a_plan_has_all_figures_whether_a_store_kept_them_or_not(
+    tmp_path: Path,
+) -> None:
+    scenario = crowd(20, **CHANCY)
+    few, kept = (
+        plan(scenario, LIMIT, (1, 8), GOAL, jobs=1, max_replications=20, store=store)
+        for store in (None, tmp_path)
+    )
+    assert few.evidence.runs != kept.evidence.runs
+    pages = [plan_report(answer, scenario, None, FurtherRuns(2, jobs=1)) for answer in (few, kept)]
+    assert pages[0] == pages[1]
