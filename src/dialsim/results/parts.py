@@ -5,7 +5,6 @@ Many runs are made for a few figures of each (`figures_of`), so nothing is count
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import inf
@@ -39,14 +38,21 @@ class PartName(NamedTuple):
     campaign: str | None = None
 
 
-class Part(ABC):
-    """A campaign, or several together, from which figures are made."""
+class Part:
+    """What figures are made of: by default several parts together, whose counts add up."""
 
-    name: PartName
-
-    def __init__(self, reading: RunView, lives: Sequence[CampaignTimeline]) -> None:
+    def __init__(
+        self,
+        name: PartName,
+        reading: RunView,
+        lives: Sequence[CampaignTimeline],
+        parts: Sequence[Part] = (),
+    ) -> None:
+        """`lives` are those of the campaigns in all of `parts`."""
+        self.name = name
         self.reading = reading
         self.lives = tuple(lives)
+        self._parts = parts
 
     @property
     def costs(self) -> Costs | None:
@@ -59,82 +65,87 @@ class Part(ABC):
         return any(life.request is not None for life in self.lives)
 
     @property
-    @abstractmethod
     def finish(self) -> float:
         """When all were settled (ms); infinite if not all were, -infinite if not scheduled."""
+        return max((part.finish for part in self._parts), default=-inf)
 
     @property
-    @abstractmethod
     def final_at(self) -> float:
-        """When the last status became final (ms); infinite where `finish` would be."""
+        """When the last status became final (ms); infinite or -infinite as `finish` is."""
+        return max((part.final_at for part in self._parts), default=-inf)
 
-    @property
-    @abstractmethod
+    @cached_property
     def people(self) -> PeopleCount:
         """The people by state."""
+        return PeopleCount.total(part.people for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def calls(self) -> CallCounts:
         """Counts of calls."""
+        return CallCounts.total(part.calls for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def charges(self) -> Charges:
         """What calls are charged for."""
+        return Charges.total(part.charges for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def waits(self) -> Durations:
         """Each wait from a release to the dial or queue timeout that ended it."""
+        return Durations.total(part.waits for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def analyses(self) -> AnalysisCounts:
         """Counts of conversations by their analyses."""
+        return AnalysisCounts.total(part.analyses for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def deliveries(self) -> DeliveryCounts:
         """Counts of results by what became of them."""
+        return DeliveryCounts.total(part.deliveries for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def occupancy(self) -> Occupancy:
         """The slots in use, while a window was open."""
+        return Occupancy.total(part.occupancy for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def held_back(self) -> Bottleneck | None:
-        """What took the largest share of the time; None without a campaign."""
+        """What held back the campaign that finished last; None without campaigns."""
+        scheduled = [part for part in self._parts if part.is_scheduled]
+        last = max(
+            scheduled or self._parts, key=lambda part: (part.finish, part.final_at), default=None
+        )
+        return last.held_back if last else None
 
     @property
-    @abstractmethod
     def shared_cost(self) -> float:
         """The share of what lines and the run cost."""
+        return sum(part.shared_cost for part in self._parts)
 
-    @property
-    @abstractmethod
+    @cached_property
     def value(self) -> float | None:
         """What the results are worth; None where nothing is said to be worth anything."""
+        values = [part.value for part in self._parts if part.value is not None]
+        return sum(values) if values else None
 
 
 class CampaignPart(Part):
     """One campaign."""
 
     def __init__(self, reading: RunView, life: CampaignTimeline) -> None:
-        super().__init__(reading, [life])
+        super().__init__(PartName("campaign", life.organization, life.name), reading, [life])
         self.life = life
-        self.name = PartName("campaign", life.organization, life.name)
+        self._position = life.position
 
     @property
     def finish(self) -> float:
-        """When everybody was settled."""
-        return self._last(self.reading.finishes[self.life.position])
+        """When everybody was settled (ms), or infinite, or -infinite."""
+        return self._last(self.reading.finishes[self._position])
 
     @property
     def final_at(self) -> float:
-        """When it had its final status."""
+        """When its status became final (ms), or infinite, or -infinite."""
         return self._last(self.life.final_at)
 
     def _last(self, instant: int | None) -> float:
@@ -145,57 +156,59 @@ class CampaignPart(Part):
 
     @cached_property
     def people(self) -> PeopleCount:
-        """The people by state."""
-        return PeopleCount.of(self.reading.states[self.life.position])
+        """Its people by state."""
+        return PeopleCount.of(self.reading.states[self._position])
 
     @cached_property
     def calls(self) -> CallCounts:
         """Counts of its calls."""
-        position = self.life.position
-        return CallCounts.of(self.reading.dialled[position], self.reading.states[position])
+        return CallCounts.of(
+            self.reading.dialled[self._position], self.reading.states[self._position]
+        )
 
     @cached_property
     def charges(self) -> Charges:
         """What its calls are charged for."""
-        return Charges.of(self.reading.dialled[self.life.position], self.costs)
+        return Charges.of(self.reading.dialled[self._position], self.costs)
 
     @cached_property
     def waits(self) -> Durations:
         """Its waits in the queue."""
-        return Durations(queue_waits(self.reading.dialled[self.life.position])[1])
+        return Durations(queue_waits(self.reading.dialled[self._position])[1])
 
     @cached_property
     def analyses(self) -> AnalysisCounts:
-        """Counts of its conversations."""
-        reading, position = self.reading, self.life.position
-        agent = reading.block(position).agent
-        return AnalysisCounts.of(reading.streams[position], reading.verdicts[position], agent)
+        """Counts of its conversations by their analyses."""
+        return AnalysisCounts.of(
+            self.reading.streams[self._position],
+            self.reading.verdicts[self._position],
+            self.reading.block(self._position).agent,
+        )
 
     @cached_property
     def deliveries(self) -> DeliveryCounts:
-        """Counts of its results."""
-        return DeliveryCounts.of(self.reading.streams[self.life.position])
+        """Counts of its results by what became of them."""
+        return DeliveryCounts.of(self.reading.streams[self._position])
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """The slots in use by its calls."""
-        position = self.life.position
-        allowed = self.reading.slots[position[0]].allowed
-        return Occupancy.of(self.reading.busy[position], allowed, self.life.open)
+        """The slots that its calls use, while its windows were open."""
+        allowed = self.reading.slots[self._position[0]].allowed
+        return Occupancy.of(self.reading.busy[self._position], allowed, self.life.open)
 
     @cached_property
     def held_back(self) -> Bottleneck:
         """What took the largest share of its time."""
-        position = self.life.position
-        use = self.reading.time_uses[position]
-        calls, states = self.reading.dialled[position], self.reading.states[position]
-        exhausted = attempts_of_exhausted(calls, states)
+        use = self.reading.time_uses[self._position]
+        exhausted = attempts_of_exhausted(
+            self.reading.dialled[self._position], self.reading.states[self._position]
+        )
         return held_back(self.life, use, self.people, exhausted, self._bounds(use))
 
     def _bounds(self, use: TimeUse) -> CampaignBounds:
         """What bounded it while it ran."""
-        life = self.life
-        slots, own = self.reading.slots[life.position[0]], self.reading.busy[life.position]
+        life, own = self.life, self.reading.busy[self._position]
+        slots = self.reading.slots[self._position[0]]
         start = life.end if life.start is None else min(life.start, life.end)
         inside = slots.allowed.at[(slots.allowed.at > start) & (slots.allowed.at < life.end)]
         limits = slots.allowed(np.append(inside, start))
@@ -211,119 +224,41 @@ class CampaignPart(Part):
     @property
     def shared_cost(self) -> float:
         """Its share of what lines and the run cost."""
-        return self.reading.shared_costs[self.life.position]
+        return self.reading.shared_costs[self._position]
 
     @cached_property
     def value(self) -> float | None:
-        """What its results are worth."""
-        worth = self.reading.block(self.life.position).value
+        """What its results are worth; None where nothing is said to be worth anything."""
+        worth = self.reading.block(self._position).value
         if worth is None:
             return None
         return value_of(worth, self.charges.answered, self.analyses)
 
 
-class _TotalPart(Part):
-    """Several campaigns or organizations together."""
-
-    def __init__(self, reading: RunView, parts: Sequence[Part]) -> None:
-        super().__init__(reading, [life for part in parts for life in part.lives])
-        self._parts = parts
-
-    @property
-    def finish(self) -> float:
-        """That of the last of them."""
-        return max((part.finish for part in self._parts), default=-inf)
-
-    @property
-    def final_at(self) -> float:
-        """That of the last of them."""
-        return max((part.final_at for part in self._parts), default=-inf)
-
-    @cached_property
-    def people(self) -> PeopleCount:
-        """Those of all of them."""
-        return PeopleCount.total(part.people for part in self._parts)
-
-    @cached_property
-    def calls(self) -> CallCounts:
-        """Those of all of them."""
-        return CallCounts.total(part.calls for part in self._parts)
-
-    @cached_property
-    def charges(self) -> Charges:
-        """Those of all of them."""
-        return Charges.total(part.charges for part in self._parts)
-
-    @cached_property
-    def waits(self) -> Durations:
-        """Those of all of them."""
-        return Durations.total(part.waits for part in self._parts)
-
-    @cached_property
-    def analyses(self) -> AnalysisCounts:
-        """Those of all of them."""
-        return AnalysisCounts.total(part.analyses for part in self._parts)
-
-    @cached_property
-    def deliveries(self) -> DeliveryCounts:
-        """Those of all of them."""
-        return DeliveryCounts.total(part.deliveries for part in self._parts)
-
-    @property
-    def held_back(self) -> Bottleneck | None:
-        """That of the one that finished last."""
-        scheduled = [part for part in self._parts if part.is_scheduled]
-        last = max(
-            scheduled or self._parts, key=lambda part: (part.finish, part.final_at), default=None
-        )
-        return last.held_back if last else None
-
-    @property
-    def shared_cost(self) -> float:
-        """That of all of them."""
-        return sum(part.shared_cost for part in self._parts)
-
-    @property
-    def value(self) -> float | None:
-        """That of all of them; None where none has any."""
-        values = [part.value for part in self._parts if part.value is not None]
-        return sum(values) if values else None
-
-
-class OrganizationPart(_TotalPart):
+class OrganizationPart(Part):
     """One organization with its `campaigns`."""
 
     def __init__(self, reading: RunView, block: OrganizationBlock) -> None:
+        own = [life for life in reading.lives.values() if life.position[0] == block.position]
         self.block = block
-        self.name = PartName("organization", block.name)
-        self.campaigns = [
-            CampaignPart(reading, life)
-            for position, life in reading.lives.items()
-            if position[0] == block.position
-        ]
-        super().__init__(reading, self.campaigns)
+        self.campaigns = [CampaignPart(reading, life) for life in own]
+        super().__init__(PartName("organization", block.name), reading, own, self.campaigns)
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """The use of its slots, while a window of any campaign was open."""
+        """The slots in use, while a window of any campaign was open."""
         slots = self.reading.slots[self.block.position]
         return Occupancy.of(slots.busy, slots.allowed, union(life.open for life in self.lives))
 
 
-class RunPart(_TotalPart):
+class RunPart(Part):
     """The whole run with its `organizations`."""
 
     def __init__(self, reading: RunView) -> None:
-        self.name = PartName("run")
-        self.organizations = [
-            OrganizationPart(reading, block) for block in reading.world.organizations
-        ]
-        super().__init__(reading, self.organizations)
-
-    @cached_property
-    def occupancy(self) -> Occupancy:
-        """The use of the slots of all organizations."""
-        return Occupancy.total(part.occupancy for part in self.organizations)
+        blocks = reading.world.organizations
+        self.organizations = [OrganizationPart(reading, block) for block in blocks]
+        lives = [life for part in self.organizations for life in part.lives]
+        super().__init__(PartName("run"), reading, lives, self.organizations)
 
     def every(self) -> Iterator[Part]:
         """The run, then each organization followed by its campaigns."""
