@@ -163,18 +163,18 @@ class CampaignPart(Part):
     def calls(self) -> CallCounts:
         """Counts of its calls."""
         return CallCounts.of(
-            self.reading.dialled[self._position], self.reading.states[self._position]
+            self.reading.engine_calls[self._position], self.reading.states[self._position]
         )
 
     @cached_property
     def charges(self) -> Charges:
         """What its calls are charged for."""
-        return Charges.of(self.reading.dialled[self._position], self.costs)
+        return Charges.of(self.reading.engine_calls[self._position], self.costs)
 
     @cached_property
     def waits(self) -> Durations:
         """Its waits in the queue."""
-        return Durations(queue_waits(self.reading.dialled[self._position])[1])
+        return Durations(queue_waits(self.reading.engine_calls[self._position])[1])
 
     @cached_property
     def analyses(self) -> AnalysisCounts:
@@ -201,7 +201,7 @@ class CampaignPart(Part):
         """What took the largest share of its time."""
         use = self.reading.time_uses[self._position]
         exhausted = attempts_of_exhausted(
-            self.reading.dialled[self._position], self.reading.states[self._position]
+            self.reading.engine_calls[self._position], self.reading.states[self._position]
         )
         return held_back(self.life, use, self.people, exhausted, self._bounds(use))
 

@@ -118,7 +118,7 @@ class RunView:
         """The calls of every campaign, with what their analyses changed (A4)."""
         return {
             position: with_analyses(calls, self.analyses[position], self._until)
-            for position, calls in self.dialled.items()
+            for position, calls in self.engine_calls.items()
         }
 
     @cached_property
@@ -128,7 +128,7 @@ class RunView:
             position: Analyst(self.world, self.block(position)).first(
                 conversations(calls, talked(calls))
             )
-            for position, calls in self.dialled.items()
+            for position, calls in self.engine_calls.items()
         }
 
     @cached_property
@@ -157,7 +157,7 @@ class RunView:
         return horizon(self.trace)
 
     @cached_property
-    def dialled(self) -> dict[Position, Calls]:
+    def engine_calls(self) -> dict[Position, Calls]:
         """The calls of every campaign, as the engine left them: what analyses do is no calling."""
         return {position: read_calls(self.trace, *position) for position in self.lives}
 
@@ -165,7 +165,7 @@ class RunView:
     def states(self) -> dict[Position, NDArray[np.int8]]:
         """The state of every recipient, indexes into `PERSON_STATES`."""
         return {
-            position: person_states(self.dialled[position], life, self.trace.end)
+            position: person_states(self.engine_calls[position], life, self.trace.end)
             for position, life in self.lives.items()
         }
 
@@ -173,7 +173,7 @@ class RunView:
     def finishes(self) -> dict[Position, int | None]:
         """When everybody of every campaign was settled by calling (`finish_of`)."""
         return {
-            position: finish_of(life, self.dialled[position], self.states[position])
+            position: finish_of(life, self.engine_calls[position], self.states[position])
             for position, life in self.lives.items()
         }
 
@@ -189,7 +189,7 @@ class RunView:
     @cached_property
     def busy(self) -> dict[Position, StepFunction]:
         """How many calls of every campaign are under way, over time."""
-        return {position: counted([calls], SLOTS) for position, calls in self.dialled.items()}
+        return {position: counted([calls], SLOTS) for position, calls in self.engine_calls.items()}
 
     @cached_property
     def slots(self) -> list[SlotUse]:
@@ -201,7 +201,7 @@ class RunView:
         """Where the time of every campaign went."""
         return {
             position: time_use(
-                self.dialled[position], life, self.states[position], self.slots[position[0]]
+                self.engine_calls[position], life, self.states[position], self.slots[position[0]]
             )
             for position, life in self.lives.items()
         }
@@ -222,7 +222,7 @@ class RunView:
             own = [position for position in positions if position[0] == block.position]
             of_lines = line_shares(
                 costs,
-                [self.dialled[position] for position in own],
+                [self.engine_calls[position] for position in own],
                 [self.busy[position] for position in own],
                 self.slots[block.position].allowed,
                 self.trace.end,
@@ -237,10 +237,10 @@ class RunView:
             busy=StepFunction.total(self.busy[position] for position in own),
             allowed=limit(self.trace, organization),
             paced=paced(
-                [self.dialled[position].rows for position in own],
+                [self.engine_calls[position].rows for position in own],
                 dial_gap(self.world.scenario.engine.calls_per_second),
             ),
-            calls=tuple(self.dialled[position] for position in own),
+            calls=tuple(self.engine_calls[position] for position in own),
         )
 
     @property
@@ -310,14 +310,14 @@ class ProgressCurve:
 
 
 def _reached(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
-    calls, states = reading.dialled[life.position], reading.states[life.position]
+    calls, states = reading.engine_calls[life.position], reading.states[life.position]
     before = (states == _DONE_BY_CALL[0]) & calls.past_reached
     start = np.full(np.count_nonzero(before), _start(life))
     return np.concatenate([start, calls.rows.at[rows_of(calls.rows.kind, ANSWERS)]])
 
 
 def _done(reading: RunView, life: CampaignTimeline) -> NDArray[np.int64]:
-    calls, states = reading.dialled[life.position], reading.states[life.position]
+    calls, states = reading.engine_calls[life.position], reading.states[life.position]
     by_call = np.isin(states, _DONE_BY_CALL)
     # of a person without a call here, the history alone has settled it
     ended = calls.of_newest(calls.ended_at, _start(life))[by_call]
