@@ -214,7 +214,7 @@ class Drawn:
         self._figures = {"finish": np.full(most, float(START)), "cost": np.full(most, nan)}
         self._figures |= columns
 
-    def replicate(self, subjects: Sequence[Case], count: int) -> None:
+    def replicate(self, subjects: Sequence[Case], count: int, _: frozenset[str]) -> None:
         for subject in subjects:
             for k in range(len(subject.finished), count):
                 values = {name: float(column[k]) for name, column in self._figures.items()}
