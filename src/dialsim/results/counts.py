@@ -99,16 +99,13 @@ class CallCounts(Counts):
     """
 
     by_end: Counter[tuple[str, str]] = field(default_factory=Counter)
-    dials: int = 0
-    withdrawn: int = 0
     reached: Counter[int] = field(default_factory=Counter)
     days: Integers = field(default_factory=_none)
 
     @classmethod
     def of(cls, calls: Calls, states: NDArray[np.int8]) -> Self:
         """Those of a campaign; `states` are those of its recipients."""
-        kinds = calls.rows.kind
-        dialled = rows_of(kinds, DIALS)
+        dialled = rows_of(calls.rows.kind, DIALS)
         by_end = Counter[tuple[str, str]]()
         for change, count in zip(
             CHANGES, np.bincount(calls.last_kind, minlength=len(CHANGES)).tolist(), strict=True
@@ -116,8 +113,6 @@ class CallCounts(Counts):
             by_end[change.cause, change.to_status] += count
         return cls(
             by_end=by_end,
-            dials=len(dialled),
-            withdrawn=len(rows_of(kinds, WITHDRAWS)),
             reached=Counter(dict(enumerate(reached_by_attempt(calls, states).tolist(), 1))),
             days=distinct((calls.rows.at.take(dialled) + THAI_OFFSET) // DAY),
         )
@@ -137,13 +132,14 @@ class CallCounts(Counts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges(Counts):
-    """What calls are charged for: dials that were not withdrawn, and conversations.
+    """What calls are charged for: dials, but those withdrawn, and conversations.
 
     `talk_ms` is the length of the conversations that ended, `increments` are those they are
     billed; `answered` are the people reached in this run.
     """
 
     dials: int = 0
+    withdrawn: int = 0
     talk_ms: int = 0
     increments: int = 0
     answered: int = 0
@@ -153,7 +149,8 @@ class Charges(Counts):
         """Those of a campaign."""
         kinds, talk_ms = calls.rows.kind, calls.talk_ms
         return cls(
-            dials=len(rows_of(kinds, DIALS)) - len(rows_of(kinds, WITHDRAWS)),
+            dials=len(rows_of(kinds, DIALS)),
+            withdrawn=len(rows_of(kinds, WITHDRAWS)),
             talk_ms=int(talk_ms.sum()),
             increments=int(billed_increments(costs, talk_ms).sum()) if costs else 0,
             answered=int(np.count_nonzero(calls.started_at != NEVER)),

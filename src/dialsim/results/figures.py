@@ -150,7 +150,8 @@ def _cost(part: Part) -> float | None:
     if part.costs is None:
         return None
     charges = part.charges
-    of_calls = cost_of(part.costs, charges.dials, charges.increments, charges.answered)
+    dials = charges.dials - charges.withdrawn
+    of_calls = cost_of(part.costs, dials, charges.increments, charges.answered)
     return of_calls + part.shared_cost
 
 
@@ -342,8 +343,9 @@ class Figures(_Made):
     calls_unfinished: int = figure(_unfinished, Unit.CALLS,
         "waiting or under way when the run ended; with the lines above it adds up to `calls`",
         Printed(Table.OTHER_CALLS, "unfinished"))
-    dials: int = figure(lambda p: p.calls.dials, Unit.DIALS, "each time a call became `INITIATED`")
-    dials_withdrawn: int = figure(lambda p: p.calls.withdrawn, Unit.DIALS,
+    dials: int = figure(lambda p: p.charges.dials, Unit.DIALS,
+        "each time a call became `INITIATED`")
+    dials_withdrawn: int = figure(lambda p: p.charges.withdrawn, Unit.DIALS,
         "of them, those dropped before they rang (C4, C6, C7)")
     attempts: int = figure(lambda p: p.calls.ended(), Unit.CALLS, "dialled and ended (P5)",
         Printed(Table.ATTEMPTS, "attempts"), label="attempts")
