@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dialsim.engine.calls import CallEntry, Calls, GrowingCalls, read_calls
+from dialsim.engine.calls import CallEntry, Calls, GrowingCalls
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import DIALLED, CallLog, Trace, call_keys
 from engine.breadth import broad_scenario
@@ -60,7 +60,7 @@ def places(trace: Trace) -> list[tuple[int, int]]:
 def test_calls_caught_up_with_in_random_steps_are_those_read_at_once(seed: int) -> None:
     trace, chance = simulated(seed), random.Random(seed)
     for place in places(trace):
-        once = read_calls(trace, *place)
+        once = Calls(trace.campaign(*place))
         *_, often = GrowingCalls(trace.campaign(*place)), *growing(trace, place, chance)
         order = np.lexsort((often.call, often.recipient))
         assert order.tolist() == often.find(once.recipient, once.call).tolist()

@@ -1,7 +1,7 @@
 """The calls of one campaign: the one reader of its log, a row a call, in plain columns.
 
-The log of a run is read at once (`read_calls`), each column when it is first asked for; one that
-grows is read row by row (`GrowingCalls`). Columns and their meaning are the same. All work is done
+The log of a run is read at once (`Calls`), each column when it is first asked for; one that grows
+is read row by row (`GrowingCalls`). Columns and their meaning are the same. All work is done
 on whole columns: ten million rows take about a second.
 
 The reader stands beside the trace, below `webhooks` and `results`, because both are made from it:
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.trace import CHANGES, DIALLED, CallRows, CampaignTrace, Trace
+from dialsim.engine.trace import CHANGES, DIALLED, CallRows, CampaignTrace
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import REACHED
 from dialsim.scenario.people import People
@@ -517,7 +517,8 @@ class Calls:
 class GrowingCalls(Calls):
     """The calls of a campaign whose log is being written; those found come in the order found.
 
-    `rows` and `row_call` are those taken in last.
+    `rows` and `row_call` are those taken in last. Here the columns are arrays that `update` writes
+    to; they stand in the place of those that are made when asked for.
     """
 
     def __init__(self, part: CampaignTrace) -> None:
@@ -638,11 +639,6 @@ class GrowingCalls(Calls):
 
 
 _ENDINGS = frozenset(np.flatnonzero(HAS_END).tolist())
-
-
-def read_calls(trace: Trace, organization: int, campaign: int) -> Calls:
-    """Read the log of one campaign at once, given by its positions in the scenario."""
-    return Calls(trace.campaign(organization, campaign))
 
 
 class PastCalls(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import ENDINGS
-from dialsim.engine.calls import TIMES_OUT, past_of, read_calls
+from dialsim.engine.calls import TIMES_OUT, Calls, past_of
 from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.world import CampaignBlock, World
 from dialsim.evidence.bodies import NO_INSTANT, STATUSES
@@ -422,7 +422,7 @@ class RecordedCalls:
         trace = run_world(World(scenario, like=self.world), which)
         parts = []
         for place, block in enumerate(self.blocks):
-            calls = read_calls(trace, block.organization, block.position)
+            calls = Calls(trace.campaign(block.organization, block.position))
             lost = TIMES_OUT[calls.last_kind]
             times = {
                 "created": calls.created_at,

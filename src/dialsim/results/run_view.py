@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dialsim.engine.calls import ANSWERS, NEVER, SLOTS, Calls, read_calls, rows_of
+from dialsim.engine.calls import ANSWERS, NEVER, SLOTS, Calls, rows_of
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
@@ -159,7 +159,7 @@ class RunView:
     @cached_property
     def engine_calls(self) -> dict[Position, Calls]:
         """The calls of every campaign, as the engine left them: what analyses do is no calling."""
-        return {position: read_calls(self.trace, *position) for position in self.lives}
+        return {position: Calls(self.trace.campaign(*position)) for position in self.lives}
 
     @cached_property
     def states(self) -> dict[Position, NDArray[np.int8]]:
