@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
 from dialsim.engine.simulation import Simulation
 from dialsim.experiments.figure_names import FigureName
-from dialsim.experiments.plan import plan
+from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.run_figures import RunFigures, figures_of
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import plan_report
@@ -21,6 +20,7 @@ from experiments.scenarios import CHANCY, LIMIT, crowd
 
 LISTS = ((REACH,), (FUNNEL, COST_PER), (FIELD,))
 """How the figures begin that are made all together."""
+SCENARIO = crowd(20, **CHANCY)
 GOAL = "p90(finish) <= 12m and mean(calls_busy) >= 0"
 
 
@@ -54,12 +54,17 @@ def test_figures_that_are_asked_for_are_those_among_all(seed: int) -> None:
         assert (some.start, some.replication) == (whole.start, whole.replication)
 
 
-def test_a_plan_without_a_store_makes_only_the_figures_that_it_tells(tmp_path: Path) -> None:
-    scenario = crowd(20, **CHANCY)
-    few, kept = (
-        plan(scenario, LIMIT, (1, 8), GOAL, jobs=1, max_replications=20, store=store)
-        for store in (None, tmp_path)
-    )
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> list[Plan]:
+    """The same plan without a store, and with one."""
+    return [
+        plan(SCENARIO, LIMIT, (1, 8), GOAL, jobs=1, max_replications=20, store=store)
+        for store in (None, tmp_path_factory.mktemp("store"))
+    ]
+
+
+def test_a_plan_without_a_store_makes_only_the_figures_that_it_tells(plans: list[Plan]) -> None:
+    few, kept = plans
     assert few.to_dict() == kept.to_dict()
     told = {"finish", "calls_busy", "cost", "people", "people_lost", "reach_share"}
     assert {*few.evidence.runs[0].scopes[0].values} == told
@@ -72,13 +77,9 @@ def test_a_plan_without_a_store_makes_only_the_figures_that_it_tells(tmp_path: P
 
 @pytest.mark.usefixtures("pictures_undrawn")
 def test_the_page_of_a_plan_has_all_figures_whether_a_store_kept_them_or_not(
-    tmp_path: Path,
+    plans: list[Plan],
 ) -> None:
-    scenario = crowd(20, **CHANCY)
-    few, kept = (
-        plan(scenario, LIMIT, (1, 8), GOAL, jobs=1, max_replications=20, store=store)
-        for store in (None, tmp_path)
-    )
+    few, kept = plans
     assert few.evidence.runs != kept.evidence.runs
-    pages = [plan_report(answer, scenario, None, FurtherRuns(2, jobs=1)) for answer in (few, kept)]
+    pages = [plan_report(answer, SCENARIO, None, FurtherRuns(2, jobs=1)) for answer in plans]
     assert pages[0] == pages[1]

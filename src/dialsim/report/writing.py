@@ -171,12 +171,13 @@ def plan_report(
     `seed` is as in `sweep_report`. What else would help is measured there, too.
     """
     value = Variant(setting_text(answer), (SettingChange(answer.path, str(answer.evidence.value)),))
-    answer = _with_all_figures(answer, value.of(scenario), seed, further)
+    varied = value.of(scenario)
+    answer = _with_all_figures(answer, varied, seed, further)
     studied = [StudiedVariant(value, answer.evidence.runs, asked_of(answer)[0])]
     called = sum(people_called(part.runs) for part in answer.tried)
     (what_if,) = what_would_help(scenario, seed, studied, further, called)
     measured = against_goal(answer, what_if) if isinstance(what_if, WhatIf) else what_if
-    return plan_page(answer, run(value.of(scenario), seed=seed), measured).html()
+    return plan_page(answer, run(varied, seed=seed), measured).html()
 
 
 def _with_all_figures(
