@@ -168,7 +168,7 @@ def person_states(calls: Calls, life: CampaignTimeline, end: int) -> NDArray[np.
         state = PersonState.CANCELLED if never_to_be else PersonState.UNSCHEDULED
         return _coded({PersonState.REACHED: calls.past_reached}, state)
     status = calls.of_newest(calls.status, -1)
-    timed_out = calls.of_newest(TIMES_OUT[calls.last_kind], False)
+    timed_out = calls.of_newest(TIMES_OUT.take(calls.last_kind), False)
     answered = np.zeros(calls.people, dtype=bool)
     answered[calls.recipient.take(np.flatnonzero(calls.started_at != NEVER))] = True
     removed = np.zeros(calls.people, dtype=bool)

@@ -382,19 +382,21 @@ def _retries_ahead(
     end = life.end if until_end is None else until_end
     in_time = calls.ended_at < end
     # Calls in the order of the log, so that their instants are sorted
-    retries = calls.row_call.take(rows_of(calls.rows.kind, CREATES))
-    retries = retries[np.flatnonzero(calls.previous.take(retries) != NO_CALL)]
-    before = calls.previous.take(retries).astype(np.intp)
+    created = rows_of(calls.rows.kind, CREATES)
+    before = calls.previous.take(calls.row_call.take(created)).astype(np.intp)
+    first = created.take(np.flatnonzero(before == NO_CALL))
+    retries = np.flatnonzero(before != NO_CALL)
+    until, before = calls.rows.at.take(created.take(retries)), before.take(retries)
     is_followed = to_be_called.take(calls.recipient) & in_time
     is_followed[before] = True
     left = calls.ended(0)
     left = left[np.flatnonzero(is_followed.take(left))]
     start = life.end if life.start is None else life.start
     has_past = calls.past_status >= 0
-    resumed = calls.created_at[(calls.call == 1) & has_past.take(calls.recipient)]
+    resumed = calls.rows.at[first[has_past.take(calls.rows.recipient.take(first))]]
     uncalled = has_past & (calls.newest == NO_CALL)
     waiting = np.full(np.count_nonzero(uncalled & to_be_called & (start < end)), start)
-    since, until = calls.ended_at.take(left), calls.created_at.take(retries)
+    since = calls.ended_at.take(left)
     every = StepFunction.of_moves(
         np.concatenate([since, np.minimum(resumed, start), waiting]),
         np.concatenate([until, resumed]),
