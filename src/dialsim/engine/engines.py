@@ -68,6 +68,12 @@ def prepare(engine: Engine) -> None:
         _compiled_run()
 
 
+def load(engine: Engine) -> None:
+    """Load an engine ahead of its first run."""
+    if choose(engine, 0) == "compiled":
+        _compiled_run()
+
+
 def _compiled_run() -> Callable[[World, Callable[[int, int], object] | None], Trace]:
     """The compiled engine, loaded where it is not yet.
 

@@ -5,6 +5,7 @@ The worker may be another process or another machine.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shlex
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim import __version__
+from dialsim.engine.engines import load
 from dialsim.engine.world import World
 from dialsim.experiments.prior import Prior, prior_of
 from dialsim.experiments.run_figures import RunFigures, figures_of
@@ -105,7 +107,7 @@ def run_tasks(tasks: Sequence[Task], version: str, master: int | None) -> list[T
     if version != __version__:
         failure = f"the worker has dialsim {__version__}, not {version}"
         return [TaskOutcome(task.index, None, failure) for task in tasks]
-    _begin_work(master)
+    _begin_work(master, tasks[0].engine)
     return [_outcome(task) for task in tasks]
 
 
@@ -120,11 +122,17 @@ def _outcome(task: Task) -> TaskOutcome:
     return TaskOutcome(task.index, figures.to_text(), None)
 
 
-def _begin_work(master: int | None) -> None:
-    """Prepare this process, if it is a worker that was not prepared before."""
+def _begin_work(master: int | None, engine: Engine) -> None:
+    """Prepare this process, if it is a worker that was not prepared before.
+
+    What is loaded by now stays to the end, and Python looks for no garbage among it any more: that
+    took a twentieth of the time of a worker's runs (benchmarks/decision.py).
+    """
     if master in (None, os.getpid()) or _WATCH in (thread.name for thread in enumerate_threads()):
         return
     end_with(master)
+    load(engine)
+    gc.freeze()
 
 
 def end_with(master: int | None) -> None:
