@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialsim
-from dialsim.experiments.plan_text import optimum_headline, optimum_sentences
+from dialsim.experiments.plan_text import optimum_headline, optimum_sentences, optimum_tables
 from dialsim.experiments.variants import ExperimentError
 from dialsim.testing import Sketch
 
@@ -77,6 +78,24 @@ def test_an_earliest_finish_counts_from_when_calling_begins() -> None:
     answer = found(SURE, {LINES: "1..3", ATTEMPTS: "2"}, minimize="mean(finish)")
     assert answer.best.values == (3, 2)
     assert answer.alike == ()
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"minimize": "mean(cost / people_reached)"}, r"cost / people_reached\), [0-9.]+, of 2"),
+        ({"minimize": "mean(cost - 2 * dials * 1 THB)"}, r"cost - 2 .*\), -?[0-9.]+, of 2"),
+        ({"maximize": "mean(people_reached / people)"}, r"\), [0-9.]+ %, of 2"),
+        ({"minimize": "mean(January.finish - 1h)"}, r"1h\), \w{3} \d+ \w{3} \d\d:\d\d, of 2"),
+        ({"minimize": "mean(finish - finish + 90s)"}, r"\), 1 min 30 s, of 2"),
+    ],
+)
+def test_an_objective_may_be_an_expression(wish: dict[str, str], said: str) -> None:
+    priced = CHANCY.with_("costs.currency=THB")
+    answer = found(priced, {LINES: "1..2"}, max_replications=8, **wish)
+    assert re.search(said, optimum_headline(answer)), optimum_headline(answer)
+    (table,) = optimum_tables(answer)
+    assert table.rows
 
 
 def test_the_frontier_is_what_nothing_else_beats() -> None:

@@ -128,6 +128,7 @@ class Combination:
 class Optimum:
     """The answer to "which combination does best?".
 
+    `figure` is the one of the objective; None where the smallest values are wanted.
     `best` is the answer, or what comes closest if nothing meets the goals (`met` false). If it is
     `sure`, it meets them and no other tried is better by more than the indifference. `open` are
     those that may be better; `in_doubt` those that would be, and of which the runs allowed can't
@@ -142,6 +143,7 @@ class Optimum:
     paths: tuple[str, ...]
     goal: str | None
     objective: str | None
+    figure: Expression | None
     best: Combination
     met: bool
     sure: bool
@@ -522,6 +524,7 @@ class _Trials:
             paths=tuple(self._axes),
             goal=None if goal is None else goal.text,
             objective=None if objective is None else objective.text,
+            figure=None if objective is None else objective.figure,
             best=combinations[chosen],
             met=met,
             sure=met and self._tried[chosen].sure and not (still_open or self._doubtful),

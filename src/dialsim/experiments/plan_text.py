@@ -24,7 +24,6 @@ from dialsim.interface.instants import (
     short_text,
     thai,
 )
-from dialsim.results.figures import is_instant
 from dialsim.results.summary_text import FigureTable, ValueText, fragment
 from dialsim.scenario.error_text import few
 
@@ -340,11 +339,12 @@ def optimum_headline(answer: Optimum) -> str:
         return f"None of {of} meets the goal {answer.goal}; {name} comes closest."
     among = f" of {of}" + ("" if answer.goal is None else f" that meet the goal {answer.goal}")
     doubt = "." if answer.sure else ", as far as the runs can tell."
-    if answer.objective is None or answer.best.objective is None:
+    figure, value = answer.figure, answer.best.objective
+    if answer.objective is None or figure is None or value is None:
         return f"{name} has the smallest values{among}{doubt}"
     which, _, asked = answer.objective.partition(" ")
-    figure, value = asked.removeprefix("mean(").removesuffix(")"), answer.best.objective
-    said = short_text(round(value)) if is_instant(figure) else amount_text(figure, value)
+    instant = figure.is_instant and isfinite(value)
+    said = short_text(round(value)) if instant else expression_text(figure, value)
     most = "greatest" if which == "maximize" else "smallest"
     return f"{name} has the {most} {asked}, {said},{among}{doubt}"
 
