@@ -18,6 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dialsim.engine.simulation import Simulation
+    from dialsim.errors import (
+        DialsimError,
+        ExistingOutput,
+        ExperimentError,
+        JournalError,
+        LogError,
+        NotKept,
+        OutputError,
+        Refused,
+        ReplayError,
+        ReplicationFailed,
+        ScenarioError,
+        ServiceError,
+        StoreError,
+        StudioError,
+        ValidationFailed,
+        WorkersLost,
+    )
     from dialsim.evidence.calibrate import Calibration, calibrate
     from dialsim.evidence.log import Log, read_log
     from dialsim.evidence.verify import Verified, verify
@@ -27,12 +45,10 @@ if TYPE_CHECKING:
     from dialsim.experiments.plan import Plan, plan
     from dialsim.experiments.replications import Replications, replicate
     from dialsim.experiments.sweep import Sweep, sweep
-    from dialsim.interface.errors import DialsimError, Refused
     from dialsim.results.excel import for_excel
     from dialsim.results.result import Result, run
     from dialsim.sandbox.client.sandbox import Sandbox
     from dialsim.scenario.loading import load, loads
-    from dialsim.scenario.problems import ScenarioError
     from dialsim.scenario.scenario import Scenario
     from dialsim.studio import explore
 
@@ -42,20 +58,33 @@ __version__ = "0.1.0"
 _HOMES = {
     "Calibration": "dialsim.evidence.calibrate",
     "Comparison": "dialsim.experiments.comparison",
-    "DialsimError": "dialsim.interface.errors",
+    "DialsimError": "dialsim.errors",
+    "ExistingOutput": "dialsim.errors",
+    "ExperimentError": "dialsim.errors",
     "Forecast": "dialsim.experiments.forecast",
+    "JournalError": "dialsim.errors",
     "Log": "dialsim.evidence.log",
+    "LogError": "dialsim.errors",
+    "NotKept": "dialsim.errors",
     "Optimum": "dialsim.experiments.optimum",
+    "OutputError": "dialsim.errors",
     "Plan": "dialsim.experiments.plan",
-    "Refused": "dialsim.interface.errors",
+    "Refused": "dialsim.errors",
+    "ReplayError": "dialsim.errors",
+    "ReplicationFailed": "dialsim.errors",
     "Replications": "dialsim.experiments.replications",
     "Result": "dialsim.results.result",
     "Sandbox": "dialsim.sandbox.client.sandbox",
     "Scenario": "dialsim.scenario.scenario",
-    "ScenarioError": "dialsim.scenario.problems",
+    "ScenarioError": "dialsim.errors",
+    "ServiceError": "dialsim.errors",
     "Simulation": "dialsim.engine.simulation",
+    "StoreError": "dialsim.errors",
+    "StudioError": "dialsim.errors",
     "Sweep": "dialsim.experiments.sweep",
+    "ValidationFailed": "dialsim.errors",
     "Verified": "dialsim.evidence.verify",
+    "WorkersLost": "dialsim.errors",
     "calibrate": "dialsim.evidence.calibrate",
     "compare": "dialsim.experiments.comparison",
     "explore": "dialsim.studio",
@@ -76,19 +105,32 @@ __all__ = [
     "Calibration",
     "Comparison",
     "DialsimError",
+    "ExistingOutput",
+    "ExperimentError",
     "Forecast",
+    "JournalError",
     "Log",
+    "LogError",
+    "NotKept",
     "Optimum",
+    "OutputError",
     "Plan",
     "Refused",
+    "ReplayError",
+    "ReplicationFailed",
     "Replications",
     "Result",
     "Sandbox",
     "Scenario",
     "ScenarioError",
+    "ServiceError",
     "Simulation",
+    "StoreError",
+    "StudioError",
     "Sweep",
+    "ValidationFailed",
     "Verified",
+    "WorkersLost",
     "__version__",
     "calibrate",
     "compare",

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from cli.program import command, dialsim
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.sandbox.access import derived_key
 from dialsim.sandbox.server import listening
 from dialsim.testing import Answer, Receiver

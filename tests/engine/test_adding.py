@@ -11,10 +11,9 @@ import pytest
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import DialsimError, Refused
+from dialsim.errors import DialsimError, Refused, ScenarioError
 from dialsim.interface.status import CampaignStatus
 from dialsim.results.result import Result
-from dialsim.scenario.problems import ScenarioError
 from dialsim.testing import Sketch, assert_no_violations
 from engine.chancy import chancy_scenario
 from engine.readings import loaded

@@ -11,7 +11,7 @@ import pytest
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.testing import Sketch
 from engine.readings import run
 from engine.rows import START, after, calls, dials, life, lines, refusals

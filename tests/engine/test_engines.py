@@ -13,7 +13,7 @@ import pytest
 import dialsim
 from dialsim.engine import engines
 from dialsim.engine.engines import calls_of, choose
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.testing import Sketch
 
 FEW, MANY, VERY_MANY = 1_000, 500_000, 5_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialsim.engine.simulation import Simulation
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.testing import Sketch
 from engine.readings import run
 from engine.rows import START, calls, dials, life, lines, refusals, stalled

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dialsim.engine.simulation import Simulation
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.results.result import Result
 from dialsim.scenario.scripts import format_script, parse_script
 from dialsim.testing import Sketch, assert_no_violations

@@ -10,12 +10,12 @@ import pytest
 
 import dialsim
 from dialsim.engine.behaviour import durations
+from dialsim.errors import DialsimError
 from dialsim.evidence.answering import PointEstimate
 from dialsim.evidence.behaviour_text import yaml_text
 from dialsim.evidence.calibrate import Calibrated, Calibration, calibrate, dialled_calls
 from dialsim.evidence.durations import fitted
 from dialsim.evidence.log import Log, read_log
-from dialsim.interface.errors import DialsimError
 from dialsim.scenario.distribution import distribution
 from dialsim.testing import Sketch
 from evidence.running import with_behaviours

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from cli.program import dialsim
-from dialsim.evidence.entries import LogError
+from dialsim.errors import LogError
 from dialsim.evidence.log import Log, read_log
 from evidence.good_log import Entry, entries, written
 from evidence.test_log import PLAIN

@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dialsim
+from dialsim.errors import LogError
 from dialsim.evidence.contents import contents
-from dialsim.evidence.entries import LONGEST_LINE, LogError
+from dialsim.evidence.entries import LONGEST_LINE
 from dialsim.evidence.log import Log, read_log
 from dialsim.evidence.verify import verify
 from evidence.good_log import Entry, entries, scenario, written

@@ -19,9 +19,10 @@ import pytest
 import dialsim
 from cli.program import Done, command
 from cli.program import dialsim as program
+from dialsim.errors import ServiceError
 from dialsim.evidence.pull import pull, read_schedule_file
 from dialsim.evidence.pulled import Pulled
-from dialsim.evidence.service import ServiceClient, ServiceError
+from dialsim.evidence.service import ServiceClient
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.behaviour import BUILT_IN
 from evidence.running import KEY, NUMBERS, SCHEDULE, campaign_id, january, people_of

@@ -12,8 +12,9 @@ import pytest
 
 import dialsim
 from cli.program import dialsim as program
+from dialsim.errors import ReplayError
 from dialsim.evidence.log import Log, read_log
-from dialsim.evidence.record import CallTimes, RecordedCalls, ReplayError
+from dialsim.evidence.record import CallTimes, RecordedCalls
 from dialsim.evidence.replay import replay
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dialsim
+from dialsim.errors import ExperimentError
 from dialsim.experiments.comparison import FileDifference, file_differences, names_of
-from dialsim.experiments.variants import ExperimentError
 from dialsim.testing import Sketch
 
 JANUARY = Sketch(slots=3).campaign("January", recipients={"count": 30}, max_attempts=2)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import dialsim
+from dialsim.errors import DialsimError, ExperimentError
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.goal import judge, read_goal
 from dialsim.experiments.intervals import Values
@@ -20,8 +21,6 @@ from dialsim.experiments.plan import plan
 from dialsim.experiments.plan_text import plan_sentences
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
-from dialsim.experiments.variants import ExperimentError
-from dialsim.interface.errors import DialsimError
 from dialsim.results.figures import NUMBERS, Unit
 from dialsim.testing import Sketch
 

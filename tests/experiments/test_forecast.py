@@ -12,8 +12,8 @@ import pytest
 import dialsim
 from cli.program import Done
 from cli.program import dialsim as program
+from dialsim.errors import ExperimentError
 from dialsim.experiments.forecast import ForecastFigures, Span, kept_forecasts
-from dialsim.experiments.variants import ExperimentError
 from dialsim.testing import Sketch
 
 pytestmark = pytest.mark.usefixtures("pictures_undrawn")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.goal import Evidence, Goal, Statistic, judge, read_goal
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
-from dialsim.experiments.variants import ExperimentError
 from dialsim.interface.instants import parse_instant
 from dialsim.scenario.scenario import Scenario
 from dialsim.testing import Sketch

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import dialsim
+from dialsim.errors import ExperimentError
 from dialsim.experiments.plan_text import optimum_headline, optimum_sentences, optimum_tables
-from dialsim.experiments.variants import ExperimentError
 from dialsim.testing import Sketch
 
 LINES = "organizations.Acme.maxConcurrentCalls"

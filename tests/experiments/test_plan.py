@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
 from dialsim.experiments.goal import Evidence, judge, read_goal
 from dialsim.experiments.plan import plan
@@ -18,7 +19,7 @@ from dialsim.experiments.plan_text import plan_headline, plan_sentences, plan_ta
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.experiments.search import Search, cheapest, doubtful, ruled_out, smallest, tied
-from dialsim.experiments.variants import ExperimentError, make_axis
+from dialsim.experiments.variants import make_axis
 from dialsim.interface.instants import format_instant, parse_instant
 from experiments.scenarios import CHANCY, LIMIT, START, crowd
 

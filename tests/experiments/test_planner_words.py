@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import optimize
 from dialsim.experiments.plan import plan
 from dialsim.experiments.sweep import sweep
-from dialsim.experiments.variants import (
-    ExperimentError,
-    read_amount,
-    read_range,
-    read_span,
-    read_vary,
-    variants_of,
-)
+from dialsim.experiments.variants import read_amount, read_range, read_span, read_vary, variants_of
 from dialsim.interface.instants import parse_instant
 from experiments.scenarios import LIMIT, crowd
 

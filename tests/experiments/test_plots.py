@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import dialsim
+from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import undominated
 from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.plots import cut_names, names_of
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.run_figures import MARKS, fan
 from dialsim.experiments.sweep import Sweep, sweep
-from dialsim.experiments.variants import ExperimentError, SettingChange, Variant
+from dialsim.experiments.variants import SettingChange, Variant
 from dialsim.interface.instants import DAY
 from dialsim.results.plots.drawing import svg
 from dialsim.testing import Sketch

@@ -19,6 +19,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 import dialsim
 from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
+from dialsim.errors import ExperimentError, ReplicationFailed, WorkersLost
 from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
 from dialsim.experiments.experiment_text import (
     lost_sentences,
@@ -29,8 +30,7 @@ from dialsim.experiments.experiment_text import (
 from dialsim.experiments.expression import read_expression
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.replications import Replications, replicate
-from dialsim.experiments.runner import ReplicationFailed, Workers, WorkersLost
-from dialsim.experiments.variants import ExperimentError
+from dialsim.experiments.runner import Workers
 from dialsim.interface.instants import parse_instant
 from dialsim.results.result import Result, result_of
 from dialsim.testing import Sketch

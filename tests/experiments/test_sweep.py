@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import dialsim
+from dialsim.errors import ExperimentError, ScenarioError
 from dialsim.experiments.sweep import Sweep, sweep
 from dialsim.experiments.variants import (
-    ExperimentError,
     Variant,
     make_axis,
     read_design,
@@ -20,7 +20,6 @@ from dialsim.experiments.variants import (
     read_variants,
     read_vary,
 )
-from dialsim.scenario.problems import ScenarioError
 from experiments.scenarios import CHANCY, LIMIT, crowd
 
 ATTEMPTS = "organizations.Acme.campaigns.January.schedule.maxAttempts"

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dialsim.errors import ValidationFailed
 from dialsim.interface.instants import parse_instant
-from dialsim.interface.model import Fault, ValidationFailed
+from dialsim.interface.model import Fault
 from dialsim.interface.schedule import (
     CallingAccount,
     DayWindows,

@@ -9,8 +9,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator
 
+from dialsim.errors import ValidationFailed
 from dialsim.interface.instants import INSTANT_PATTERN, parse_instant_or_epoch
-from dialsim.interface.model import ValidationFailed
 from dialsim.interface.schedule import (
     CallingAccount,
     ScheduleRequest,

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dialsim.cli import commands
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from pictures import unrendered
 from report.pages import ACME, Reader, acme
 

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 import dialsim
+from dialsim.errors import OutputError
 from dialsim.results import excel, folder
-from dialsim.results.folder import PARTS, OutputError
+from dialsim.results.folder import PARTS
 from dialsim.results.result import Result
 from results.test_summary import COSTS, JANUARY
 from results.traces import HandCampaign, hand_trace

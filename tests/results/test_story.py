@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import date_text, duration_text, minute_text, time_text
 from dialsim.results.result import Result
 from results.test_summary import JANUARY, LIFE

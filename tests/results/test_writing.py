@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import dialsim
-from dialsim.results.folder import TABLES, ExistingOutput, OutputError, check_place, replacing
+from dialsim.errors import ExistingOutput, OutputError
+from dialsim.results.folder import TABLES, check_place, replacing
 from dialsim.results.result import Result
 from results.test_summary import COSTS, JANUARY
 from results.traces import HandCampaign, hand_trace

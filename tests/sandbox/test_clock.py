@@ -20,7 +20,7 @@ from tests.sandbox.webhooks.receiving import Steered, sending
 
 import dialsim
 from dialsim.engine.simulation import Simulation
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import parse_instant
 from dialsim.sandbox import clock
 from dialsim.sandbox.clock import MOST_SPEED

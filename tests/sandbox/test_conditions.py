@@ -12,7 +12,7 @@ import pytest
 from tests.sandbox.asking import Client, control
 
 import dialsim
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.sandbox.core import SandboxCore
 from dialsim.testing import Answer, Receiver, Sketch
 

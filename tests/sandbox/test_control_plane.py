@@ -11,7 +11,7 @@ from tests.sandbox.asking import control as ask
 
 import dialsim
 from dialsim.engine.simulation import Simulation
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.sandbox import clock as virtual_clock
 from dialsim.sandbox import core as sandbox_exchange
 from dialsim.sandbox.core import SandboxCore

@@ -11,7 +11,7 @@ import pytest
 from tests.sandbox.asking import Client, exchange_of_the_corpus, key
 from tests.sandbox.serving import served
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.sandbox.access import ControlToken
 
 TOKEN = "correct-horse-battery-staple"

@@ -14,15 +14,8 @@ from pathlib import Path
 import pytest
 from tests.sandbox.failing_disks import Disk, failing_disk
 
-from dialsim.sandbox.journal import (
-    FORMAT,
-    Entry,
-    EntryKind,
-    Journal,
-    JournalError,
-    Subject,
-    copy_journal,
-)
+from dialsim.errors import JournalError
+from dialsim.sandbox.journal import FORMAT, Entry, EntryKind, Journal, Subject, copy_journal
 
 SUBJECT = Subject(
     text="version: 1\nname: ทดสอบ\n",

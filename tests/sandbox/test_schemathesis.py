@@ -16,7 +16,7 @@ from tests.sandbox.described import OF_THE_SANDBOX
 from tests.sandbox.serving import served
 
 import dialsim
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.status import CampaignStatus
 from dialsim.sandbox.commands import SteerCampaign
 from dialsim.sandbox.core import SandboxCore

@@ -16,7 +16,7 @@ from tests.sandbox.failing_disks import failing_disk
 from tests.sandbox.serving import EVERY_RESULT, served
 
 import dialsim
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.sandbox.core import SandboxCore
 from dialsim.sandbox.restart import begin, resume
 from dialsim.testing import Answer, Receiver, Sketch

@@ -19,8 +19,9 @@ from tests.sandbox.serving import served
 from tests.sandbox.test_journal import entries_of
 
 import dialsim
+from dialsim.errors import JournalError
 from dialsim.sandbox.core import SandboxCore
-from dialsim.sandbox.journal import Entry, EntryKind, JournalError
+from dialsim.sandbox.journal import Entry, EntryKind
 from dialsim.sandbox.page.sections import Sections
 from dialsim.sandbox.page.view import View
 from dialsim.sandbox.restart import begin, resume

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dialsim.errors import ScenarioError
 from dialsim.scenario.loading import load, loads
-from dialsim.scenario.problems import ScenarioError
 
 BAD = Path(__file__).parent / "bad"
 SCENARIOS = sorted(path.name for path in BAD.glob("*.yaml"))

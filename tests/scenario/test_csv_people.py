@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from dialsim.errors import ScenarioError
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import Past
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
-from dialsim.scenario.problems import ScenarioError
 from dialsim.testing import Sketch
 
 PARAMS = {"amount": {"type": "number"}, "vip": {"type": "boolean"}, "note": {"type": "text"}}

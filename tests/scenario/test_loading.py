@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError, ScenarioError
 from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.document import parse_yaml, plain
 from dialsim.scenario.loading import load, loads
-from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.problems import Problem, Problems
 
 from .files import FULL, SMALL
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError, ScenarioError
 from dialsim.scenario.loading import load, loads
-from dialsim.scenario.problems import Problem, ScenarioError
+from dialsim.scenario.problems import Problem
 
 from .files import FULL, SMALL
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.scenario.loading import files_of, load, loads
 from dialsim.testing import Sketch
 

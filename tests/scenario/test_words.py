@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError, ScenarioError
 from dialsim.interface.instants import day_start, format_instant, parse_instant
 from dialsim.scenario.calendar import union, without
 from dialsim.scenario.campaign import Campaign
 from dialsim.scenario.loading import loads, long_path, understood
 from dialsim.scenario.overrides import Understood
-from dialsim.scenario.problems import Problem, ScenarioError
+from dialsim.scenario.problems import Problem
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.week import instant_in_words, read_windows, week_text
 

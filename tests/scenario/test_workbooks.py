@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from dialsim.engine.simulation import Simulation
+from dialsim.errors import ScenarioError
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import Past, PeopleTable, RecipientsFile
 from dialsim.scenario.loading import loads
 from dialsim.scenario.people import People, people
-from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scenario import Scenario
 
 from .workbooks import (

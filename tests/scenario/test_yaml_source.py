@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialsim.errors import ScenarioError
 from dialsim.scenario.document import MappingNode, Node, ScalarNode, parse_yaml, plain
-from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.problems import Problem, Problems
 
 
 def parsed(text: str) -> Node:

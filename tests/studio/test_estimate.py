@@ -14,9 +14,9 @@ import pytest
 
 import dialsim
 from cli.program import dialsim as program
+from dialsim.errors import DialsimError
 from dialsim.experiments.folder import replications_document
 from dialsim.experiments.run_figures import RunFigures
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import short_text
 from dialsim.results.time_use import StepFunction
 from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator, LineBands, LineUse, Pool

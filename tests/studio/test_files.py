@@ -8,10 +8,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from dialsim.scenario.problems import ScenarioError
+from dialsim.errors import ScenarioError, StudioError
 from dialsim.studio.estimate import Estimator, Pool
 from dialsim.studio.files import excel_file, open_path, opened, report_file, scenario_file
-from dialsim.studio.state import StudioError, StudioState
+from dialsim.studio.state import StudioState
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 LISTED = SCENARIOS / "people-from-a-file.yaml"

@@ -14,6 +14,7 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 
 import dialsim
 from dialsim.engine.calls import NEVER
+from dialsim.errors import StudioError
 from dialsim.evidence.pull import pull
 from dialsim.evidence.pulled import DRAWS
 from dialsim.evidence.service import ServiceClient
@@ -22,7 +23,7 @@ from dialsim.sandbox.restart import begin, resume
 from dialsim.studio.charts import FanChart
 from dialsim.studio.estimate import Estimate, Estimator, Pool
 from dialsim.studio.files import open_path, opened, scenario_file
-from dialsim.studio.state import StudioError, StudioState
+from dialsim.studio.state import StudioState
 from evidence.running import KEY, january
 from sandbox.serving import served
 from studio.saving import saved

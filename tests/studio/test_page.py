@@ -19,7 +19,7 @@ pytest.importorskip("panel", reason="panel is not installed: pip install '.[stud
 
 import dialsim
 from dialsim.cli import commands
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.sandbox.access import ControlToken
 from dialsim.sandbox.server import Server
 from dialsim.studio.charts import LinesChart

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import dialsim
+from dialsim.errors import DialsimError, ExperimentError
 from dialsim.experiments.plan_text import plan_headline
-from dialsim.experiments.variants import ExperimentError
-from dialsim.interface.errors import DialsimError
 from dialsim.studio.questions import (
     Inquiry,
     Question,

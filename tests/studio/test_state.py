@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dialsim
+from dialsim.errors import ScenarioError, StudioError
 from dialsim.scenario.campaign import GeneratedRecipients
-from dialsim.scenario.problems import ScenarioError
 from dialsim.studio.state import (
     Lever,
     NewScenario,
-    StudioError,
     StudioState,
     campaigns,
     complete,

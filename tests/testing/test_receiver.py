@@ -9,7 +9,7 @@ import sys
 import httpx
 import pytest
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.testing.receiver import Answer, ReceivedRequest, Receiver
 
 

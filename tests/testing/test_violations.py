@@ -11,7 +11,7 @@ import pytest
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, DIALLED, CallLog, LimitChange, Trace, call_key
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus
 from dialsim.testing import Sketch, assert_no_violations, violations

@@ -15,7 +15,7 @@ from dialsim.cli.program import INTERRUPTED, Program, drop_output
 from dialsim.cli.run import report, run
 from dialsim.cli.scenario import new, people, schema, validate
 from dialsim.cli.serve import journal, serve, studio
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 
 
 @click.group(
@@ -59,6 +59,6 @@ def main() -> None:
 
 def _names_its_place(error: DialsimError) -> bool:
     """Whether an error's text begins with `file:line:column:`."""
-    from dialsim.scenario.problems import ScenarioError
+    from dialsim.errors import ScenarioError
 
     return isinstance(error, ScenarioError) and error.problems[0].line is not None

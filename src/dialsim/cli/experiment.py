@@ -123,8 +123,7 @@ class Experiment:
 
 def check_variants(variants: Sequence[Variant], scenario: Scenario) -> None:
     """Raise an error that names the first variant that a scenario can't have."""
-    from dialsim.experiments.variants import ExperimentError
-    from dialsim.scenario.problems import ScenarioError
+    from dialsim.errors import ExperimentError, ScenarioError
 
     for variant in variants:
         try:
@@ -347,8 +346,7 @@ def _crossed_paths(scenario: Scenario, vary: Sequence[str]) -> dict[str, list[st
 
 def _full(scenario: Scenario, path: str) -> str:
     """The full path of what is varied, with the + or - that may stand behind it."""
-    from dialsim.experiments.variants import ExperimentError
-    from dialsim.interface.errors import DialsimError
+    from dialsim.errors import DialsimError, ExperimentError
     from dialsim.scenario.loading import long_path
 
     bare = path.rstrip("+-")

@@ -61,8 +61,8 @@ def validate(scenario: Path, compiled: bool, overrides: tuple[str, ...], form: s
     Reports every problem at once with file, line, column and path; exit status 2 if there is any.
     The holidays of a calendar are listed.
     """
+    from dialsim.errors import ScenarioError
     from dialsim.scenario.loading import load
-    from dialsim.scenario.problems import ScenarioError
 
     try:
         loaded = load(scenario, overrides)
@@ -228,7 +228,7 @@ def _block(options: dict[str, Any]) -> RecipientsFile:
 
 
 def _of_scenario(file: Path) -> list[ListPreview]:
-    from dialsim.interface.errors import DialsimError
+    from dialsim.errors import DialsimError
     from dialsim.scenario.campaign import RecipientsFile
     from dialsim.scenario.loading import files_of, load
     from dialsim.scenario.preview import preview
@@ -421,7 +421,7 @@ def _tried(read: Callable[[str], object]) -> Callable[[str], str]:
 
 def _asked(read: Callable[[], T]) -> T:
     """What is read of an answer; one that can't be read is a wrong use of the command."""
-    from dialsim.studio.state import StudioError
+    from dialsim.errors import StudioError
 
     try:
         return read()

@@ -19,7 +19,7 @@ from dialsim.engine.call import Call, DialChoice
 from dialsim.engine.clock import At, Clock, Step, Timer
 from dialsim.engine.trace import CallLog, CampaignChange, Reanalysis, ScheduledCampaign
 from dialsim.engine.windows import Windows
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.schedule import check_conditions
 from dialsim.interface.status import CallStatus, CampaignStatus
 

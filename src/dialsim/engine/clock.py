@@ -17,7 +17,7 @@ from typing import Literal, Self, cast
 import simpy
 from simpy.events import Event, EventPriority
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import LAST_INSTANT, ms_of, parse_instant
 from dialsim.scenario.units import era_fault
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from dialsim.engine.compiled.cache import is_available, is_compiled
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 
 if TYPE_CHECKING:
     from dialsim.engine.trace import Trace

@@ -16,7 +16,7 @@ from dialsim.engine.dialler import Dialler
 from dialsim.engine.timeline import lay_out, lay_out_request
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import World
-from dialsim.interface.errors import DialsimError, Refused
+from dialsim.errors import DialsimError, Refused
 from dialsim.interface.instants import HOUR, LAST_INSTANT, format_instant, utc
 from dialsim.interface.schedule import read_schedule
 from dialsim.interface.status import CampaignStatus

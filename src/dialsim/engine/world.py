@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dialsim.engine.behaviour import Chances, Reactions
 from dialsim.engine.chance import Draws
 from dialsim.engine.identity import campaign_id
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

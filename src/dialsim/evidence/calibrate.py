@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.behaviour import durations
 from dialsim.engine.windows import Windows, week_position
+from dialsim.errors import DialsimError
 from dialsim.evidence.answering import (
     ANSWERED,
     BUSY,
@@ -36,7 +37,6 @@ from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.durations import FittedDurations, fitted
 from dialsim.evidence.findings import milliseconds
 from dialsim.evidence.log import Campaign, Log
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import DAY, HOUR, MINUTE, THAI_OFFSET, WEEK
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.behaviour import BUILT_IN

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 import pyarrow as pa
 
+from dialsim.errors import LogError
 from dialsim.evidence.bodies import Damaged
-from dialsim.interface.errors import DialsimError
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Executable
@@ -36,10 +36,6 @@ LONGEST_LINE = 16 * 2**20
 _GZIP = b"\x1f\x8b"
 
 Entry = tuple[int, bytes | Damaged]
-
-
-class LogError(DialsimError):
-    """A file is no log."""
 
 
 Progress = Callable[[int, int], None]

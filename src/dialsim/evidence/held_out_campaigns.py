@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from dialsim.errors import DialsimError
 from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.bodies import NO_INSTANT
 from dialsim.evidence.calibrate import (
@@ -36,7 +37,6 @@ from dialsim.evidence.pulled import CARRIED_OVER, DRAWS, LoggedCampaign, people_
 from dialsim.evidence.scenario_rules import Expected
 from dialsim.experiments.forecast import ForecastFigures, forecast
 from dialsim.experiments.variants import read_variants
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import at_text, format_instant, short_text
 from dialsim.interface.status import CallStatus
 from dialsim.results.folder import SOURCE

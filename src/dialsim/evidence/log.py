@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from dialsim.errors import LogError
 from dialsim.evidence.bodies import (
     NO_INSTANT,
     RESULTS,
@@ -38,7 +39,6 @@ from dialsim.evidence.entries import (
     Chunk,
     FileLines,
     LinesOfFile,
-    LogError,
     Progress,
     Source,
     database_source,

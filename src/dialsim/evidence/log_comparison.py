@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from dialsim.engine.engines import Engine, calls_of, choose, prepare, run_world
 from dialsim.engine.world import World
+from dialsim.errors import DialsimError
 from dialsim.evidence.behaviour_text import yaml_text
 from dialsim.evidence.bodies import Settings
 from dialsim.evidence.calibrate import calibrate
@@ -50,7 +51,6 @@ from dialsim.evidence.distances import (
 )
 from dialsim.evidence.log import Log
 from dialsim.experiments.runner import interrupts_held
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import (
     DAY_NAMES,
     HOUR,

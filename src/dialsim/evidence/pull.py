@@ -21,6 +21,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from dialsim.errors import DialsimError, ServiceError, ValidationFailed
 from dialsim.evidence.calibrate import Calibration, calibrate
 from dialsim.evidence.log import Log
 from dialsim.evidence.pulled import (
@@ -33,10 +34,9 @@ from dialsim.evidence.pulled import (
     numbers_of_several,
     write_pulled,
 )
-from dialsim.evidence.service import ServiceAnswer, ServiceClient, ServiceError
-from dialsim.interface.errors import DialsimError
+from dialsim.evidence.service import ServiceAnswer, ServiceClient
 from dialsim.interface.instants import format_instant, minute_text
-from dialsim.interface.model import ValidationFailed, is_uuid
+from dialsim.interface.model import is_uuid
 from dialsim.interface.schedule import ScheduleRequest, read_schedule
 from dialsim.results.folder import check_place
 from dialsim.results.progress import Progress

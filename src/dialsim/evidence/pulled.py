@@ -20,11 +20,11 @@ from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from dialsim import __version__
+from dialsim.errors import ValidationFailed
 from dialsim.evidence.behaviour_text import draws_text
 from dialsim.evidence.calibrate import Calibration
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import clock_text, format_instant, minute_text, ms_of, parse_instant
-from dialsim.interface.model import ValidationFailed
 from dialsim.interface.schedule import DEFAULT_RETRY_INTERVAL, ScheduleRequest, read_schedule
 from dialsim.interface.status import CallStatus
 from dialsim.results.folder import MANIFEST, SOURCE, replacing

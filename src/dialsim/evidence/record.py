@@ -21,11 +21,11 @@ from dialsim.engine.behaviour import ENDINGS
 from dialsim.engine.calls import TIMES_OUT, Calls, past_of
 from dialsim.engine.engines import Engine, run_world
 from dialsim.engine.world import CampaignBlock, World
+from dialsim.errors import ReplayError
 from dialsim.evidence.bodies import NO_INSTANT, STATUSES
 from dialsim.evidence.findings import LogColumns
 from dialsim.evidence.log import Log
 from dialsim.evidence.scenario_rules import Expected
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import duration_text
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.campaign import GeneratedRecipients
@@ -54,10 +54,6 @@ _ENDING_OF = {
     )
     for status in (*ENDINGS, CallStatus.ANALYSIS_FAILED)
 }
-
-
-class ReplayError(DialsimError):
-    """A log can't be replayed with a scenario."""
 
 
 @dataclass(frozen=True, slots=True)

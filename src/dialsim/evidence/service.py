@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dialsim import __version__
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import ServiceError
 from dialsim.interface.instants import ms_of
 
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ _LONGEST_BACKOFF = 60.0
 _BUSY = (429, 500, 502, 503, 504)
 _PRINTABLE = re.compile(r"[\x21-\x7e]+")
 _MOST_SHOWN = 200
-
-
-class ServiceError(DialsimError):
-    """The service can't be read: where, what was wrong, and what would be right."""
 
 
 def read_api_key(file: Path | None) -> str:

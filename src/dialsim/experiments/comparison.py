@@ -16,12 +16,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
 from dialsim.experiments.expression import Expression, read_expression
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.runner import runner
 from dialsim.experiments.sweep import INDIFFERENCE, Decided, Deciding, Sweep, run_variants
-from dialsim.experiments.variants import ExperimentError, Variant
+from dialsim.experiments.variants import Variant
 from dialsim.results.progress import Shown
 from dialsim.scenario.loading import document_of, load
 from dialsim.scenario.scenario import Scenario

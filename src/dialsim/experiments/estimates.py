@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.expression import Expression
 from dialsim.experiments.intervals import (
     Support,
@@ -19,7 +20,6 @@ from dialsim.experiments.intervals import (
 )
 from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import PLACES
-from dialsim.experiments.variants import ExperimentError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.figure_names import FigureName, FigureNames, Place
 from dialsim.experiments.intervals import Support
-from dialsim.experiments.variants import ExperimentError
 from dialsim.results.figures import Unit
 from dialsim.scenario.units import parse_duration
 

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialsim import __version__
+from dialsim.errors import ExistingOutput, OutputError
 from dialsim.experiments.runner import STORE
 from dialsim.interface.instants import format_instant, ms_of
 from dialsim.results.figures import is_instant
 from dialsim.results.folder import (
     MANIFEST,
-    ExistingOutput,
-    OutputError,
     check_place,
     replacing,
     source_entries,

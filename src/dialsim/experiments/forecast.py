@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case
 from dialsim.experiments.folder import SUMMARY, replications_document
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.runner import runner
-from dialsim.experiments.variants import ExperimentError, Variant
+from dialsim.experiments.variants import Variant
 from dialsim.interface.instants import (
     MINUTE,
     at_text,

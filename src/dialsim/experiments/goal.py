@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.expression import Expression, pointed, read_expression
 from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import (
@@ -31,7 +32,7 @@ from dialsim.experiments.intervals import (
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks, Tails
 from dialsim.experiments.prior import UNKNOWN, Prior
 from dialsim.experiments.run_figures import earliest_start
-from dialsim.experiments.variants import Amount, AmountKind, ExperimentError, read_amount
+from dialsim.experiments.variants import Amount, AmountKind, read_amount
 from dialsim.interface.instants import WEEK, format_instant, minute_text, thai
 from dialsim.results.figures import Unit
 from dialsim.scenario.units import has_offset

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import check_confidence, undominated
 from dialsim.experiments.expression import Expression, read_expression
@@ -37,7 +38,6 @@ from dialsim.experiments.intervals import paired_difference
 from dialsim.experiments.looks import LEAST_TO_BE_SURE, Looks
 from dialsim.experiments.runner import runner
 from dialsim.experiments.variants import (
-    ExperimentError,
     SettingChange,
     SettingValue,
     Variant,

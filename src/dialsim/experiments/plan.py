@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import check_confidence
 from dialsim.experiments.goal import ClauseFinding, Evidence, read_goal
 from dialsim.experiments.runner import runner
@@ -29,13 +30,7 @@ from dialsim.experiments.search import (
     smallest,
     tied,
 )
-from dialsim.experiments.variants import (
-    ExperimentError,
-    check_variable,
-    make_axis,
-    read_range,
-    value_text,
-)
+from dialsim.experiments.variants import check_variable, make_axis, read_range, value_text
 from dialsim.results.progress import Shown
 from dialsim.scenario.loading import long_path
 

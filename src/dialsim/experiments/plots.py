@@ -13,6 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.estimates import undominated
 from dialsim.experiments.experiment_text import (
     amount_text,
@@ -24,7 +25,7 @@ from dialsim.experiments.goal import Clause, Statistic
 from dialsim.experiments.intervals import rank
 from dialsim.experiments.plan_text import finding_text
 from dialsim.experiments.run_figures import MARKS, fan
-from dialsim.experiments.variants import AmountKind, ExperimentError, read_amount
+from dialsim.experiments.variants import AmountKind, read_amount
 from dialsim.interface.instants import DAY, HOUR, minute_text, short_text
 from dialsim.results.figures import Unit
 from dialsim.results.plots.drawing import (

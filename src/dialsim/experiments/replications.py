@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import estimates
 from dialsim.experiments.expression import Expression, read_expression
@@ -25,7 +26,6 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.runner import ExperimentRunner, runner
-from dialsim.experiments.variants import ExperimentError
 from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:

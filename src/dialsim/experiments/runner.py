@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dialsim import __version__
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
+from dialsim.errors import ExperimentError, ReplicationFailed, StoreError, WorkersLost
 from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
 from dialsim.experiments.run_figures import RunFigures
-from dialsim.experiments.variants import ExperimentError
-from dialsim.interface.errors import DialsimError
 from dialsim.results.progress import Progress, Shown, followed
 
 if TYPE_CHECKING:
@@ -37,26 +36,6 @@ _TOGETHER = 4
 """So many variants of a replication does a worker take up at once."""
 _FRUITLESS_ROUNDS = 3
 """So many rounds in a row may be lost without a single result before the workers gives up."""
-
-
-class ReplicationFailed(DialsimError):
-    """A replication that raised an error: which one, and the command that reruns it alone."""
-
-    def __init__(self, seed: int, replication: int, cause: str, rerun: str) -> None:
-        super().__init__(
-            f"replication {replication} of seed {seed} failed: {cause}; to run it alone: {rerun}"
-        )
-        self.seed = seed
-        self.replication = replication
-        self.cause = cause
-        self.rerun = rerun
-
-    def __reduce__(self) -> tuple[type[ReplicationFailed], tuple[int, int, str, str]]:
-        return type(self), (self.seed, self.replication, self.cause, self.rerun)
-
-
-class WorkersLost(DialsimError):
-    """Worker processes that kept dying without getting anything done."""
 
 
 class Workers:
@@ -236,10 +215,6 @@ CREATE TABLE IF NOT EXISTS finished (
     PRIMARY KEY (version, scenario, seed, replication)
 ) WITHOUT ROWID
 """
-
-
-class StoreError(DialsimError):
-    """A store that can't be used."""
 
 
 class Store:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dialsim.errors import ExperimentError
 from dialsim.experiments.case import Case
 from dialsim.experiments.estimates import Measured, check_baseline, differences, estimates
 from dialsim.experiments.expression import Expression, read_expression
@@ -37,13 +38,7 @@ from dialsim.experiments.run_figures import (
     replication_rows,
 )
 from dialsim.experiments.runner import ExperimentRunner, runner
-from dialsim.experiments.variants import (
-    ExperimentError,
-    SettingValue,
-    Variant,
-    check_variable,
-    variants_of,
-)
+from dialsim.experiments.variants import SettingValue, Variant, check_variable, variants_of
 from dialsim.results.progress import Shown
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import ExperimentError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.units import (
     format_duration,
@@ -29,10 +29,6 @@ from dialsim.scenario.week import instant_in_words
 
 if TYPE_CHECKING:
     from dialsim.scenario.scenario import Scenario
-
-
-class ExperimentError(DialsimError):
-    """An experiment that was asked for wrongly."""
 
 
 class AmountKind(StrEnum):

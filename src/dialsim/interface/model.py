@@ -7,7 +7,7 @@ come from, and the JSON Schema of the description is made from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self, TypeGuard, TypeVar
 
@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
-from dialsim.interface.errors import Refused
+from dialsim.errors import ValidationFailed
 
 UUID_PATTERN = r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 """Five groups of hexadecimal digits in either case; version and variant are free."""
@@ -126,20 +126,6 @@ class Fault:
 
     path: tuple[str | int, ...]
     message: str
-
-
-class ValidationFailed(Refused):
-    """A request that fails a step of its checks: 400 `VALIDATION_FAILED` (C9).
-
-    `faults` holds every failure of that step in the order of `errors`.
-    """
-
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__(400, "VALIDATION_FAILED", [fault.message for fault in self.faults])
-
-    def __reduce__(self) -> tuple[type[ValidationFailed], tuple[object, ...]]:
-        return type(self), (self.faults,)
 
 
 def invalid(*texts: str) -> ValidationFailed:

@@ -22,13 +22,13 @@ from pydantic import (
 )
 from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 
+from dialsim.errors import ValidationFailed
 from dialsim.interface.instants import INSTANT_PATTERN, format_instant, parse_instant_or_epoch
 from dialsim.interface.model import (
     MOST_EXACT,
     UUID_PATTERN,
     Fault,
     NullAsAbsent,
-    ValidationFailed,
     WireModel,
     broken,
     is_uuid,

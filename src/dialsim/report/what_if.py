@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments.intervals import (
     CONFIDENCE,
     FEWEST,
@@ -24,14 +25,12 @@ from dialsim.experiments.prior import Prior
 from dialsim.experiments.run_figures import RunFigures
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import DAY, LAST_INSTANT, duration_text, format_instant
 from dialsim.interface.schedule import LEAST_RETRY_INTERVAL, DayWindows, ScheduleRequest, TimeRange
 from dialsim.results.bottleneck import Reason
 from dialsim.results.progress import Progress
 from dialsim.scenario.calendar import range_text
 from dialsim.scenario.organization import Organization
-from dialsim.scenario.problems import ScenarioError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

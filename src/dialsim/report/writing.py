@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from dialsim.engine.engines import Choice
+from dialsim.errors import DialsimError
 from dialsim.experiments.comparison import compare
 from dialsim.experiments.folder import FILE
 from dialsim.experiments.forecast import KIND, Forecast, ForecastFigures, forecast
@@ -21,7 +22,6 @@ from dialsim.experiments.replications import Precision, Replications, replicate
 from dialsim.experiments.run_figures import figures_of
 from dialsim.experiments.sweep import sweep
 from dialsim.experiments.variants import SettingChange, Variant, read_span, value_text
-from dialsim.interface.errors import DialsimError
 from dialsim.report.effects import against_goal, asked_of
 from dialsim.report.page import NAME
 from dialsim.report.plan_page import optimum_page, plan_page, setting_text

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pandas as pd
 
+from dialsim.errors import OutputError
 from dialsim.interface.status import CallStatus
 from dialsim.results.figures import NUMBERS, REACH, Unit, unit_of
-from dialsim.results.folder import OutputError
 from dialsim.results.summary_text import answers, headline
 
 if TYPE_CHECKING:

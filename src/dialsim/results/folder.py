@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from dialsim import __version__
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError, ExistingOutput, OutputError
 from dialsim.scenario.loading import loads
 
 if TYPE_CHECKING:
@@ -131,14 +131,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(said, dict) or "scenario_sha256" not in said:
         raise DialsimError(f"{folder / MANIFEST} is not a manifest of dialsim")
     return said
-
-
-class OutputError(DialsimError):
-    """The output folder cannot be written."""
-
-
-class ExistingOutput(OutputError):
-    """The output folder is there already, and may not be replaced."""
 
 
 def check_place(folder: Path, force: bool) -> None:

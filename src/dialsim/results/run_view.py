@@ -17,7 +17,7 @@ from dialsim.engine.calls import ANSWERS, NEVER, SLOTS, Calls, rows_of
 from dialsim.engine.dialler import dial_gap
 from dialsim.engine.trace import Trace
 from dialsim.engine.world import CampaignBlock, World
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.payload import UNKNOWN
 from dialsim.results.campaigns import (
     LOST,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dialsim.engine.calls import CALL_STATUSES, CREATES, TO_STATUS, Calls
 from dialsim.engine.trace import CHANGES, DIALLED, CallLog, CallRows, Trace
 from dialsim.engine.world import World
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import date_text, duration_text, minute_text, time_text
 from dialsim.results.campaigns import PERSON_STATES, CampaignTimeline, PersonState, Position, listed
 from dialsim.results.run_view import RunView

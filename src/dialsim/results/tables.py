@@ -24,7 +24,7 @@ from dialsim.engine.calls import CALL_STATUSES, FROM_STATUS, NEVER, TO_STATUS, C
 from dialsim.engine.identity import call_ids, recipient_ids, session_ids
 from dialsim.engine.trace import CHANGES, CallRows, CampaignTrace
 from dialsim.engine.world import CampaignBlock, World
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.payload import BROKEN, ERROR, NOT_SENT, OK, REFUSED, TIMED_OUT, WORDS
 from dialsim.interface.status import CampaignStatus, Phase
 from dialsim.results.campaigns import PERSON_STATES, listed

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.sandbox.access import PREFIX, ControlToken, hostname, is_control, is_loopback
 from dialsim.sandbox.control.campaigns import CampaignOperations
 from dialsim.sandbox.control.clock import ClockOperations

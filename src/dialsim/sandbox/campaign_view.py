@@ -15,7 +15,7 @@ from dialsim.engine.campaign import Campaign
 from dialsim.engine.identity import agent_id, call_ids, organization_id, recipient_ids, session_ids
 from dialsim.engine.trace import CampaignTrace, Trace
 from dialsim.engine.world import OrganizationBlock
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.payload import agent_json
 from dialsim.interface.status import CallStatus

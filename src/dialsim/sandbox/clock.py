@@ -8,10 +8,9 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from dialsim.interface.errors import Refused
+from dialsim.errors import NotKept, Refused
 from dialsim.interface.instants import LAST_INSTANT, format_instant
 from dialsim.sandbox.commands import SetSpeed
-from dialsim.sandbox.journal import NotKept
 
 if TYPE_CHECKING:
     from dialsim.sandbox.core import SandboxCore

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from dialsim.engine.post_log import PostKey
 from dialsim.engine.simulation import add_campaign
+from dialsim.errors import ScenarioError
 from dialsim.interface.model import Combined, given, invalid, read_model
 from dialsim.interface.schedule import read_schedule
 from dialsim.sandbox.faults import FaultOrder
@@ -23,7 +24,6 @@ from dialsim.sandbox.triggers import TriggerOrder
 from dialsim.scenario.additions import Surroundings, read_agent, read_campaign, read_organization
 from dialsim.scenario.campaign import Campaign as CampaignModel
 from dialsim.scenario.fields import Limit, Switch, Url
-from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scripts import parse_script
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from pydantic import TypeAdapter
 
 from dialsim.engine.post_log import Post
-from dialsim.interface.errors import Refused
+from dialsim.errors import JournalError, NotKept, Refused
 from dialsim.interface.model import invalid
 from dialsim.sandbox.access import KeyRing, derived_key, regenerated_key
 from dialsim.sandbox.campaign_view import Account, CampaignView
@@ -25,7 +25,7 @@ from dialsim.sandbox.commands import (
     TakeSnapshot,
 )
 from dialsim.sandbox.faults import Encounter, InjectedFault, InjectedFaults, which_post
-from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, NotKept
+from dialsim.sandbox.journal import Entry, EntryKind, Journal
 from dialsim.sandbox.live_engine import LiveEngine
 from dialsim.sandbox.outbox import STRIDE, Delivery, Outbox
 from dialsim.sandbox.request_log import RequestLog

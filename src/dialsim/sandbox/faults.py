@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 
 from dialsim.engine.chance import Purpose, generator
 from dialsim.engine.post_log import Post, PostKey
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.model import Combined, NullAsAbsent, broken, given
 from dialsim.scenario.error_text import joined
 from dialsim.scenario.fields import Number, Switch, Text, Whole, patterned

@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 
 from dialsim.engine.calls import CallEntry
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import UuidText, WireModel, is_uuid
 from dialsim.interface.payload import FileKind, links, signature

@@ -29,7 +29,7 @@ from zlib import crc32
 from filelock import FileLock, Timeout
 
 from dialsim import __version__
-from dialsim.interface.errors import DialsimError, Refused
+from dialsim.errors import JournalError
 
 APPLICATION_ID = 0x6469616C
 """Marks an SQLite file as a journal of dialsim: the letters `dial`."""
@@ -53,18 +53,6 @@ _SCENARIO = "the scenario in it, or a file that the scenario names,"
 _PAGE_BYTES = 4096
 _MOST_PAGES = 1_000  # about so many pages are written to the log before it is begun anew
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite has beside a database
-
-
-class JournalError(DialsimError):
-    """A journal that can't be used."""
-
-
-class NotKept(Refused):
-    """What was asked for is not done, as the journal, which would have to keep it, can't."""
-
-    def __init__(self, error: JournalError) -> None:
-        text = f"It is not done, as it can't be kept: {error}"
-        super().__init__(507, "NOT_KEPT", [text])
 
 
 class EntryKind(StrEnum):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dialsim.engine.calls import NEVER
 from dialsim.engine.post_log import Post, PostKey, PostLog
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.payload import WAITS_MS, accepted
 from dialsim.results.run_view import RunView
 from dialsim.sandbox.campaign_view import Account, CampaignView

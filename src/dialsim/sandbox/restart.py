@@ -9,12 +9,12 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from dialsim.engine.post_log import Post
-from dialsim.interface.errors import DialsimError, Refused
+from dialsim.errors import DialsimError, JournalError, Refused
 from dialsim.results.result import Result
 from dialsim.sandbox.access import with_public_url
 from dialsim.sandbox.commands import Command, DropSnapshot, Restore, SetSpeed, TakeSnapshot
 from dialsim.sandbox.core import POST, Record, SandboxCore, Snapshot
-from dialsim.sandbox.journal import Entry, EntryKind, Journal, JournalError, Subject
+from dialsim.sandbox.journal import Entry, EntryKind, Journal, Subject
 from dialsim.scenario.loading import files_of, loads
 from dialsim.scenario.scenario import Scenario
 

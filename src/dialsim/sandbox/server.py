@@ -26,7 +26,7 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dialsim.interface.errors import DialsimError, Refused
+from dialsim.errors import DialsimError, Refused
 from dialsim.sandbox.access import Certificate, ControlToken, address_url, checked_host, is_control
 from dialsim.sandbox.application import DROP, application
 from dialsim.sandbox.core import SandboxCore

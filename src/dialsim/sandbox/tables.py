@@ -15,7 +15,7 @@ from dialsim.engine.calls import CALL_STATUSES, TO_STATUS
 from dialsim.engine.identity import call_ids
 from dialsim.engine.post_log import Post, PostKey
 from dialsim.engine.trace import CallRows
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel
 from dialsim.interface.payload import NOT_SENT, UNDER_WAY, accepted, response_json

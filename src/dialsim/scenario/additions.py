@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError, WithJsonSchema, field_validator
 
+from dialsim.errors import ScenarioError
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import broken
@@ -21,7 +22,7 @@ from dialsim.scenario.error_text import problems_of
 from dialsim.scenario.fields import Model
 from dialsim.scenario.organization import Agent, Organization, TimelineAction
 from dialsim.scenario.people import tabled
-from dialsim.scenario.problems import Problems, ScenarioError, seen_from, told
+from dialsim.scenario.problems import Problems, seen_from, told
 from dialsim.scenario.recipients import check_ids, read_people, read_recipients
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.service import Beginning, check_order, not_after

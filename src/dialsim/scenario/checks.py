@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from dialsim.errors import ValidationFailed
 from dialsim.interface.agent import DEFAULT_VOICES
 from dialsim.interface.instants import (
     LAST_INSTANT,
@@ -20,7 +21,7 @@ from dialsim.interface.instants import (
     format_instant,
     parse_instant_or_epoch,
 )
-from dialsim.interface.model import Fault, ValidationFailed
+from dialsim.interface.model import Fault
 from dialsim.interface.schedule import (
     CallingAccount,
     ScheduleRequest,

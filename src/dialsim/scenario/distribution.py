@@ -21,10 +21,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import TypeAliasType
 
+from dialsim.errors import ScenarioError
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.document import Cursor, SourceFolder, mappings
 from dialsim.scenario.fields import Model, NotEmpty
-from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.sheet import Sheet
 from dialsim.scenario.units import DURATION_SCHEMA, Duration, PositiveDuration, parse_duration
 

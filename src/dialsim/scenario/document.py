@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import yaml
 
-from dialsim.scenario.problems import Problem, Problems, ScenarioError, told
+from dialsim.errors import ScenarioError
+from dialsim.scenario.problems import Problem, Problems, told
 
 DEEPEST = 50
 """Levels of nesting; a scenario needs about ten."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.scenario.behaviour import inherit
 from dialsim.scenario.campaign import Campaign

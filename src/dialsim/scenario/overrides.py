@@ -19,6 +19,7 @@ from difflib import get_close_matches
 
 from pydantic import ValidationError
 
+from dialsim.errors import ScenarioError
 from dialsim.interface.instants import day_start, format_instant
 from dialsim.interface.schedule import DEFAULT_TIME_WINDOWS, DayWindows
 from dialsim.scenario.calendar import union, without
@@ -37,7 +38,7 @@ from dialsim.scenario.document import (
 )
 from dialsim.scenario.error_text import few
 from dialsim.scenario.fields import made_up_phone
-from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scenario import known_keys
 from dialsim.scenario.service import calling_begins
 from dialsim.scenario.units import parse_duration

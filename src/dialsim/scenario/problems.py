@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import ScenarioError
 
 if TYPE_CHECKING:
     from dialsim.scenario.document import Cursor, Place
@@ -44,17 +43,6 @@ class Remark:
 
     text: str
     organization: int = -1
-
-
-class ScenarioError(DialsimError):
-    """A scenario that can't be read; its text has a line for each of `problems`, in file order."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, self.problems)))
-
-    def __reduce__(self) -> tuple[type[ScenarioError], tuple[tuple[Problem, ...]]]:
-        return type(self), (self.problems,)
 
 
 class Problems:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
+from dialsim.errors import ScenarioError
 from dialsim.interface.agent import ParamSchema, check_agent_params
 from dialsim.interface.model import is_uuid
 from dialsim.interface.status import CallStatus
@@ -38,7 +39,7 @@ from dialsim.scenario.fields import (
     phone_meant,
     phone_normalized,
 )
-from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.problems import Problem, Problems
 from dialsim.scenario.scripts import parse_script
 from dialsim.scenario.service import Beginning, not_after
 from dialsim.scenario.sheet import Sheet, quoted

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
+from dialsim.errors import DialsimError
 from dialsim.interface.agent import DEFAULT_VOICES, Voice
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import day_number, day_start
 from dialsim.interface.model import broken, wrong
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour

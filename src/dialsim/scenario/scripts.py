@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.model import broken
 from dialsim.interface.status import CallStatus
 from dialsim.scenario.fields import PHONE_PATTERN, PHONE_TEXT, Text, phone_meant

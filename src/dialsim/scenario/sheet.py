@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import override
 
+from dialsim.errors import ScenarioError
 from dialsim.scenario.document import SourceFolder, decoded
-from dialsim.scenario.problems import Problem, Problems, ScenarioError
+from dialsim.scenario.problems import Problem, Problems
 
 if TYPE_CHECKING:
     from openpyxl import Workbook

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from dialsim.engine.compiled.cache import is_available, is_compiled
 from dialsim.engine.engines import Engine, prepare
 from dialsim.engine.world import World
+from dialsim.errors import DialsimError, ReplicationFailed, WorkersLost
 from dialsim.experiments import experiment_text
 from dialsim.experiments.case import Case, end_with
 from dialsim.experiments.estimates import estimate
@@ -46,8 +47,7 @@ from dialsim.experiments.run_figures import (
     figures_of,
     replication_rows,
 )
-from dialsim.experiments.runner import ReplicationFailed, WorkersLost, interrupts_held, kept_memory
-from dialsim.interface.errors import DialsimError
+from dialsim.experiments.runner import interrupts_held, kept_memory
 from dialsim.interface.instants import MINUTE, THAI_OFFSET
 from dialsim.results.figures import MAIN, REACH, attempt_of
 from dialsim.results.result import Result, result_of

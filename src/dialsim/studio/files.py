@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
+from dialsim.errors import DialsimError, StudioError
 from dialsim.evidence.pulled import DRAWS
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
-from dialsim.interface.errors import DialsimError
 from dialsim.report.page import NAME as PAGE
 from dialsim.report.what_if import FurtherRuns
 from dialsim.report.writing import forecast_report, replications_report
@@ -31,7 +31,6 @@ from dialsim.studio.estimate import Estimate
 from dialsim.studio.state import (
     NewScenario,
     Position,
-    StudioError,
     StudioState,
     new_deadline,
     new_instant,

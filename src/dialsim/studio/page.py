@@ -26,13 +26,12 @@ from panel.io.document import hold
 from panel.viewable import Child
 from typing_extensions import override
 
+from dialsim.errors import DialsimError, ScenarioError
 from dialsim.experiments import experiment_text
 from dialsim.experiments.forecast import FEWEST_RUNS, Forecast
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import DAY_NAMES, MINUTE, minute_text, short_text, thai
 from dialsim.report.effects import number_effect, points_effect, time_effect
 from dialsim.report.replications_page import forecast_facts
-from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.units import format_duration
 from dialsim.studio.charts import Chart, CostChart, FanChart, LinesChart, ReachChart
 from dialsim.studio.estimate import Estimate, EstimateAnswer, Estimator

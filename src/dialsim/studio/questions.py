@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
+from dialsim.errors import DialsimError, ExperimentError
 from dialsim.experiments.case import end_with
 from dialsim.experiments.goal import read_goal
 from dialsim.experiments.optimum import Optimum, optimize
@@ -28,8 +29,6 @@ from dialsim.experiments.plan_text import (
 )
 from dialsim.experiments.replications import replicate
 from dialsim.experiments.runner import interrupts_held, kept_memory
-from dialsim.experiments.variants import ExperimentError
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import HOUR
 from dialsim.report.effects import effect_table
 from dialsim.report.run_page import help_fact

@@ -14,7 +14,7 @@ from panel.io.server import Server, get_server
 from tornado.web import HTTPError, RequestHandler
 from typing_extensions import override
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.sandbox.access import ControlToken, checked_host, hostname, is_loopback
 from dialsim.studio.files import MOST_BYTES
 from dialsim.studio.page import Studio, asset

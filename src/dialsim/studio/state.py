@@ -24,9 +24,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dialsim.errors import DialsimError, ScenarioError, StudioError
 from dialsim.evidence.pulled import DRAWS
 from dialsim.experiments.variants import variants_in
-from dialsim.interface.errors import DialsimError
 from dialsim.interface.instants import DAY, HOUR, day_start, format_instant, minute_text, thai
 from dialsim.scenario.behaviour import BUILT_IN, Behaviour
 from dialsim.scenario.campaign import Campaign, GeneratedRecipients, RecipientsFile
@@ -35,17 +35,12 @@ from dialsim.scenario.document import decoded, read_bytes
 from dialsim.scenario.loading import document_of, files_of, load, loads, long_path
 from dialsim.scenario.organization import Organization
 from dialsim.scenario.preview import preview
-from dialsim.scenario.problems import ScenarioError
 from dialsim.scenario.scenario import Scenario
 from dialsim.scenario.units import format_duration, parse_duration, parse_offset_instant
 from dialsim.scenario.week import instant_in_words, read_windows, week_text, windows_of
 
 MOST_STEPS = 200
 """So many steps can be undone."""
-
-
-class StudioError(DialsimError):
-    """Something that a studio can't do, such as open a link to a file that has changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dialsim.engine.simulation import Simulation
 from dialsim.engine.trace import CHANGES, DIALLED, CallRows, Trace
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.status import CallStatus
 from dialsim.results.campaigns import Position
 from dialsim.results.result import Result

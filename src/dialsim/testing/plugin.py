@@ -267,7 +267,7 @@ class ScenarioReader:
     def _load(
         self, source: Scenario | Sketch | Path | str, overrides: str | Sequence[str]
     ) -> Scenario:
-        from dialsim.interface.errors import DialsimError
+        from dialsim.errors import DialsimError
         from dialsim.scenario.loading import is_text, load, loads
         from dialsim.scenario.scenario import Scenario
         from dialsim.testing.sketch import Sketch

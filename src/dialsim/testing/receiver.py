@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 
 CONTROL = "/-/"
 """What lies below is not recorded: GET requests, PUT answers, of a receiver in another process."""

@@ -15,7 +15,7 @@ import pytest
 from tests.sandbox.webhooks.sending import Line, NoNetwork, lines
 
 import dialsim
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.results.result import Result
 from dialsim.sandbox.commands import (
     ChangeOrganization,

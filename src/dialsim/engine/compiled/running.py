@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dialsim.engine.compiled.organization import Organization
 from dialsim.engine.timeline import Deed, deeds, note_refusal
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import LAST_INSTANT
 from dialsim.interface.schedule import ScheduleRequest
 from dialsim.scenario.organization import TimelineAction

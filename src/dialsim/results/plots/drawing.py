@@ -31,7 +31,7 @@ from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocato
 from numpy.typing import NDArray
 
 from dialsim.engine.calls import Calls
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import (
     DAY,
     HOUR,

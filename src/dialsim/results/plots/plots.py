@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dialsim.engine.trace import CHANGES, DIALLED
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import date_text, duration_text, thai
 from dialsim.interface.status import CallStatus, Phase
 from dialsim.results.campaigns import CampaignTimeline

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from pydantic.alias_generators import to_snake
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import parse_instant, utc
 from dialsim.interface.status import CampaignStatus
 

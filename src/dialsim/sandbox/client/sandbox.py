@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import orjson
 
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import format_instant
 from dialsim.results.result import Result
 from dialsim.sandbox.access import PREFIX, require_extra, with_webhook_url

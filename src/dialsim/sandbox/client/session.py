@@ -13,7 +13,7 @@ import httpx
 
 from dialsim.engine.clock import Instant, Move, Until
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import DialsimError, Refused
+from dialsim.errors import DialsimError, Refused
 from dialsim.interface.instants import format_instant, parse_instant, utc
 from dialsim.sandbox.access import PREFIX, with_public_url
 from dialsim.sandbox.client.records import CampaignRecord, by_field, find

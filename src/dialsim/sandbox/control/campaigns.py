@@ -12,7 +12,7 @@ from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 
 from dialsim.engine.identity import agent_id
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import (
     UUID_PATTERN,

@@ -19,7 +19,7 @@ from pydantic import Field, WithJsonSchema
 from starlette.responses import Response, StreamingResponse
 
 from dialsim.engine.trace import Trace
-from dialsim.interface.errors import DialsimError
+from dialsim.errors import DialsimError
 from dialsim.interface.instants import format_instant, utc
 from dialsim.interface.model import InstantText, NullAsAbsent, UuidText, WireModel
 from dialsim.interface.status import CampaignStatus

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
 
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import InstantText, UuidText, WireModel, invalid, wrong
 from dialsim.interface.payload import accepted, response_json

@@ -10,7 +10,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.model import WireModel, invalid
 
 JSON = "application/json"

@@ -13,7 +13,7 @@ from dialsim.engine.campaign import (
     campaign_not_found,
     wrong_state,
 )
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.status import CampaignStatus
 
 FAILURE = {"$ref": "#/components/schemas/Failure"}

@@ -34,7 +34,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dialsim import __version__
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.model import UUID_PATTERN, WireModel, is_uuid, read_model, wrong
 from dialsim.sandbox.access import is_control
 from dialsim.sandbox.http import failures as fail

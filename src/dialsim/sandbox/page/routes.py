@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from dialsim.interface.errors import Refused
+from dialsim.errors import Refused
 from dialsim.interface.instants import format_instant
 from dialsim.interface.model import invalid, read_model
 from dialsim.interface.status import CallStatus
