@@ -12,6 +12,7 @@ from dialsim.experiments.plan import Plan, plan
 from dialsim.experiments.plan_text import plan_headline, plan_question
 from dialsim.experiments.run_figures import RunFigures, ScopeFigures
 from dialsim.interface.instants import parse_instant
+from dialsim.results.figures import NUMBERS
 from experiments.scenarios import CHANCY, LIMIT, START, crowd
 
 CROWD = crowd(12)  # calls of a minute, from Monday 5 January 2026 00:00 in Thailand on
@@ -20,7 +21,7 @@ SCHEDULE = "organizations.Acme.campaigns.January.schedule"
 
 def evidence(value: Any, goal: str, figure: str, values: list[float]) -> Evidence:
     start = parse_instant(START)
-    part = {"cost": 1.0, "finish": start}
+    part = dict.fromkeys(NUMBERS, 0.0) | {"cost": 1.0, "finish": start}
     runs = [
         RunFigures(
             k,

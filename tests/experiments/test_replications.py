@@ -17,9 +17,11 @@ import pytest
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 import dialsim
+from dialsim.engine.compiled.cache import source_digest
 from dialsim.engine.engines import Engine
 from dialsim.engine.world import World
-from dialsim.errors import ExperimentError, ReplicationFailed, WorkersLost
+from dialsim.errors import DialsimError, ExperimentError, ReplicationFailed, WorkersLost
+from dialsim.experiments import runner
 from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
 from dialsim.experiments.experiment_text import (
     lost_sentences,
@@ -28,10 +30,12 @@ from dialsim.experiments.experiment_text import (
     when_text,
 )
 from dialsim.experiments.expression import read_expression
+from dialsim.experiments.figure_names import FigureName
 from dialsim.experiments.intervals import mean_interval
 from dialsim.experiments.replications import Replications, replicate
 from dialsim.experiments.runner import Workers
 from dialsim.interface.instants import parse_instant
+from dialsim.results import figures
 from dialsim.results.result import Result, result_of
 from dialsim.testing import Sketch
 from experiments.scenarios import CHANCY, START, crowd
@@ -311,6 +315,50 @@ def test_only_the_same_scenario_seed_and_version_is_taken_from_a_store(
     for part in ("runner", "case"):
         monkeypatch.setattr(f"dialsim.experiments.{part}.__version__", "99")
     assert runs(6) == 6
+
+
+def test_runs_of_another_set_of_figures_or_rules_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = crowd(20, 4, **CHANCY)
+    alone = replicate(scenario, 6, jobs=1)
+    share = alone.runs["calls_no_answer"] / alone.runs["calls"]
+    old = tuple(figure for figure in figures.FIGURES if figure.name != "calls_no_answer")
+
+    with monkeypatch.context() as before:  # a program that has one figure less
+        for module in (figures, runner):
+            before.setattr(module, "FIGURES", old)
+        kept = replicate(scenario, 4, jobs=1, store=tmp_path)
+        assert "calls_no_answer" not in kept.figures[0].scopes[0].values
+
+    after = replicate(scenario, 6, jobs=1, store=tmp_path, figures=["calls_no_answer / calls"])
+    pd.testing.assert_series_equal(after.runs["calls_no_answer"] / after.runs["calls"], share)
+    assert (share > 0).all()
+
+    keys = {runner._made_by()}
+    monkeypatch.setattr(runner, "_rules_digest", lambda: "of another rule")
+    assert runner._made_by() not in keys
+
+
+def test_the_key_of_a_store_follows_the_code_of_rules_and_figures(tmp_path: Path) -> None:
+    package = Path(dialsim.__file__).parent
+    for room in runner._SOURCES:
+        assert (package / room).exists()
+    source = tmp_path / "campaign.py"
+    source.write_text("RETRIES = 3\n")
+    before = source_digest([source])
+    source.write_text("RETRIES = 4\n")
+    assert source_digest([source]) != before
+
+
+def test_a_figure_that_a_run_lacks_is_an_error_and_no_0() -> None:
+    (run,) = replicate(crowd(20, 4), 1, jobs=1).figures
+    del run.scopes[0].values["calls_busy"]
+    with pytest.raises(DialsimError, match="a run without the figure calls_busy"):
+        FigureName("calls_busy", None, None).of([run])
+    both = Replications(crowd(20, 4), 1, [run, *replicate(crowd(20, 4), 1, jobs=1).figures])
+    with pytest.raises(DialsimError, match="a run without the figure calls_busy"):
+        both.intervals()
 
 
 def coverage(experiments: int, size: int) -> dict[str, float]:

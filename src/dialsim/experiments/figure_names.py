@@ -24,7 +24,6 @@ from dialsim.results.figures import (
     NUMBERS,
     REACH,
     Unit,
-    attempt_of,
     is_instant,
     unit_of,
 )
@@ -68,13 +67,8 @@ class FigureName:
         return np.array([self._in(run) for run in runs], dtype=np.float64)
 
     def _in(self, run: RunFigures) -> float:
-        assert run.asked is None or self.name in run.asked, self.name  # it would seem to be 0
-        part = next(part for part in run.scopes if self._fits(part))
-        last = attempt_of(self.name) or 0
-        for attempt in range(last, 0, -1):  # where nobody needed it, that of the one before
-            if f"{REACH}{attempt}" in part.values:
-                return part.values[f"{REACH}{attempt}"]
-        return part.values.get(self.name, 0)
+        assert run.asked is None or self.name in run.asked, self.name
+        return next(part for part in run.scopes if self._fits(part)).number(self.name)
 
     def _fits(self, part: ScopeFigures) -> bool:
         return (part.organization, part.campaign) == (self.organization, self.campaign)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dialsim.errors import DialsimError
 from dialsim.experiments.intervals import rank
 from dialsim.interface.instants import ms_of, utc
 from dialsim.results.bottleneck import Bottleneck, Reason
-from dialsim.results.figures import INSTANTS, REACH, number_values
+from dialsim.results.figures import INSTANTS, OF_AGENTS, REACH, attempt_of, number_values
 from dialsim.results.run_view import ProgressCurve
 
 if TYPE_CHECKING:
@@ -52,6 +53,23 @@ class ScopeFigures:
     campaign: str | None
     values: dict[str, Number]
     held_back: Bottleneck | None = None
+
+    def number(self, name: str) -> Number:
+        """Return a figure. Raises DialsimError if the run was made without it.
+
+        Of attempts that nobody needed, it is the share reached by the last one before.
+        """
+        for attempt in range(attempt_of(name) or 0, 0, -1):
+            if f"{REACH}{attempt}" in self.values:
+                return self.values[f"{REACH}{attempt}"]
+        if name in self.values:
+            return self.values[name]
+        if name.startswith(REACH):
+            return 0
+        raise DialsimError(
+            f"there is a run without the figure {name}: it was made for other figures, or by "
+            "another version of the program"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +171,7 @@ def replication_rows(
 
     `finish` is in ms, None where there is none; `finish_seconds` counts from `origin`, and is
     infinite where a scheduled campaign did not finish; so are `final_at` and `final_at_seconds`.
-    Every row has every figure: people reached by an attempt that nobody needed are those reached
-    by the one before, and what a run did not count is 0.
+    Every row has every figure; of steps and fields that its agents don't have it is 0.
     """
     listed = [(run, part) for run in runs for part in run.scopes if part.scope == scope]
     names = _names([part for _, part in listed])
@@ -194,12 +211,11 @@ def _row(
         at = part.values[name]
         row[name] = int(at) if isfinite(at) else None
         row[f"{name}_seconds"] = at if origin is None else (at - origin) / 1000
-    reached: Number = 0
     for name in names:
-        if name.startswith(REACH):
-            row[name] = reached = part.values.get(name, reached)
-        elif name not in INSTANTS:
-            row[name] = part.values.get(name, 0)
+        if name not in INSTANTS:
+            # steps and fields are of agents, and a campaign has one agent
+            others = name.startswith(OF_AGENTS) and name not in part.values
+            row[name] = 0 if others else part.number(name)
     return row
 
 

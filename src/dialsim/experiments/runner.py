@@ -6,26 +6,30 @@ up; what is missing then is handed out again.
 
 The store is a file that keeps every finished replication, so that a killed experiment goes on. It
 is an SQLite database, which a kill at any instant leaves whole. What it keeps is found again only
-for the same scenario (its digest), seed and version of dialsim.
+for the same scenario (its digest), seed, version of dialsim, rules and figures.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dialsim import __version__
+from dialsim.engine.compiled.cache import source_digest
 from dialsim.engine.engines import Choice, Engine, calls_of, choose, prepare
 from dialsim.errors import ExperimentError, ReplicationFailed, StoreError, WorkersLost
 from dialsim.experiments.case import Case, Task, TaskOutcome, run_tasks
 from dialsim.experiments.run_figures import RunFigures
+from dialsim.results.figures import FIGURES
 from dialsim.results.progress import Progress, Shown, followed
 
 if TYPE_CHECKING:
@@ -206,8 +210,11 @@ def _lost(missing: dict[int, Task]) -> str:
 # -- what is kept ----------------------------------------------------------------------------------
 
 STORE = "replications.sqlite"
-_FIGURES = 5
-"""The version of what is kept of a run."""
+_SOURCES = (
+    *("interface", "scenario", "engine", "webhooks", "results"),
+    "experiments/run_figures.py",
+)
+"""Rooms and files of the package whose code decides what the figures of a run are."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS finished (
@@ -217,13 +224,33 @@ CREATE TABLE IF NOT EXISTS finished (
 """
 
 
+def _made_by() -> str:
+    """Return the key of the program's runs: its version, its rules, and its figures.
+
+    Nobody has to raise a number when a rule or a figure changes: runs of other code have another
+    key.
+    """
+    declared = repr([(figure.name, figure.unit, figure.is_float) for figure in FIGURES])
+    both = f"{_rules_digest()} {declared}"
+    return f"{__version__}, {hashlib.sha256(both.encode()).hexdigest()[:16]}"
+
+
+@cache
+def _rules_digest() -> str:
+    package = Path(__file__).parents[1]
+    places = [package / name for name in _SOURCES]
+    return source_digest(
+        file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
+    )
+
+
 class Store:
     """The finished replications under a folder; one experiment at a time writes there."""
 
     def __init__(self, folder: Path) -> None:
         """Open or create the store. Raises StoreError if it is in use, or is no store."""
         self.path = folder / STORE
-        self._made_by = f"{__version__}, figures {_FIGURES}"
+        self._made_by = _made_by()
         self._database = sqlite3.connect(self.path, timeout=0.2, isolation_level=None)
         try:
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -463,7 +463,9 @@ COST_PER = "cost_per_funnel_"
 """How those of the cost of each such conversation begin."""
 FIELD = "field_"
 """How those of the values of fields begin: `field_<agent>_<name>_<value>`."""
-_AFTER_CALLS = (FUNNEL, COST_PER, FIELD, *(f"{block}_" for block in BLOCKS if block))
+OF_AGENTS = (FUNNEL, COST_PER, FIELD)
+"""How the figures begin that an organization or campaign has by its agents."""
+_AFTER_CALLS = (*OF_AGENTS, *(f"{block}_" for block in BLOCKS if block))
 _BY_RESULTS = ("value", "net_value")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -29,10 +29,15 @@ def folder() -> Path:
 
     given = os.environ.get("NUMBA_CACHE_DIR")
     place = Path(given) if given else user_cache_path("dialsim", appauthor=False)
+    return place / f"compiled-{source_digest([*_ENGINE.rglob('*.py')])[:16]}"
+
+
+def source_digest(files: Iterable[Path]) -> str:
+    """Return the SHA-256 of the contents of source files, in the order of their paths."""
     source = hashlib.sha256()
-    for file in sorted([*_ENGINE.glob("*.py"), *Path(__file__).parent.glob("*.py")]):
+    for file in sorted(files):
         source.update(file.read_bytes())
-    return place / f"compiled-{source.hexdigest()[:16]}"
+    return source.hexdigest()
 
 
 def is_compiled() -> bool:
