@@ -1,14 +1,12 @@
-"""dialsim: a discrete-event simulator of outbound voice-agent calling.
+"""Discrete-event simulator of outbound voice-agent calling.
 
 ```python
-import dialsim
-
 scenario = dialsim.load("scenarios/first-campaign.yaml")
 result = dialsim.run(scenario, seed=7)
 result.summary
 ```
 
-Everything public is here; the modules below are private and may move.
+All public names are here. The submodules are private and may move.
 """
 
 from __future__ import annotations

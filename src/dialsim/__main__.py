@@ -1,4 +1,4 @@
-"""`python -m dialsim` is the `dialsim` program."""
+"""Entry point of `python -m dialsim`."""
 
 from dialsim.cli import main
 

@@ -1,4 +1,4 @@
-"""Templates of HTML: every package's are read in the same way."""
+"""HTML templates of all packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @cache
 def templates(package: str) -> Environment:
-    """Those in the folder `templates` of a package; text that is put in is escaped."""
+    """Return the jinja2 environment of a package's `templates` folder. Inserted text is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

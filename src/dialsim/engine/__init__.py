@@ -1,1 +1,1 @@
-"""What happens, and when: a world of plain numbers goes in, a trace comes out."""
+"""The simulation: a world of plain numbers goes in, a trace comes out."""

@@ -1,6 +1,6 @@
-"""The reactions of people to a dial: by script, or by chance (a scenario's `behaviours`; P2, P7).
+"""Reactions of recipients to a dial, by script or by chance (a scenario's `behaviours`; P2, P7).
 
-`Reactions` tells them call by call, `Chances` block by block of people for the compiled engine.
+`Reactions` returns them call by call, `Chances` in blocks of recipients for the compiled engine.
 Each uniform draw becomes a duration or an ending through the inverse distribution function.
 """
 
@@ -40,7 +40,7 @@ Quantile = Callable[[Floats], Floats]
 
 
 def durations(distribution: Distribution, uniforms: Floats) -> NDArray[np.int64]:
-    """Durations in ms at the given uniforms: clipped to min and max, rounded half up."""
+    """Return durations in ms at the given uniforms: clipped to min and max, rounded half up."""
     values = quantile(distribution)(uniforms)
     if distribution.min is not None or distribution.max is not None:
         values = np.clip(values, distribution.min, distribution.max)
@@ -48,7 +48,9 @@ def durations(distribution: Distribution, uniforms: Floats) -> NDArray[np.int64]
 
 
 def quantile(distribution: Distribution) -> Quantile:  # noqa: PLR0911 (one return per family)
-    """The inverse distribution function, before clipping; works on arrays of uniforms in [0, 1)."""
+    """Return the inverse distribution function, before clipping, for arrays of uniforms in [0,
+    1).
+    """
     match distribution.dist:
         case "constant":
             value = distribution.value
@@ -60,7 +62,8 @@ def quantile(distribution: Distribution) -> Quantile:  # noqa: PLR0911 (one retu
             mean = distribution.mean
             return lambda u: -mean * np.log1p(-u)
         case "lognormal":
-            from scipy.special import ndtri  # which takes a quarter of a second: only if needed
+            # Imported here because scipy.special takes a quarter of a second to load.
+            from scipy.special import ndtri
 
             # sigma² = ln(1 + (sd/mean)²), mu = ln(mean) − sigma²/2
             variance = log(1.0 + (distribution.sd / distribution.mean) ** 2)
@@ -95,7 +98,8 @@ def _weibull(distribution: Weibull) -> Quantile:
 
 
 def weibull_shape(variation: float) -> float:
-    """The shape k whose coefficient of variation sd/mean is `variation`.
+    """Return the shape k of a Weibull distribution with coefficient of variation sd/mean =
+    `variation`.
 
     Solves Γ(1+2/k) / Γ(1+1/k)² = 1 + variation² for 1/k by bisection; the left side grows with 1/k.
     """
@@ -103,6 +107,7 @@ def weibull_shape(variation: float) -> float:
     low, high = 0.0, 1.0
     while lgamma(1.0 + 2.0 * high) - 2.0 * lgamma(1.0 + high) < target:
         high *= 2.0
+    # More steps than a double has bits: the interval is a single number long before the end.
     for _ in range(200):
         middle = (low + high) / 2.0
         if lgamma(1.0 + 2.0 * middle) - 2.0 * lgamma(1.0 + middle) < target:
@@ -127,39 +132,43 @@ def _triangular(low: float, mode: float, high: float) -> Quantile:
 
 
 ENDINGS = (CallStatus.COMPLETED, CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED)
-"""How a dialled call ends (P2)."""
+"""Statuses in which a dialled call can end (P2)."""
 
 _ANSWERED = ENDINGS[0]
 
 
 def with_odds(chance: float, factor: float) -> float:
-    """The probability whose odds are those of `chance` times `factor`."""
+    """Return the probability whose odds are the odds of `chance` times `factor`."""
+    # Odds do not move certainties; only factor 0 turns 1 into 0. Factor 1 returns `chance`
+    # unrounded, so that both engines agree to the last bit.
     if factor == 1.0 or chance in (0.0, 1.0):
         return chance if factor else 0.0
     return chance * factor / (1.0 - chance + chance * factor)
 
 
 def fatigue(per1000: float, uses: float) -> float:
-    """The factor on the odds of an answer after so many uses of the caller ID."""
+    """Return the factor on the odds of an answer after a number of uses of the caller ID."""
     return pow(per1000, uses / 1000.0)
 
 
 def ending(own: float, odds: float, draw: float, no_answer: float, busy: float) -> int:
-    """How a dial ends, as an index into `ENDINGS` (P2), for a person's own chance to answer.
+    """Return the end of a dial as an index into `ENDINGS` (P2).
 
-    `no_answer` and `busy` are the ends of their shares among the dials that nobody answers.
+    `own` is the recipient's own probability to answer, `odds` the factor on its odds, `draw` a
+    uniform. `no_answer` and `busy` are the cumulative shares of these ends among unanswered dials.
     """
     if own == DEAD:
-        return 3  # P7
+        return 3  # FAILED, always (P7)
     answered = with_odds(own, odds)
     if draw < answered:
         return 0
+    # The same draw decides between the other ends: rescaled, it is uniform again.
     rest = (draw - answered) / (1.0 - answered)
     return 1 if rest < no_answer else 2 if rest < busy else 3
 
 
 class Reaction(NamedTuple):
-    """What comes of a dial: how the call ends and how long each phase lasts, in ms (P1, P2)."""
+    """Outcome of a dial: final status and duration of each phase in ms (P1, P2)."""
 
     outcome: CallStatus
     setup_ms: int
@@ -168,7 +177,7 @@ class Reaction(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What one attempt holds in store for every person: a factor and a column for each draw."""
+    """Values of one attempt for every recipient: the factor on the odds, and a column per draw."""
 
     odds: float
     outcome: Values[float]
@@ -178,11 +187,10 @@ class Attempt(NamedTuple):
 
 
 class Reactions:
-    """The reactions of one campaign's people under one behaviour.
+    """Reactions of one campaign's recipients under one behaviour.
 
-    The same person on the same attempt meets the same draws whatever else happens: a redial after
-    a withdrawn dial, or a dial under another limit, differs only by what the instant decides
-    (hour and day, wear of the caller ID).
+    A recipient's draws on an attempt never change. A redial after a withdrawn dial, or a dial under
+    another limit, differs only by hour, day and use of the caller ID at that instant.
     """
 
     def __init__(
@@ -194,10 +202,10 @@ class Reactions:
         request: ScheduleRequest,
         holidays: Sequence[int] = (),
     ) -> None:
-        """`position` is the behaviour's among `World.behaviours`.
+        """`position` is the index of the behaviour in `World.behaviours`.
 
-        `holidays` are days since 1970, sorted.
-        `request` is the campaign's: the attempts of a history were made under it (P8).
+        `holidays` are days since 1970, sorted. `request` is the campaign's schedule request: the
+        attempts of a history were made under it (P8).
         """
         self.behaviour = position
         self._behaviour = behaviour
@@ -218,7 +226,7 @@ class Reactions:
         self.other_bounds = tuple(share / rest for share in shares) if rest else (1.0, 1.0)
 
     def dial(self, recipient: int, attempt: int, now: int, uses: float) -> Reaction:
-        """The reaction of a person to attempt number `attempt` dialled now.
+        """Return the reaction of a recipient to attempt number `attempt`, dialled now.
 
         `uses` is the decayed count of the organization's dials of the caller ID.
         """
@@ -226,13 +234,16 @@ class Reactions:
         setup = columns.setup[recipient] or 1  # P1: at least 1 ms
         if self._script is not None and (code := self._script[recipient]) >= 0:
             script = self._scripts[code]
+            # The last step of a script repeats for all further attempts.
             return _following(script[min(attempt, len(script)) - 1], setup, now)
         outcome = self._outcome(columns, recipient, now, uses)
         talk = columns.talk[recipient] if outcome is _ANSWERED else 0
         return Reaction(outcome, setup, columns.ring[outcome][recipient], talk)
 
     def follow(self, step: ScriptStep, recipient: int, attempt: int, now: int) -> Reaction:
-        """What comes of an attempt dialled now to a number whose script has this step (P6)."""
+        """Return the reaction to an attempt dialled now to a number with a script, whose next
+        step is `step` (P6).
+        """
         return _following(step, self.columns(attempt).setup[recipient] or 1, now)  # P1
 
     def _outcome(self, columns: Attempt, recipient: int, now: int, uses: float) -> CallStatus:
@@ -243,7 +254,7 @@ class Reactions:
         return ENDINGS[ending(own, odds, draw, *self.other_bounds)]
 
     def columns(self, attempt: int) -> Attempt:
-        """What an attempt number has in store."""
+        """Return the values of an attempt, made on first use."""
         columns = self._attempts.get(attempt)
         if columns is None:
             columns = self._attempts[attempt] = self._columns_of(attempt)
@@ -286,7 +297,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class ColumnKind(IntEnum):
-    """What a column of an entry is for; RING has one for each of `ENDINGS`."""
+    """Kind of a column of an entry; RING stands for four columns, one for each of `ENDINGS`."""
 
     OUTCOME = 0
     OWN = 1
@@ -304,18 +315,17 @@ _MISSING = -1
 
 
 class Chances:
-    """What every attempt holds in store for everybody, for one seed and replication.
+    """Values of all attempts of all recipients, for one seed and replication, as arrays.
 
-    The columns are made when the compiled engine asks for them, from the draws and quantiles of
-    `Reactions`, so that both engines meet the same ones. They depend on neither limits nor queues:
-    variants of a scenario that are run with one seed and replication share them, and only the first
-    has to wait for them.
+    The compiled engine requests the columns as it needs them. They are made from the draws and
+    quantiles of `Reactions`, so both engines use equal numbers. They depend on neither limits nor
+    queues: variants of a scenario with one seed and replication share them, and only the first
+    variant computes them.
 
-    An entry holds what one attempt has in store for a block of `BLOCK` people under one behaviour:
-    for each `ColumnKind` the row of `values` (float64; durations in ms, too) with a number per
-    person, -1 where it wasn't asked for. Rows are as wide as the largest block of people so far, as
-    there may be thousands of small campaigns. `entry_of` finds an entry by reaction,
-    `slots[attempt]` and block; `attempt_odds` is by reaction and slot, `week_odds` by reaction and
+    An entry holds the values of one attempt for a block of `BLOCK` recipients under one behaviour:
+    for each `ColumnKind` a row index of `values`, or -1 if not requested yet. A row of `values` has
+    one float64 per recipient; durations are in ms. `entry_of` maps reaction, `slots[attempt]` and
+    block to an entry. `attempt_odds` is indexed by reaction and slot, `week_odds` by reaction and
     hour of the week.
     """
 
@@ -329,11 +339,13 @@ class Chances:
         self._reactions: list[Reactions] = []
         self._numbers: dict[Reactions, int] = {}
         self._rows = self._used_entries = self._used_slots = 0
+        # Rows are as wide as the largest block so far: thousands of small campaigns would otherwise
+        # fill rows of 4,096 numbers each.
         self._width = 1
         self._row_of: dict[tuple[object, ...], int] = {}
 
     def reaction(self, reactions: Reactions) -> int:
-        """The number under which a campaign's reactions to a behaviour are known here."""
+        """Return the index of a campaign's reactions, registered on first use."""
         if reactions not in self._numbers:
             number = self._numbers[reactions] = len(self._reactions)
             self._reactions.append(reactions)
@@ -351,7 +363,9 @@ class Chances:
         return self._numbers[reactions]
 
     def make(self, reaction: int, attempt: int, block: int, choices: set[ColumnKind]) -> None:
-        """Make what is missing of an entry; `choices` are those that a dial has to make."""
+        """Compute the missing columns of an entry; `choices` are the columns of choices that a
+        dial makes.
+        """
         self._ensure_slot(attempt)
         reactions = self._reactions[reaction]
         columns, draws = reactions.columns(attempt), reactions.draws
@@ -380,7 +394,7 @@ class Chances:
                 self.entries[entry, kind] = self._row(drawn, block, draws, *key)
 
     def _row(self, values: Values[float], block: int, draws: Draws, *key: object) -> int:
-        """The row with the values of a block; one that has a key is made once for all attempts."""
+        """Return the row with the values of a block; values with a key are stored once."""
         size = self._width
         if isinstance(values, Same):
             key = ("same", values[0], size)
@@ -421,7 +435,7 @@ class Chances:
 
 
 def _larger(table: NDArray[Scalar], shape: tuple[int, ...]) -> NDArray[Scalar]:
-    """A table with the same beginning in each direction; what is new is missing, if integers."""
+    """Copy a table into a larger one; new integer elements are `_MISSING`."""
     larger = np.empty(shape, dtype=table.dtype)
     if table.dtype == np.int64:
         larger.fill(_MISSING)

@@ -1,8 +1,8 @@
-"""A call from its release to its end (rules P): what its dial chooses, and its states.
+"""A call from its release to its end (rules P), and the choices of its dial.
 
-The dial chooses caller ID (P3), voice (P4), and the script of a number (P6). The plain functions of
-that are rules that both engines use, one of them compiled. A call itself is a small state machine
-driven by `At` events (P1, P2).
+A dial chooses caller ID (P3), voice (P4), and the script of a number (P6). Both engines use the
+plain functions, one of them compiled. A call is a small state machine driven by `At` events (P1,
+P2).
 """
 
 from __future__ import annotations
@@ -30,24 +30,26 @@ if TYPE_CHECKING:
 
 NONE = -1
 DIAL = 1_000_000_000
-"""One dial, in the fixed point in which dials are summed."""
+"""One dial in the fixed-point unit in which dials are summed."""
 
 
 def decayed(uses: int, elapsed: int, recovery: int) -> int:
-    """What is left of dials (in units of 1 / `DIAL`) after so many ms."""
+    """Return the rest of a sum of dials (in units of 1 / `DIAL`) after `elapsed` ms of
+    exponential decay.
+    """
     return uses if elapsed == 0 else round(uses * exp(-elapsed / recovery))
 
 
 def dials(uses: int) -> float:
-    """A sum of dials as a number of them: n of `byCallerIdUse`."""
-    # Withdrawals are rounded by themselves and may leave a sum a hair below nothing
+    """Return a fixed-point sum of dials as a number: n of `byCallerIdUse`."""
+    # Each withdrawal is rounded on its own, so a sum can fall slightly below 0.
     return max(0, uses) / float(DIAL)
 
 
 def chosen(count: int, avoided: int, draw: float) -> int:
-    """Which of `count` numbers a dial shows (P3): the place of one, from 0.
+    """Return the index of the caller ID that a dial shows among `count` numbers (P3).
 
-    `avoided` is the place of the number that a retry avoids, -1 if there is none.
+    `avoided` is the index of the number that a retry avoids, or -1. `draw` is a uniform.
     """
     if count == 1:
         return 0
@@ -58,15 +60,17 @@ def chosen(count: int, avoided: int, draw: float) -> int:
 
 
 class CallerIds:
-    """The numbers a campaign calls from, as indexes into `World.numbers`."""
+    """Caller IDs of a campaign, as indices into `World.numbers`."""
 
     __slots__ = ("_numbers",)
 
     def __init__(self, numbers: Iterable[int]) -> None:
-        self._numbers = tuple(dict.fromkeys(numbers))  # P3: a repeat counts once
+        self._numbers = tuple(dict.fromkeys(numbers))  # P3: a repeated number counts once
 
     def choose(self, draws: Draws, recipient: int, attempt: int, previous: int) -> int:
-        """Uniformly at random, but not `previous` (`NONE`: no call was dialled before) (P3)."""
+        """Choose a caller ID at random (P3), but not `previous`, the last one shown to the
+        recipient (or `NONE`).
+        """
         numbers = self._numbers
         if len(numbers) == 1:
             return numbers[0]
@@ -76,20 +80,21 @@ class CallerIds:
 
 
 class NumberUse:
-    """How often an organization dialled each of its numbers lately: n of `byCallerIdUse`.
+    """Decayed counts of an organization's recent dials by caller ID: n of `byCallerIdUse`.
 
-    Dials decay exponentially with time constant `recovery` (ms). They are summed in fixed point,
-    so that dials and withdrawals of one instant commute exactly (T4).
+    Dials decay exponentially with time constant `recovery` (ms).
     """
 
     __slots__ = ("_recovery", "_uses")
 
     def __init__(self, recovery: int) -> None:
         self._recovery = recovery
+        # Integers in fixed point, because sums of floats depend on the order of dials and
+        # withdrawals within one instant (T4).
         self._uses: dict[int, tuple[int, int]] = {}
 
     def count(self, number: int, now: int) -> float:
-        """The decayed count of dials of `number` before this one."""
+        """Return the decayed count of dials of `number` before now."""
         return dials(self._decayed(number, now))
 
     def dialled(self, number: int, now: int) -> None:
@@ -97,7 +102,7 @@ class NumberUse:
         self._uses[number] = (self._decayed(number, now) + DIAL, now)
 
     def withdrawn(self, number: int, dialled_at: int, now: int) -> None:
-        """Take back a dial that was withdrawn before it rang (P5)."""
+        """Subtract a dial that was withdrawn before it rang (P5)."""
         left = decayed(DIAL, now - dialled_at, self._recovery)
         self._uses[number] = (self._decayed(number, now) - left, now)
 
@@ -107,28 +112,31 @@ class NumberUse:
 
 
 class ScriptedNumbers:
-    """The steps that are left for each scripted number, and those that dials have taken.
+    """Remaining script steps of each scripted number, and the steps taken by current dials.
 
-    A step is used up when the line of the dial that took it stands; a dial that is withdrawn
-    before gives it back (P5). `waiting` is empty where nothing is scripted, `taken` where no line
-    of a scripted call is being set up.
+    A step is used up when the line of its dial has been set up; a withdrawn dial returns its step
+    (P5). `waiting` is empty without scripts; `taken` is empty while no line of a scripted call is
+    being set up.
     """
 
     __slots__ = ("taken", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: dict[str, list[tuple[int, ScriptStep]]] = {}  # by number, each with its place
+        # Remaining steps by number, each with its index in the script.
+        self.waiting: dict[str, list[tuple[int, ScriptStep]]] = {}
         self.taken: dict[Call, tuple[str, int, ScriptStep]] = {}
 
     def set(self, tel: str, script: Script | None) -> None:
-        """Have the next calls to a number follow a script from its first step; None: no script."""
+        """Replace the script of a number; None removes it (P6)."""
         self.waiting.pop(tel, None)
+        # A dial under way keeps the step of the old script, and must not return it into the new
+        # one.
         self.taken = {call: taken for call, taken in self.taken.items() if taken[0] != tel}
         if script:
             self.waiting[tel] = [*enumerate(script)]
 
     def take(self, call: Call, tel: str) -> ScriptStep | None:
-        """The step of a call that is dialled to a number; None if none is left."""
+        """Take the next step for a call to a number; None if no step is left."""
         steps = self.waiting.get(tel)
         if steps is None:
             return None
@@ -139,24 +147,28 @@ class ScriptedNumbers:
         return step
 
     def rings(self, call: Call) -> None:
-        """The line of a dialled call stands: its step, if it took one, is used up."""
+        """Use up the step of a call whose line has been set up."""
         self.taken.pop(call, None)
 
     def withdrawn(self, call: Call) -> None:
-        """A dial was withdrawn: its step, if it took one, is the next one again."""
+        """Return the step of a withdrawn dial to its number."""
         if call in self.taken:
             tel, place, step = self.taken.pop(call)
+            # Sorted by index: dials to one number may be withdrawn in another order than they were
+            # made.
             insort(self.waiting.setdefault(tel, []), (place, step))
 
     def left(self) -> dict[str, Script]:
-        """The steps that are left, by number."""
+        """Return the remaining steps by number."""
         return {tel: tuple(step for _, step in steps) for tel, steps in self.waiting.items()}
 
 
 def shown_numbers(
     world: World, agent: Agent, request: ScheduleRequest, organization: Organization
 ) -> tuple[int, ...]:
-    """The numbers that a campaign's dials show, as indexes into `World.numbers`, each once (P3)."""
+    """Return the caller IDs of a campaign's dials as indices into `World.numbers`, without
+    repeats (P3).
+    """
     numbers = request.caller_ids
     if numbers is None:
         sip_number = organization.calling_account().sip_number(request)
@@ -165,16 +177,18 @@ def shown_numbers(
 
 
 def spoken_voices(world: World, agent: Agent, request: ScheduleRequest) -> tuple[int, ...]:
-    """A campaign's voices, as indexes into `World.voice_keys`; `NONE`: unknown (P4)."""
+    """Return a campaign's voices as indices into `World.voice_keys`; `NONE` for an unknown voice
+    (P4).
+    """
     keys = request.tts_voice_keys or (agent.voice_key,)
     return tuple(NONE if key is None else world.voice(key) for key in keys)
 
 
 class DialChoice:
-    """The dials of one campaign; `start` must come before the first.
+    """Choices of one campaign's dials; `start` must be called before the first dial.
 
-    `uses` are the organization's counts of dials by number, one per time constant of recovery;
-    `scripted` are the scripts of numbers that may be dialled.
+    `uses` are the organization's dial counts by time constant of recovery. `scripted` are the
+    scripts of numbers.
     """
 
     def __init__(
@@ -193,12 +207,12 @@ class DialChoice:
         self._behaviour = block.agent.behaviour
         self._request: ScheduleRequest | None = None
         self._reactions: dict[str, Reactions] = {}
-        self._shown_last = array("i", [NONE]) * block.people.count  # on the last counted dial
+        # by recipient, on the last dial that counts
+        self._shown_last = array("i", [NONE]) * block.people.count
 
     def start(self, request: ScheduleRequest, organization: Organization) -> None:
-        """Take caller IDs and voices from the schedule request, and what it says of people.
-
-        P3, P4, P8.
+        """Adopt a schedule request: caller IDs (P3), voices (P4), and the terms of earlier
+        attempts (P8).
         """
         self._request = request
         self.use_behaviour(self._behaviour)
@@ -207,16 +221,16 @@ class DialChoice:
         self._voices = spoken_voices(self._world, agent, request)
 
     def use_behaviour(self, name: str) -> None:
-        """Have people react by the behaviour so named from the next dial on."""
+        """Change the behaviour of the recipients from the next dial on."""
         self._behaviour = name
         if self._request is None:
-            return  # what a history says of people depends on it (P8)
+            return  # reactions to histories depend on the request (P8)
         if name not in self._reactions:
             self._reactions[name] = self._world.reactions(self._block, name, self._request)
         self._reaction = self._reactions[name]
 
     def dial(self, call: Call, attempt: int, now: int) -> None:
-        """QUEUED → INITIATED: choose number and voice, and draw what comes of it (P1, P3, P4)."""
+        """QUEUED → INITIATED: choose number and voice, and draw the reaction (P1, P3, P4)."""
         recipient = call.recipient
         draws = self._block.draws
         shown = self._caller_ids.choose(draws, recipient, attempt, self._shown_last[recipient])
@@ -227,6 +241,7 @@ class DialChoice:
             voice = voices[0]
         recovery = self._reaction.recovery
         uses = self._uses[recovery].count(shown, now) if recovery else 0.0
+        # Every time constant counts every dial: `setBehaviour` may switch to another one later.
         for use in self._uses.values():
             use.dialled(shown, now)
         self._log.dial_numbers.append(shown)
@@ -240,40 +255,45 @@ class DialChoice:
         call.dial(now, reaction, shown)
 
     def _step(self, call: Call) -> ScriptStep | None:
-        """What the script of the number that is dialled says, kept with the call (P6)."""
+        """Take the next step of the script of the dialled number, if any, and log it with the
+        call (P6).
+        """
         step = self._scripted.take(call, self._block.people.tel(call.recipient))
         if step is not None:
             self._log.scripted[call.key] = step
         return step
 
     def counted(self, call: Call) -> None:
-        """The line of a dialled call stands: its number is the one a retry avoids (P3)."""
+        """Register that the line of a dialled call has been set up: a retry avoids its caller ID
+        (P3).
+        """
         self._shown_last[call.recipient] = call.shown_number
         if self._scripted.taken:
             self._scripted.rings(call)
 
     def withdrawn(self, call: Call, now: int) -> None:
-        """A dial was withdrawn before it rang, and counts for nothing (P5)."""
+        """Undo the effects of a dial that was withdrawn before it rang (P5)."""
         for use in self._uses.values():
             use.withdrawn(call.shown_number, call.dialled_at, now)
         self._scripted.withdrawn(call)
         self._log.scripted.pop(call.key, None)
 
     def shown_before(self, recipient: int, number: str) -> None:
-        """A history says which number a person was last called from (P3)."""
+        """Register the caller ID of a recipient's last call, from a history (P3)."""
         self._shown_last[recipient] = self._world.number(number)
 
 
-# Named here because Python 3.11 looks up a member of an Enum as slowly as it calls a function.
+# Module constants, because Python 3.11 looks up a member of an Enum as slowly as it calls a
+# function.
 _QUEUED, _INITIATED, _ANSWERED = CallStatus.QUEUED, CallStatus.INITIATED, CallStatus.COMPLETED
 _PROGRESS = Step.PROGRESS
 
 
 class Call:
-    """A call that was released: QUEUED, then INITIATED (dialling, ringing, talking), then ended.
+    """A released call: QUEUED, then INITIATED (dialling, ringing, talking), then ended.
 
-    One object lives from one release to the end or the withdrawal of that release; a call that goes
-    back to SCHEDULED is released again as a new object with the same number.
+    An object lives from a release to the call's end or its withdrawal. A call that returns to
+    SCHEDULED is released again as a new object with the same number.
     """
 
     __slots__ = (
@@ -301,7 +321,7 @@ class Call:
         campaign.log.append(now, self.key | trace.RELEASED)
 
     def dial(self, now: int, reaction: Reaction, shown_number: int) -> None:
-        """QUEUED → INITIATED: the line is being set up (P1)."""
+        """QUEUED → INITIATED: start setting up the line (P1)."""
         self.status = _INITIATED
         self.dialled_at = now
         self.shown_number = shown_number
@@ -310,7 +330,7 @@ class Call:
         self._progress_at(now + reaction.setup_ms, self._set_up)
 
     def withdraw(self) -> None:
-        """Leave the queue or drop the line being set up: whatever was to follow is off (C4)."""
+        """Leave the queue, or drop the line being set up together with its pending event (C4)."""
         if self.status is _INITIATED:
             self._progress.cancelled = True
         self.status = CallStatus.SCHEDULED
@@ -321,7 +341,7 @@ class Call:
     def _set_up(self, event: At) -> None:
         self.campaign.call_rings(self)
         ring = self._reaction.ring_ms
-        if ring:  # P1: no row where it would be over at once
+        if ring:  # P1: a phase of 0 ms gets no row
             self.campaign.log.append(event.instant, self.key | trace.RINGING)
             self._progress_at(event.instant + ring, self._rung)
         else:

@@ -1,11 +1,10 @@
-"""The calls of one campaign: the one reader of its log, a row a call, in plain columns.
+"""Calls of one campaign, read from its log into plain columns with one row per call.
 
-The log of a run is read at once (`Calls`), each column when it is first asked for; one that grows
-is read row by row (`GrowingCalls`). Columns and their meaning are the same. All work is done
-on whole columns: ten million rows take about a second.
+`Calls` reads the log of a finished run, each column on first use. `GrowingCalls` follows a log that
+is still being written. Columns and their meaning are the same. All work is done on whole columns:
+ten million rows take about a second.
 
-The reader stands beside the trace, below `webhooks` and `results`, because both are made from it:
-messages tell of calls, and tables and figures of calls and messages.
+The module stands beside the trace, below `webhooks` and `results`, because both are made from it.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from dialsim.scenario.people import People
 from dialsim.scenario.scripts import ScriptStep
 
 NEVER = int(np.iinfo(np.int64).min)
-"""The instant of what did not happen; numpy reads it as NaT."""
+"""Instant of an event that has not happened; numpy reads it as NaT."""
 
 NO_CALL = -1
-"""Where the position of a call is wanted, and there is none."""
+"""Index in place of a call that does not exist."""
 
 CALL_STATUSES = tuple(CallStatus)
 
@@ -37,7 +36,8 @@ _WAITING = (CallStatus.SCHEDULED, CallStatus.QUEUED)
 
 
 def by_status(statuses: Collection[CallStatus]) -> NDArray[np.bool_]:
-    """By status, an index into `CALL_STATUSES`: whether it is among these; -1, no call, is not."""
+    """Return a table by status, an index into `CALL_STATUSES`: True for the given statuses."""
+    # The additional last element answers index -1, which stands for no call.
     return np.array([*(status in statuses for status in CALL_STATUSES), False])
 
 
@@ -46,7 +46,7 @@ def _kinds(*causes: str) -> NDArray[np.bool_]:
 
 
 def _net(*statuses: CallStatus) -> NDArray[np.int8]:
-    """By kind of change: by how many it changes the number of calls in these statuses."""
+    """Return a table by kind of change: change in the number of calls in these statuses."""
     gains = [
         (change.to_status in statuses) - (change.from_status in statuses) for change in CHANGES
     ]
@@ -73,16 +73,18 @@ HAS_END = ENDS | TIMES_OUT
 WITHDRAWS = ~ENDS & np.array(
     [change.from_status == _UNDER_WAY != change.to_status for change in CHANGES]
 )
-SLOTS = _net(_UNDER_WAY)  # Q1: a slot is held from INITIATED until the end or the withdrawal
+# Q1: a line is held from INITIATED until the end or the withdrawal.
+SLOTS = _net(_UNDER_WAY)
 WAITING = _net(*_WAITING)
 IN_QUEUE = _net(CallStatus.QUEUED)
 
 
 def rows_of(kind: NDArray[np.uint8], kinds: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Where a column of kinds of change holds one of `kinds`."""
+    """Return the row indices at which a column of kinds holds one of `kinds`."""
     found = np.zeros(len(kind), dtype=bool)
     for each in np.flatnonzero(kinds).tolist():
-        found |= kind == each  # comparing with a few takes a fraction of looking each row up
+        # Comparing with a few values takes a fraction of the time of a table lookup per row.
+        found |= kind == each
     return np.flatnonzero(found)
 
 
@@ -92,7 +94,7 @@ _INSTANTS = {
     "started_at": ANSWERS,
     "ended_at": HAS_END,
 }
-"""The columns that hold the instant of a call's newest change of some kinds, its creation aside."""
+"""Columns with the instant of a call's newest change of some kinds."""
 
 _COLUMNS: dict[str, tuple[type[np.integer], int]] = {
     "recipient": (np.int32, 0),
@@ -106,7 +108,7 @@ _COLUMNS: dict[str, tuple[type[np.integer], int]] = {
     "voice": (np.int32, -1),
     "behaviour": (np.int16, -1),
 }
-"""The type of each column, and what stands in it where nothing is known."""
+"""Type of each column, and the value where nothing is known."""
 
 
 class CallEntry(NamedTuple):
@@ -129,19 +131,19 @@ class CallEntry(NamedTuple):
 
     @property
     def has_talked(self) -> bool:
-        """Whether there was a conversation that has ended."""
+        """True if a conversation took place and has ended."""
         return NEVER not in (self.started_at, self.ended_at)
 
     @property
     def talk_ms(self) -> int:
-        """The length of the conversation; 0 where none has ended."""
+        """Duration of the conversation in ms; 0 if none has ended."""
         return self.ended_at - self.started_at if self.has_talked else 0
 
 
 class _DialChanges(NamedTuple):
-    """Dials, and withdrawals, which take back what a dial has left (P5), in the order of the log.
+    """Dials and withdrawals of dials, in the order of the log (P5).
 
-    `call` is the position of the call of each, `at` its instant (ms).
+    `call` is the index of the call of each, `at` its instant (ms).
     """
 
     call: NDArray[np.intp]
@@ -150,7 +152,7 @@ class _DialChanges(NamedTuple):
 
     @classmethod
     def among(cls, rows: CallRows, calls: NDArray[np.int32]) -> _DialChanges:
-        """Those among rows, each of which is of one of `calls`."""
+        """Select the dials and withdrawals among rows; `calls` has the call index of each row."""
         chosen = rows_of(rows.kind, DIALS | WITHDRAWS)
         return cls(
             calls.take(chosen).astype(np.intp),
@@ -160,35 +162,34 @@ class _DialChanges(NamedTuple):
 
     @property
     def dials(self) -> int:
-        """How many are dials."""
+        """Number of dials."""
         return int(np.count_nonzero(self.is_dial))
 
     @property
     def dialled_at(self) -> NDArray[np.int64]:
-        """By change, what it makes the instant of the call's dial."""
+        """Return by change the value that it gives to the call's `initiated_at`."""
         return np.where(self.is_dial, self.at, NEVER)
 
     def attempt(self, before: NDArray[np.int32]) -> NDArray[np.int32]:
-        """By change, what it makes the call's attempt, by how many each call has before."""
+        """Return by change the value that it gives to the call's `attempt`; `before` is
+        `attempts_before`.
+        """
         return np.where(self.is_dial, before.take(self.call) + 1, 0)
 
     def entries(self, of_dials: Sequence[int], dtype: Any) -> NDArray[Any]:
-        """By change, what it makes a column of the call of which each dial has an entry."""
+        """Return by change the value that it gives to a column with one entry per dial."""
         values = np.full(len(self.call), -1, dtype=dtype)
         values[self.is_dial] = np.array(of_dials)
         return values
 
 
 class Calls:
-    """The calls of one campaign, each at a position that it keeps: in the order (recipient, call).
+    """Calls of one campaign as columns, sorted by (recipient, call) and given by index.
 
-    Columns of calls are in this order; calls are given by their positions. Instants that did not
-    happen are `NEVER`. Every column is read from the log when it is first asked for, and kept.
-
-    `scripted` has, by `call_key`, what the scripts of numbers said of calls (P6). From the history
-    before the scenario begins there are, per recipient: `past_attempts`, the attempts counted
-    (int32), `past_status`, how the last call ended, an index into `CALL_STATUSES`, -1 for who has
-    none, and `past_ended_at`, when (ms).
+    Instants of events that have not happened are `NEVER`. Each column is read from the log on first
+    use, and kept. `scripted` maps `call_key` to the step of a number's script (P6). Columns per
+    recipient from histories: `past_attempts` (int32), `past_status` (index into `CALL_STATUSES`; -1
+    without a history) and `past_ended_at` (ms).
     """
 
     def __init__(self, part: CampaignTrace) -> None:
@@ -210,41 +211,42 @@ class Calls:
 
     @cached_property
     def rows(self) -> CallRows:
-        """The rows of the log; of one that grows, those taken in last."""
+        """Rows of the log; of a growing one, the rows read last."""
         return self._log_rows
 
     @cached_property
     def row_call(self) -> NDArray[np.int32]:
-        """The call of each of `rows`."""
+        """Call index of each of `rows`."""
         return self._log_calls
 
     @cached_property
     def recipient(self) -> NDArray[np.int32]:
-        """The recipient of each call, from 0."""
+        """Recipient of each call, from 0."""
         return np.repeat(np.arange(self.people, dtype=np.int32), np.diff(self._before))
 
     @cached_property
     def call(self) -> NDArray[np.int32]:
-        """The number of each call among those of its recipient, from 1."""
+        """Ordinal of each call among the calls of its recipient, from 1."""
         number = np.arange(1, 1 + len(self)) - self._before.take(self.recipient)
         return number.astype(np.int32)
 
     @cached_property
     def previous(self) -> NDArray[np.int32]:
-        """The same recipient's call before each; `NO_CALL` for the first."""
+        """Index of the same recipient's call before each call; `NO_CALL` for the first."""
         position = np.arange(len(self), dtype=np.int32)
         return np.where(self.call > 1, position - 1, np.int32(NO_CALL))
 
     @cached_property
     def newest(self) -> NDArray[np.int32]:
-        """The newest call of each recipient; `NO_CALL` for who has none."""
+        """Index of each recipient's newest call; `NO_CALL` without calls."""
         has = self._before[1:] > self._before[:-1]
         return np.where(has, self._before[1:] - 1, NO_CALL).astype(np.int32)
 
     @cached_property
     def attempts_before(self) -> NDArray[np.int32]:
-        """How many attempts of the recipient counted when each call was made (P5)."""
-        counted = np.zeros(1 + len(self), dtype=np.int32)  # among the calls before each
+        """Number of attempts of the recipient that had counted when each call was created (P5)."""
+        # counted attempts among the calls before each index
+        counted = np.zeros(1 + len(self), dtype=np.int32)
         np.cumsum(self.counted, out=counted[1:])
         first = self._before.take(self.recipient)
         before: NDArray[np.int32] = counted[:-1] - counted.take(first)
@@ -252,92 +254,97 @@ class Calls:
 
     @cached_property
     def attempt(self) -> NDArray[np.int32]:
-        """The number of each call's own attempt; 0 if never dialled, or withdrawn (P5)."""
+        """Ordinal of each call's attempt; 0 if never dialled, or withdrawn (P5)."""
         return self._dialled_with(self._dial_changes.attempt(self.attempts_before), 0)
 
     @cached_property
     def created_at(self) -> NDArray[np.int64]:
-        """When each call was created (ms)."""
+        """Instant of each call's creation (ms)."""
         return self._newest_at(CREATES)
 
     @cached_property
     def queued_at(self) -> NDArray[np.int64]:
-        """When each call was last released into the queue (ms)."""
+        """Instant of each call's latest release into the queue (ms)."""
         return self._newest_at(RELEASES)
 
     @cached_property
     def initiated_at(self) -> NDArray[np.int64]:
-        """When each call was dialled (ms); `NEVER` if that was withdrawn (P5)."""
+        """Instant of each call's dial (ms); `NEVER` if it was withdrawn (P5)."""
         return self._dialled_with(self._dial_changes.dialled_at, NEVER)
 
     @cached_property
     def ringing_at(self) -> NDArray[np.int64]:
-        """When each call rang (ms)."""
+        """Instant at which each call began to ring (ms)."""
         return self._newest_at(RINGS)
 
     @cached_property
     def started_at(self) -> NDArray[np.int64]:
-        """When each call was answered (ms)."""
+        """Instant at which each call was answered (ms)."""
         return self._newest_at(ANSWERS)
 
     @cached_property
     def ended_at(self) -> NDArray[np.int64]:
-        """When each call ended or timed out in the queue (ms)."""
+        """Instant at which each call ended or timed out in the queue (ms)."""
         return self._newest_at(HAS_END)
 
     @cached_property
     def changed_at(self) -> NDArray[np.int64]:
-        """When each call changed last (ms)."""
+        """Instant of each call's last change (ms)."""
         return self._last_of(self._log_rows.at)
 
     @cached_property
     def last_kind(self) -> NDArray[np.uint8]:
-        """The last change of each call by the engine, an index into `CHANGES`."""
+        """Each call's last change by the engine, an index into `CHANGES`."""
         return self._last_of(self._log_rows.kind)
 
     @cached_property
     def final_kind(self) -> NDArray[np.uint8]:
-        """The last change of all; another than `last_kind` where an analysis failed (A4)."""
+        """Each call's last change; differs from `last_kind` after a failed analysis (A4)."""
         return self.last_kind
 
     @cached_property
     def number(self) -> NDArray[np.int32]:
-        """The number that each call was made from, an index into `World.numbers`; -1 if none."""
+        """Caller ID of each call, an index into `World.numbers`; -1 if none."""
         return self._of_dials(self._log.dial_numbers, np.int32)
 
     @cached_property
     def voice(self) -> NDArray[np.int32]:
-        """The voice of each call, an index into `World.voice_keys`; -1 if none."""
+        """Voice of each call, an index into `World.voice_keys`; -1 if none."""
         return self._of_dials(self._log.dial_voices, np.int32)
 
     @cached_property
     def behaviour(self) -> NDArray[np.int16]:
-        """The behaviour of each call, an index into `World.behaviours`; -1 if none."""
+        """Behaviour of each call, an index into `World.behaviours`; -1 if none."""
         return self._of_dials(self._log.dial_behaviours, np.int16)
 
     # -- what is known of calls -------------------------------------------------------------------
 
     @property
     def status(self) -> NDArray[np.int8]:
-        """The last status of each call, as an index into `CALL_STATUSES`."""
+        """Last status of each call, as an index into `CALL_STATUSES`."""
         return TO_STATUS.take(self.final_kind)
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Which calls count as an attempt: dialled and ended (P5)."""
+        """True for calls that count as an attempt: dialled and ended (P5)."""
         return ENDS.take(self.last_kind)
 
     @property
     def talk_ms(self) -> NDArray[np.int64]:
-        """The length of each conversation that ended; 0 where there was none."""
+        """Duration of each ended conversation in ms; 0 without one."""
         talked = (self.started_at != NEVER) & (self.ended_at != NEVER)
         return np.where(talked, self.ended_at - self.started_at, 0)
 
     def newest_at(
         self, recipients: NDArray[np.integer], at: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The newest call of some recipients at an instant (ms) each, by which they have one."""
+        """Return the newest call of each given recipient at its instant (ms).
+
+        Each recipient must have a call by then.
+        """
         found: NDArray[np.int64] = self.newest[recipients].astype(np.int64)
+        # Calls of a recipient are few, so this walks back a few steps at most, all recipients at
+        # once.
         while len(later := np.flatnonzero(self.created_at[found] > at)):
             found[later] = self.previous[found[later]]
         return found
@@ -345,9 +352,9 @@ class Calls:
     def status_before_next(
         self, calls: NDArray[np.int64], at: NDArray[np.int64]
     ) -> NDArray[np.int8]:
-        """The statuses of calls before their first change later than an instant (ms) each.
+        """Return the status of each call before its first change after its instant (ms).
 
-        There is such a change, and it is among `rows`.
+        `rows` must contain such a change for each call.
         """
         order = np.arange(len(self.row_call), dtype=np.int64)
         keys = np.sort(self.row_call.astype(np.int64) << 32 | order)
@@ -359,14 +366,14 @@ class Calls:
     def find(
         self, recipients: NDArray[np.integer], numbers: NDArray[np.integer]
     ) -> NDArray[np.int64]:
-        """The positions of calls that there are, by recipient and call."""
+        """Return the indices of existing calls, given by recipient and ordinal."""
         found: NDArray[np.int64] = self.newest[recipients].astype(np.int64)
         while len(later := np.flatnonzero(self.call[found] > numbers)):
             found[later] = self.previous[found[later]]
         return found
 
     def of(self, recipient: int) -> list[int]:
-        """The calls of one recipient, the oldest first."""
+        """Return the indices of a recipient's calls, oldest first."""
         calls, call = list[int](), int(self.newest[recipient])
         while call != NO_CALL:
             calls.append(call)
@@ -374,14 +381,16 @@ class Calls:
         return calls[::-1]
 
     def latest(self, most: int, status: int | None = None) -> NDArray[np.int64]:
-        """The calls that changed last, newest first; `status` is an index into `CALL_STATUSES`.
+        """Return the calls that changed last, newest first, at most `most`; `status` is an index
+        into `CALL_STATUSES`.
 
-        Analyses, which the engine knows nothing of, are no changes here.
+        Changes by analyses do not count, because the engine does not make them.
         """
         chosen = np.arange(len(self))
         if status is not None:
             chosen = np.flatnonzero(TO_STATUS[self.last_kind] == status)
-        if len(chosen) > most:  # there may be millions: only the last ones are sorted
+        # There may be millions of calls: only the newest ones are sorted.
+        if len(chosen) > most:
             at = self.changed_at[chosen]
             chosen = chosen[at >= np.partition(at, -most)[-most]]
         return chosen[np.argsort(self.changed_at[chosen], kind="stable")[::-1]][:most]
@@ -390,16 +399,16 @@ class Calls:
 
     @property
     def past_reached(self) -> NDArray[np.bool_]:
-        """Which recipients were reached before the scenario begins (R3)."""
+        """True for recipients who were reached before the scenario begins (R3)."""
         return _WAS_REACHED.take(self.past_status)
 
     @property
     def attempts(self) -> NDArray[np.int64]:
-        """How many attempts each recipient has had, those of the history included (P5)."""
+        """Number of counted attempts of each recipient, history included (P5)."""
         return self.attempts_of(np.arange(self.people)).astype(np.int64)
 
     def attempts_of(self, recipients: NDArray[np.integer]) -> NDArray[np.int32]:
-        """How many attempts some recipients have had, those of the history included (P5)."""
+        """Return the number of counted attempts of the given recipients, history included (P5)."""
         attempts: NDArray[np.int32] = self.past_attempts.take(recipients)
         calls = self.newest.take(recipients)
         has = np.flatnonzero(calls != NO_CALL)
@@ -408,7 +417,7 @@ class Calls:
         return attempts
 
     def of_newest(self, per_call: NDArray[Any], otherwise: int | NDArray[Any]) -> NDArray[Any]:
-        """A column of the calls, of each recipient's newest; `otherwise` for who has no call."""
+        """Map a column of calls to recipients by their newest call; `otherwise` without a call."""
         has = np.flatnonzero(self.newest != NO_CALL)
         values = np.full(self.people, otherwise, dtype=per_call.dtype)
         values[has] = per_call.take(self.newest.take(has))
@@ -417,19 +426,21 @@ class Calls:
     # -- the log by calls -------------------------------------------------------------------------
 
     def rows_by_call(self) -> NDArray[np.int64]:
-        """The order that lists `rows` by call, each call's rows as they happened."""
+        """Return the order that sorts `rows` by call, keeping the order of events within a call."""
         order = np.arange(len(self.row_call), dtype=np.int64)
         if np.all(self.row_call[1:] >= self.row_call[:-1]):
             return order
-        # a sort of numbers takes a quarter of a stable argsort, and all of these are different
+        # Sorting integers takes a quarter of the time of a stable argsort. Row numbers in the low
+        # bits make the keys unique, hence the sort stable.
         return np.sort(self.row_call.astype(np.int64) << 32 | order) & 0xFFFFFFFF
 
     def with_changes(
         self, at: NDArray[np.int64], call: NDArray[np.int64], kind: NDArray[np.uint8]
     ) -> Calls:
-        """The same calls with changes that the log hasn't (A4), given by ascending instants (ms).
+        """Return a copy with additional changes that the log does not contain (A4).
 
-        Each stands behind the rows of its instant. The log must have been read at once.
+        They are sorted by instant (ms); each is inserted behind the rows of its instant. The log
+        must not be growing.
         """
         place = np.searchsorted(self.rows.at, at, side="right")
         other = copy(self)
@@ -441,23 +452,25 @@ class Calls:
         )
         other.row_call = np.insert(self.row_call, place, call)
         other.changed_at, other.final_kind = self.changed_at.copy(), self.final_kind.copy()
-        other.changed_at[call], other.final_kind[call] = at, kind  # numpy keeps the last of several
+        # Of several changes of one call numpy keeps the last.
+        other.changed_at[call], other.final_kind[call] = at, kind
         return other
 
     # -- what ends --------------------------------------------------------------------------------
 
     @property
     def ends(self) -> int:
-        """How many calls have ended, or timed out in the queue."""
+        """Number of calls that have ended or timed out in the queue."""
         return len(self._ended)
 
     def ended(self, since: int) -> NDArray[np.int64]:
-        """These calls from number `since` on, in the order of their ends."""
+        """Return the ended calls in the order of their ends, without the first `since`."""
         return self._ended[since:].astype(np.int64)
 
     # -- reading ----------------------------------------------------------------------------------
 
-    # `rows` and `row_call` can have changes more than the log (`with_changes`), unlike these two
+    # `rows` and `row_call` may contain changes that are not in the log (`with_changes`); these two
+    # never do.
 
     @cached_property
     def _log_rows(self) -> CallRows:
@@ -472,7 +485,9 @@ class Calls:
 
     @cached_property
     def _before(self) -> NDArray[np.intp]:
-        """How many calls the recipients before each have, and, at the end, all of them."""
+        """Number of calls of all recipients before each index; the last element is the number of
+        all calls.
+        """
         rows = self._log_rows
         created = rows.recipient.take(rows_of(rows.kind, CREATES))
         before = np.zeros(self.people + 1, dtype=np.intp)
@@ -481,7 +496,7 @@ class Calls:
 
     @cached_property
     def _ended(self) -> NDArray[np.int32]:
-        """The calls that have ended, or timed out in the queue, in the order of their ends."""
+        """Calls that have ended or timed out in the queue, in the order of their ends."""
         return self._log_calls.take(rows_of(self._log_rows.kind, HAS_END))
 
     @cached_property
@@ -489,40 +504,44 @@ class Calls:
         return _DialChanges.among(self._log_rows, self._log_calls)
 
     def _last_of(self, column: NDArray[Any]) -> NDArray[Any]:
-        """What a column of the log has in the last row of each call."""
+        """Return each call's value in the last of its rows of the log."""
         values = np.empty(len(self), dtype=column.dtype)
-        # numpy writes to places of its own type in a third of the time that others take
-        values[self._log_calls.astype(np.intp)] = column  # and keeps the last of several
+        # numpy writes to indices of type intp in a third of the time of other types.
+        # Of several rows of one call numpy keeps the last.
+        values[self._log_calls.astype(np.intp)] = column
         return values
 
     def _newest_at(self, kinds: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The instant of each call's newest change of some kinds."""
+        """Return the instant of each call's newest change of some kinds."""
         values = np.full(len(self), NEVER, dtype=np.int64)
         chosen = rows_of(self._log_rows.kind, kinds)
         values[self._log_calls.take(chosen).astype(np.intp)] = self._log_rows.at.take(chosen)
         return values
 
     def _dialled_with(self, values: NDArray[Any], blank: int) -> NDArray[Any]:
-        """A column of what a call's newest dial or withdrawal has made of it."""
+        """Return a column with the value from each call's newest dial or withdrawal, else
+        `blank`.
+        """
         column = np.full(len(self), blank, dtype=values.dtype)
         column[self._dial_changes.call] = values
         return column
 
     def _of_dials(self, entries: Sequence[int], dtype: Any) -> NDArray[Any]:
-        """A column by the log's entries for its dials; the log may have gone on."""
+        """Return a column made from the log's entries per dial."""
+        # A live log may have more dials by now than the rows that were read.
         known = entries[: self._dial_changes.dials]
         return self._dialled_with(self._dial_changes.entries(known, dtype), -1)
 
 
 class GrowingCalls(Calls):
-    """The calls of a campaign whose log is being written; those found come in the order found.
+    """Calls of a campaign whose log is still being written, in the order of their creation.
 
-    `rows` and `row_call` are those taken in last. Here the columns are arrays that `update` writes
-    to; they stand in the place of those that are made when asked for.
+    `rows` and `row_call` are the rows read last. Columns are arrays that `update` writes to, in
+    place of the lazily computed ones.
     """
 
     def __init__(self, part: CampaignTrace) -> None:
-        """Know of no call yet."""
+        """Start without calls."""
         super().__init__(part)
         self.newest = np.full(self.people, NO_CALL, dtype=np.int32)
         self._rows_read = 0
@@ -530,7 +549,7 @@ class GrowingCalls(Calls):
         self._kept: dict[str, NDArray[Any]] = {}
         self._ended = np.empty(0, dtype=np.int32)
         self._ends = 0
-        self._searched = 0  # rows of the log before this one are read, or end no call
+        self._searched = 0  # rows of the log before this index are read, or end no call
         self.rows, self.row_call = self._log.rows(0, 0), np.empty(0, dtype=np.int32)
         self._show(0)
 
@@ -538,7 +557,7 @@ class GrowingCalls(Calls):
         return len(self.recipient)
 
     def update(self) -> None:
-        """Take in what the log has got since the last time."""
+        """Read the rows appended to the log since the last update."""
         if len(self._log) > self._rows_read:
             rows = self._log.rows(self._rows_read)
             created = np.flatnonzero(CREATES[rows.kind])
@@ -550,25 +569,26 @@ class GrowingCalls(Calls):
             calls = np.empty(len(rows), dtype=np.int32)
             calls[created] = places
             for chosen in self._by_turns(rows):
-                # Of a recipient all these rows are of one call: the newest, or one that they create
+                # Within one turn all rows of a recipient belong to one call: the newest, or one
+                # that they create.
                 self._begin(calls[chosen][CREATES[rows.kind[chosen]]])
                 calls[chosen] = self.newest[rows.recipient[chosen]]
-                # numpy keeps the last of several
+                # Of several rows of one call numpy keeps the last.
                 self.last_kind[calls[chosen]] = rows.kind[chosen]
                 self.changed_at[calls[chosen]] = rows.at[chosen]
             self._take_in(rows, calls)
 
     @property
     def ends(self) -> int:
-        """How many calls have ended, or timed out in the queue, by what was taken in."""
+        """Number of calls that have ended or timed out in the queue, in the rows read so far."""
         return self._ends
 
     def ended(self, since: int) -> NDArray[np.int64]:
-        """These calls from number `since` on, in the order of their ends."""
+        """Return the ended calls in the order of their ends, without the first `since`."""
         return self._ended[since : self._ends].astype(np.int64)
 
     def has_ends_ahead(self) -> bool:
-        """Whether any more have ended, by what was not taken in yet."""
+        """Return True if unread rows of the log end a call."""
         since = max(self._rows_read, self._searched)
         found = self._log.has_any(_ENDINGS, since)
         if not found:
@@ -576,7 +596,7 @@ class GrowingCalls(Calls):
         return found
 
     def _take_in(self, rows: CallRows, calls: NDArray[np.int32]) -> None:
-        """Take in the next rows of the log, each of which is of one of `calls`."""
+        """Read rows into the columns; `calls` has the call index of each row."""
         for name, kinds in _INSTANTS.items():
             chosen = rows_of(rows.kind, kinds)
             changed = calls.take(chosen).astype(np.intp)
@@ -588,19 +608,20 @@ class GrowingCalls(Calls):
         self.rows, self.row_call = rows, calls
 
     def _by_turns(self, rows: CallRows) -> list[NDArray[np.int64]]:
-        """The rows of the newest calls known, then those of calls that are created one later, …
-
-        A recipient's calls follow one another, and only the newest ever changes.
+        """Split rows into turns: rows of the newest known calls, then of the calls created next,
+        and so on.
         """
+        # A recipient's calls follow one another and only the newest one changes, so that each turn
+        # has at most one call per recipient.
         known = self.newest[rows.recipient]
         later = rows.call - np.where(known == NO_CALL, 0, self.call[known])
-        # numpy sorts small numbers by radix, which takes a tenth of the time
+        # numpy sorts small integers by radix, in a tenth of the time.
         later = later.astype(np.min_scalar_type(later.max(initial=0)))
         order = np.argsort(later, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(later[order])) + 1)
 
     def _begin(self, calls: NDArray[np.int32]) -> None:
-        """Link calls that are created to those before them."""
+        """Link newly created calls to the calls before them."""
         who = self.recipient[calls]
         self.attempts_before[calls] = self.attempts_of(who)
         self.previous[calls] = self.newest[who]
@@ -627,7 +648,9 @@ class GrowingCalls(Calls):
         self._ends = ends
 
     def _show(self, count: int) -> None:
-        """Have so many calls; the columns are the beginnings of longer ones, so that they grow."""
+        """Set the number of calls to `count`."""
+        # Columns are views of longer arrays that double in size, so that growth takes constant time
+        # per call.
         for name, (dtype, blank) in _COLUMNS.items():
             kept = self._kept.get(name, np.empty(0, dtype))
             if count > len(kept):
@@ -642,7 +665,7 @@ _ENDINGS = frozenset(np.flatnonzero(HAS_END).tolist())
 
 
 class PastCalls(NamedTuple):
-    """What histories tell, per recipient; see `past_attempts` and so on of `Calls`."""
+    """Histories as columns per recipient; see `past_attempts` and so on of `Calls`."""
 
     attempts: NDArray[np.int32]
     status: NDArray[np.int8]
@@ -650,7 +673,7 @@ class PastCalls(NamedTuple):
 
 
 def past_of(people: People) -> PastCalls:
-    """The histories of one campaign's people as columns (new arrays)."""
+    """Return the histories of one campaign's recipients as new columns."""
     attempts = np.zeros(people.count, dtype=np.int32)
     status = np.full(people.count, -1, dtype=np.int8)
     ended_at = np.full(people.count, NEVER, dtype=np.int64)

@@ -1,6 +1,6 @@
 """A campaign: its states (rules C), its waiting calls (Q3, Q5) and its retries (rules R).
 
-Beside it stand what duplicate removal looks at (D3) and the refusals of commands, in the
+The module also holds the index for duplicate removal (D3) and the refusals of commands in the
 interface's words.
 """
 
@@ -30,19 +30,22 @@ if TYPE_CHECKING:
 
 
 class ReachedPeople:
-    """When each recipient was reached, in all of an organization's campaigns and their histories.
+    """Instants at which recipients were reached, in all campaigns and histories of an organization
+    (D3).
 
-    Nothing is kept where the organization's duplicate-call alert is off (`window` is None).
+    Nothing is stored if the organization's duplicate-call alert is off (`window` is None).
     """
 
     def __init__(self, window: int | None) -> None:
-        """`window` in ms is how far back a request looks."""
+        """`window` is the length of the duplicate window in ms."""
         self._window = window
         self._campaigns: list[CampaignBlock] = []
         self._ended_at: list[dict[int, int]] = []
 
     def add(self, block: CampaignBlock) -> None:
-        """Take in the next campaign of the organization, and whom its history says was reached."""
+        """Add the next campaign of the organization with the recipients that its history
+        reached.
+        """
         self._campaigns.append(block)
         self._ended_at.append({})
         for recipient, past in block.people.history.items():
@@ -50,17 +53,19 @@ class ReachedPeople:
                 self.note(block, recipient, past.last_ended_at)
 
     def remove_last(self) -> None:
-        """Forget the campaign that was added last."""
+        """Remove the campaign that was added last."""
         self._campaigns.pop()
         self._ended_at.pop()
 
     def note(self, block: CampaignBlock, recipient: int, ended_at: int) -> None:
-        """A call to this recipient ended COMPLETED."""
+        """Register that a call to this recipient ended COMPLETED."""
         if self._window is not None:
             self._ended_at[block.position][recipient] = ended_at
 
     def duplicates(self, block: CampaignBlock, now: int) -> tuple[int, ...]:
-        """The recipients of a campaign whom its agent reached within the window before now."""
+        """Return the recipients of a campaign that its agent reached within the window before
+        now.
+        """
         if self._window is None:
             return ()
         reached = set(self._reached_since(block.agent.name, now - self._window))
@@ -68,61 +73,63 @@ class ReachedPeople:
         return tuple(recipient for recipient, tel in tels if tel in reached)
 
     def _reached_since(self, agent: str, since: int) -> Iterator[str]:
-        """The phone numbers that an agent reached at an instant or later."""
+        """Yield the phone numbers that an agent reached at `since` or later."""
         for block, ended_at in zip(self._campaigns, self._ended_at, strict=True):
             if block.agent.name == agent and ended_at:
                 tels = block.people.tels()
+                # D3: the window includes its edge.
                 yield from (tels[who] for who, ended in ended_at.items() if ended >= since)
 
 
 def campaign_not_found() -> Refused:
-    """There is no such campaign, or no longer (C8)."""
+    """Return the 404 for an unknown or deleted campaign (C8)."""
     return Refused(404, "CAMPAIGN_NOT_FOUND", ["Campaign not found"])
 
 
 def already_started(status: CampaignStatus) -> Refused:
-    """A schedule request to a campaign that is no DRAFT."""
+    """Return the 409 for a schedule request to a campaign that is not DRAFT."""
     text = f"Campaign has already been started (current status: {status})"
     return Refused(409, "CAMPAIGN_ALREADY_STARTED", [text])
 
 
 def calling_not_allowed() -> Refused:
-    """The organization may not call."""
+    """Return the 403 for an organization that may not call."""
     return Refused(403, "CALLING_NOT_ALLOWED", ["Your organization is not allowed to make calls."])
 
 
 def all_duplicates() -> Refused:
-    """Nobody is left once duplicates are removed (D3)."""
+    """Return the 400 for a list without recipients after duplicate removal (D3)."""
     text = "All recipients are duplicates within the configured window"
     return Refused(400, "VALIDATION_FAILED", [text])
 
 
 def wrong_state(verb: str, status: CampaignStatus) -> Refused:
-    """What can't be done in this status."""
+    """Return the 409 for a command that is not allowed in this status."""
     return Refused(409, "INVALID_CAMPAIGN_STATE", [f"Cannot {verb} a {status} campaign"])
 
 
 Waiting = tuple[int, int, int, int]
-"""A call that waits in SCHEDULED: (rank, due, recipient, call); the smallest goes next (Q3).
+"""Waiting call in SCHEDULED as (rank, due, recipient, call); the smallest is released first (Q3).
 
-The rank is the order's class (0 goes first), due the instant it fell due, recipient the upload
-order, call its number.
+`rank` is the class of the order (0 first), `due` the due instant, `recipient` the upload order,
+`call` the ordinal of the call.
 """
 
 
 class WaitingList:
-    """The waiting calls of one campaign.
+    """Waiting calls of one campaign.
 
-    First calls are not stored one by one: they are all due at startAt and go in upload order, so
-    the recipients in that order say it all. Everything else waits in a heap.
+    First calls are a range of recipients; all other calls are in a heap.
     """
 
     __slots__ = ("_due", "_fresh", "_fresh_rank", "_heap", "_next", "_retry_rank")
 
     def __init__(self, order: str) -> None:
-        """`order` is `due`, `freshFirst` or `retriesFirst`."""
+        """`order` is `due`, `freshFirst` or `retriesFirst` (Q3)."""
         self._fresh_rank = 1 if order == "retriesFirst" else 0
         self._retry_rank = 1 if order == "freshFirst" else 0
+        # First calls are all due at startAt and go in upload order. An entry per call would cost
+        # memory and a heap operation for each of a million recipients.
         self._due = 0
         self._fresh: Sequence[int] = ()
         self._next = 0
@@ -132,30 +139,30 @@ class WaitingList:
         return len(self._fresh) - self._next + len(self._heap)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """(recipient, call) of every waiting call, in no particular order."""
+        """Yield (recipient, call) of every waiting call, in no particular order."""
         for recipient in self._fresh[self._next :]:
             yield recipient, 1
         for _, _, recipient, call in self._heap:
             yield recipient, call
 
     def add_first_calls(self, recipients: Sequence[int], due: int) -> None:
-        """Put in the first calls of recipients, who are given in upload order."""
+        """Add the first calls of recipients, given in upload order."""
         self._fresh, self._next, self._due = recipients, 0, due
 
     def add(self, due: int, recipient: int, call: int, attempts: int) -> None:
-        """Put in one call of a person with so many attempts counted (P5)."""
+        """Add a call of a recipient with this number of counted attempts (P5)."""
         rank = self._retry_rank if attempts else self._fresh_rank
         heappush(self._heap, (rank, due, recipient, call))
 
     def first(self) -> Waiting:
-        """The call that goes next; IndexError if nothing waits."""
+        """Return the call to release next; raises IndexError if none waits."""
         if self._next == len(self._fresh):
             return self._heap[0]
         fresh = (self._fresh_rank, self._due, self._fresh[self._next], 1)
         return min(fresh, self._heap[0]) if self._heap else fresh
 
     def take(self) -> Waiting:
-        """Remove and return the call that goes next."""
+        """Remove and return the call to release next."""
         waiting = self.first()
         if self._heap and self._heap[0] is waiting:
             return heappop(self._heap)
@@ -163,7 +170,7 @@ class WaitingList:
         return waiting
 
     def clear(self) -> None:
-        """Remove every call."""
+        """Remove all calls."""
         self._next = len(self._fresh)
         self._heap.clear()
 
@@ -175,8 +182,8 @@ _STOPPABLE = (CampaignStatus.SCHEDULED, CampaignStatus.RUNNING)
 class Campaign:
     """One campaign of a running simulation.
 
-    Commands (`schedule`, `pause`, `resume`, `cancel`, `delete`) raise `Refused` with the
-    interface's code and text where the rules forbid them, and then change nothing.
+    The commands `schedule`, `pause`, `resume`, `cancel` and `delete` raise `Refused` with the
+    interface's code and text if a rule forbids them. A refused command changes nothing.
     """
 
     def __init__(self, clock: Clock, block: CampaignBlock, dialler: Dialler) -> None:
@@ -194,13 +201,14 @@ class Campaign:
         self._outgoing = DialChoice(
             dialler.trace.world, block, self.log, dialler.number_uses, dialler.scripted
         )
-        self._attempts = array("i", bytes(4 * count))  # counted attempts of each person (P5)
-        self._calls = array("i", bytes(4 * count))  # calls created for each person
-        self._open: dict[int, Call] = {}  # by recipient: QUEUED, or line being set up
+        self._attempts = array("i", bytes(4 * count))  # by recipient: counted attempts (P5)
+        self._calls = array("i", bytes(4 * count))  # by recipient: calls created
+        # by recipient: calls that are QUEUED or whose line is being set up
+        self._open: dict[int, Call] = {}
         self._under_way = 0  # calls ringing or in conversation
-        self._retries: list[tuple[int, int]] = []  # (due, recipient), not created yet
+        self._retries: list[tuple[int, int]] = []  # heap of (due, recipient): calls not created yet
         self._started = False  # has been RUNNING
-        self._closed = False  # nobody will be called again
+        self._closed = False  # no recipient will be called again
         self._start = Timer(clock, Step.DUE, self._started_running)
         self._end = Timer(clock, Step.END_DATE_TIME, self._end_date_time)
         self._closing = Timer(clock, Step.WINDOW_CLOSING, self._window_closed)
@@ -227,11 +235,11 @@ class Campaign:
         self._create_first_calls(self._go_on_from_history(frozenset(removed)))
         self._become(CampaignStatus.SCHEDULED, "schedule")
         if request.end_date_time is not None:
-            self._end.set(max(now, request.end_date_time))  # C7: also one already past
+            self._end.set(max(now, request.end_date_time))  # C7: also an end in the past
         self._await_start()
 
     def pause(self) -> None:
-        """SCHEDULED or RUNNING → PAUSED; waiting calls go back to SCHEDULED (C4)."""
+        """SCHEDULED or RUNNING → PAUSED; waiting calls return to SCHEDULED (C4)."""
         self._require_existing()
         if self.status is CampaignStatus.PAUSED:
             return
@@ -244,10 +252,10 @@ class Campaign:
         for timer in (self._start, self._closing, self._next_release):
             timer.drop()
         self._become(CampaignStatus.PAUSED, "pause")
-        self._dialler.wake()  # Q11: it holds no line any more
+        self._dialler.wake()  # Q11: a paused campaign holds no lines
 
     def resume(self) -> None:
-        """PAUSED → RUNNING if it was so before or would be now, else → SCHEDULED (C5)."""
+        """PAUSED → RUNNING if it was RUNNING before or may start now, else → SCHEDULED (C5)."""
         self._require_existing()
         self._require_status("resume", (CampaignStatus.PAUSED,))
         now = self.clock.now
@@ -260,14 +268,14 @@ class Campaign:
             self._await_start()
 
     def cancel(self) -> None:
-        """Any state that isn't final → CANCELLED; waiting calls are cancelled (C6)."""
+        """Any state that is not final → CANCELLED; waiting calls are cancelled (C6)."""
         self._require_existing()
         self._require_status("cancel", (CampaignStatus.DRAFT, CampaignStatus.PAUSED, *_STOPPABLE))
         self._drop_waiting("cancelled")
         self._become(CampaignStatus.CANCELLED, "cancel")
 
     def delete(self) -> None:
-        """Gone for campaign and recipient endpoints, from any state (C8)."""
+        """Delete the campaign, in any state (C8)."""
         self._require_existing()
         self.deleted = True
         if self.status.final:
@@ -277,23 +285,27 @@ class Campaign:
             self._become(CampaignStatus.CANCELLED, "delete")
 
     def reanalyze(self, share: float) -> None:
-        """Have a share of the delivered calls analyzed again (A5); nothing dialled changes."""
+        """Start another analysis of a share of the delivered calls (A5); dialling is not
+        affected.
+        """
         self._reanalyze(share, None)
 
     def reanalyze_call(self, recipient: int, call: int) -> None:
-        """Have one call (from 1) of a recipient (from 0) analyzed again, if delivered (A5)."""
+        """Start another analysis of one call (from 1) of a recipient (from 0), if delivered
+        (A5).
+        """
         if not (0 <= recipient < len(self._calls) and 1 <= call <= self._calls[recipient]):
             raise Refused(404, "CALL_NOT_FOUND", ["Call not found"])
         self._reanalyze(1.0, (recipient, call))
 
     def use_behaviour(self, name: str) -> None:
-        """Have people react by the behaviour so named from the next dial on."""
+        """Change the behaviour of the recipients from the next dial on."""
         self._outgoing.use_behaviour(name)
 
     # -- what the dialler asks ------------------------------------------------------------------
 
     def can_release(self, now: int) -> bool:
-        """Whether a call of this campaign may be released at this instant (Q2)."""
+        """Return True if a call of this campaign may be released now (Q2)."""
         return (
             self.status is _RUNNING
             and len(self.waiting) > 0
@@ -303,23 +315,23 @@ class Campaign:
 
     @property
     def lines(self) -> int:
-        """How many of its calls are QUEUED or INITIATED (Q8, Q10)."""
+        """Number of its calls that are QUEUED or INITIATED (Q8, Q10)."""
         return len(self._open) + self._under_way
 
     @property
     def end_date_time(self) -> int | None:
-        """The end date that its schedule request gave (Q9)."""
+        """`endDateTime` of its schedule request (Q9)."""
         return self._request.end_date_time
 
     def held_lines(self, now: int) -> int:
-        """The lines that are kept for it, in use or not (Q11)."""
+        """Return the number of lines kept for the campaign, in use or not (Q11)."""
         reserved = self.block.share.reserved
         if not reserved or self.status is not _RUNNING or not self._windows.is_open(now):
             return 0
         return min(reserved, self.block.people.count - self.people_done)
 
     def release(self, now: int) -> Call:
-        """SCHEDULED → QUEUED for the call that goes next (Q2, Q3)."""
+        """SCHEDULED → QUEUED for the next call in order (Q2, Q3)."""
         _, due, recipient, number = self.waiting.take()
         call = Call(self, recipient, number, due, now)
         self._open[recipient] = call
@@ -327,18 +339,19 @@ class Campaign:
         return call
 
     def dial(self, call: Call, now: int) -> None:
-        """QUEUED → INITIATED for the next attempt of this person (Q4)."""
+        """QUEUED → INITIATED for the recipient's next attempt (Q4)."""
         self._outgoing.dial(call, self._attempts[call.recipient] + 1, now)
 
     def await_release(self, now: int | None) -> None:
-        """Wake the dialler at the next instant after `now` that may release a waiting call.
+        """Set the timer for the next instant after `now` at which a waiting call may be released.
 
-        That may be another campaign's, for which this one holds a line (Q11).
-        None: the dialler has no room, and needs no waking.
+        With `now` None the timer is dropped: without room in the queue there is nothing to wait
+        for.
         """
         self._next_release.drop()
         if now is None or self.status is not _RUNNING:
             return
+        # When the window closes, the held lines become free for other campaigns (Q11).
         if self.held_lines(now):
             self._next_release.set(self._windows.next_close(now))
         if not self.waiting:
@@ -347,19 +360,19 @@ class Campaign:
             instant = self._windows.next_open_on_grid(now, self._start_at, self._release_interval)
         else:
             instant = self._windows.next_open(now)
-        if instant is not None and instant > now:  # open now: it lacks a line
+        if instant is not None and instant > now:  # open already: only a line is missing
             self._next_release.set(instant)
 
     # -- what calls report ----------------------------------------------------------------------
 
     def call_rings(self, call: Call) -> None:
-        """The line stands: from here on nothing withdraws the call (C4)."""
+        """Register that the line is set up: the call can no longer be withdrawn (C4)."""
         del self._open[call.recipient]
         self._under_way += 1
         self._outgoing.counted(call)
 
     def call_ended(self, call: Call, *, reached: bool) -> None:
-        """A dialled call ended: it counts as an attempt (P5), and may be retried (R1, R3)."""
+        """Register the end of a dialled call: count the attempt (P5), and plan a retry (R1, R3)."""
         recipient = call.recipient
         self._attempts[recipient] += 1
         self._under_way -= 1
@@ -373,7 +386,9 @@ class Campaign:
             self._retry_later(recipient)
 
     def queue_timeout(self, call: Call) -> None:
-        """QUEUED → CANCELLED; no attempt is counted, so another is left (Q5, R1)."""
+        """QUEUED → CANCELLED without counting an attempt, so that a further call follows (Q5,
+        R1).
+        """
         self.log.append(self.clock.now, call.key | trace.QUEUE_TIMEOUT)
         call.status = CallStatus.CANCELLED
         del self._open[call.recipient]
@@ -387,14 +402,14 @@ class Campaign:
         self._run()
 
     def _end_date_time(self, _event: Event) -> None:
-        """Waiting calls expire, and the campaign with them (C7)."""
+        """Expire the waiting calls, and with them the campaign (C7)."""
         cut_short = bool(self._open or len(self.waiting) or self._retries)
         self._drop_waiting("expired")
         if cut_short or not self._started:
             self._become(CampaignStatus.EXPIRED, "end_date_time")
 
     def _window_closed(self, _event: Event) -> None:
-        """Queued calls go back to SCHEDULED; lines being set up go on (Q6)."""
+        """Return queued calls to SCHEDULED; lines being set up are not affected (Q6)."""
         queued = [call for call in self._open.values() if call.status is CallStatus.QUEUED]
         for call in queued:
             self.log.append(self.clock.now, call.key | trace.WINDOW_CLOSED)
@@ -403,7 +418,7 @@ class Campaign:
             self._wait(call.due, call.recipient, call.number)
 
     def _retries_due(self, _event: Event) -> None:
-        """The next call of a person is created at its due instant, pause or not (R2)."""
+        """Create retries at their due instant, even during a pause (R2)."""
         now = self.clock.now
         while self._retries and self._retries[0][0] <= now:
             due, recipient = heappop(self._retries)
@@ -435,7 +450,7 @@ class Campaign:
         self._check_final()
 
     def _start_instant(self, now: int) -> int | None:
-        """The first instant from now on at which the campaign may become RUNNING (C2)."""
+        """Return the first instant from `now` on at which the campaign may become RUNNING (C2)."""
         opens = self._windows.next_open(max(now, self._start_at))
         end = self._request.end_date_time
         return opens if end is None or opens < end else None
@@ -446,7 +461,7 @@ class Campaign:
             self._start.set(begins)
 
     def _create_first_calls(self, elsewhere: Collection[int]) -> None:
-        """A call in SCHEDULED for every recipient but those `elsewhere`."""
+        """Create a call in SCHEDULED for every recipient who is not in `elsewhere`."""
         everybody = range(self.block.people.count)
         recipients: Sequence[int] = everybody
         if elsewhere:
@@ -458,10 +473,10 @@ class Campaign:
         self.waiting.add_first_calls(recipients, self._start_at)
 
     def _go_on_from_history(self, removed: frozenset[int]) -> frozenset[int]:
-        """Take up each person where the history left them; the removed and those with a history.
+        """Continue recipients with a history (C1). Returns the recipients without a first call.
 
-        Who was reached, or has no attempt left, is final; anybody else's next call is a retry, due
-        at the later of now and retryInterval after the last one ended.
+        Recipients who were reached, or have no attempt left, are final. All others get a retry, due
+        at the later of now and retryInterval after their last call.
         """
         now, request = self.clock.now, self._request
         for recipient, past in self.block.people.history.items():
@@ -479,7 +494,7 @@ class Campaign:
         return removed.union(self.block.people.history)
 
     def _duplicates(self, request: ScheduleRequest) -> tuple[int, ...]:
-        """The recipients whom the request drops, check 6 of a schedule request (D3, C9)."""
+        """Return the recipients that the request drops: check 6 of a schedule request (D3, C9)."""
         if not request.remove_duplicates:
             return ()
         removed = self._dialler.reached.duplicates(self.block, self.clock.now)
@@ -500,7 +515,7 @@ class Campaign:
         self.waiting.add(due, recipient, number, self._attempts[recipient])
 
     def _withdraw(self, call: Call) -> None:
-        """Take a call out of the queue, or drop the line being set up with its slot (C4, P5)."""
+        """Take a call out of the queue, or drop the line being set up (C4, P5)."""
         if call.status is CallStatus.INITIATED:
             self._outgoing.withdrawn(call, self.clock.now)
             self._dialler.slot_freed()
@@ -509,7 +524,7 @@ class Campaign:
         call.withdraw()
 
     def _drop_waiting(self, cause: str) -> None:
-        """Waiting calls end for good, retries not yet due are dropped (C6, C7, C8)."""
+        """End waiting calls for good, and drop retries that are not yet due (C6, C7, C8)."""
         now = self.clock.now
         for call in self._open.values():
             self.log.append(now, call.key | trace.DROPPED[call.status, cause])
@@ -525,13 +540,15 @@ class Campaign:
         self._dialler.wake()  # Q11
 
     def _is_final(self) -> bool:
-        """RUNNING, and every recipient final: none waiting, under way or to be retried (C3)."""
+        """Return True if the campaign is RUNNING and every recipient is settled (C3)."""
         return self.status is _RUNNING and not (
             self._open or len(self.waiting) or self._retries or self._under_way
         )
 
     def _check_final(self) -> None:
         if self._is_final():
+            # Completion is a step of its own (T4): a resume or retry of this instant may come
+            # before it.
             At(self.clock, self.clock.now, Step.FINAL, self._all_final)
 
     def _become(self, status: CampaignStatus, cause: str) -> None:
@@ -548,6 +565,7 @@ class Campaign:
         )
         self.status = status
         if status.final:
+            # Events left in the queue would keep a run alive until they are due.
             timers = (self._start, self._end, self._closing, self._retry, self._next_release)
             for timer in timers:
                 timer.drop()

@@ -1,16 +1,16 @@
-"""Chance: uniform draws that belong to a position, not to the order of events, and quantiles.
+"""Random draws that are keyed by address and not by the order of events, and quantile tables.
 
-Every draw is keyed by (seed, replication, organization, campaign, attempt, purpose) and has one
-value per recipient. numpy's Philox (Salmon et al. 2011, "Parallel random numbers: as easy as
-1, 2, 3") seeded through SeedSequence makes them in blocks of recipients, when first asked for: the
-people of one variant of a scenario react as those of another (common random numbers).
+Every draw has the key (seed, replication, organization, campaign, attempt, purpose), and one value
+per recipient. numpy's Philox generator (Salmon et al. 2011, "Parallel random numbers: as easy as 1,
+2, 3"), seeded through SeedSequence, makes the values in blocks of recipients on first use. Variants
+of a scenario therefore share their random numbers (common random numbers).
 
-Uniforms become Beta and gamma variates by the inverse of their distribution functions. scipy finds
-it by iteration, which takes a microsecond a value: longer than everything else that a call costs.
-Here it does so at the nodes of a table, and between them the logarithm of the quantile is
-interpolated over the log odds of the uniform, where it is smooth and has straight asymptotes. As
-the density gives both of its derivatives at the nodes, quintic Hermite interpolation is exact to
-some 1e-12 (relative to the quantile, or to its distance from 1).
+Uniforms become Beta and gamma variates by inversion. scipy inverts a distribution function by
+iteration, at a microsecond per value: longer than all other work for a call. Here scipy fills the
+nodes of a table. Between the nodes the logarithm of the quantile is interpolated over the log odds
+of the uniform, where it is smooth and has straight asymptotes. The density gives first and second
+derivatives at the nodes, so quintic Hermite interpolation is exact to some 1e-12 (relative to the
+quantile, or to its distance from 1).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORD = 1 << 32
 
 
 class Purpose(IntEnum):
-    """What a draw is for. The numbers are part of every result: never change or reuse one."""
+    """Purpose of a draw. The numbers are part of every result: never change or reuse one."""
 
     REACHABLE = 1
     OWN_CHANCE = 2
@@ -59,10 +59,11 @@ class Purpose(IntEnum):
 
 
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Philox:
-    """The bit generator of a key (non-negative integers)."""
+    """Return the bit generator of a key of non-negative integers."""
     if max(seed, *key) >= _WORD:
         return np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
-    # numpy fills a seed of one word up to four before the key; so made it takes half of the time
+    # SeedSequence pads a one-word seed to four words before the key. Padding here gives the same
+    # state in half of the time.
     words = np.array([seed, 0, 0, 0, *key], dtype=np.uint32)
     return np.random.Philox(np.random.SeedSequence(words))
 
@@ -76,7 +77,7 @@ class Values(Protocol[T_co]):
     def __getitem__(self, recipient: int) -> T_co: ...
 
     def block(self, block: int, size: int) -> NDArray[np.generic]:
-        """The numbers of a block's first `size` recipients; they aren't kept."""
+        """Return the numbers of a block's first `size` recipients, without keeping them."""
 
 
 class Same(Generic[T_co]):
@@ -91,14 +92,14 @@ class Same(Generic[T_co]):
         return self._value
 
     def block(self, block: int, size: int) -> NDArray[np.generic]:  # noqa: ARG002 (all are alike)
-        """The numbers of a block's first `size` recipients."""
+        """Return the numbers of a block's first `size` recipients."""
         return np.full(size, self._value)
 
 
 class Column(Generic[T_co]):
-    """One number per recipient, computed block by block when first asked for.
+    """One number per recipient, computed in blocks on first use.
 
-    `fill(block, size)` yields the values of a block's first `size` recipients, as `dtype`.
+    `fill(block, size)` returns the values of a block's first `size` recipients, as `dtype`.
     """
 
     __slots__ = ("_count", "_dtype", "_fill", "_filled", "_values", "_view")
@@ -113,7 +114,8 @@ class Column(Generic[T_co]):
         self._dtype = dtype
         self._fill = fill
         self._filled = bytearray((count >> BLOCK_BITS) + 1)
-        self._values = np.empty(0, dtype=dtype)  # the compiled engine asks for blocks only
+        # Allocated on first access: the compiled engine uses blocks only.
+        self._values = np.empty(0, dtype=dtype)
         self._view = self._values.data
 
     def __getitem__(self, recipient: int) -> T_co:
@@ -126,19 +128,20 @@ class Column(Generic[T_co]):
             size = min(BLOCK, self._count - first)
             self._values[first : first + size] = self._fill(block, size)
             self._filled[block] = 1
+        # Indexing a memoryview returns a Python number, several times as fast as a numpy scalar.
         return self._view[recipient]  # type: ignore[return-value]  # as `fill` makes them
 
     def block(self, block: int, size: int) -> NDArray[np.generic]:
-        """The numbers of a block's first `size` recipients; they aren't kept."""
+        """Return the numbers of a block's first `size` recipients, without keeping them."""
         return self._fill(block, size)
 
 
 def rows_by_pair(
     first: NDArray[np.integer], second: NDArray[np.integer]
 ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Each different pair of values of two columns, and the rows that have it.
+    """Yield each distinct pair of values of two columns with the rows that contain it.
 
-    Values are whole numbers from 0 on, below 2**31.
+    Values are integers from 0 up to 2**31.
     """
     pairs = first.astype(np.int64) << 32 | second
     order = np.argsort(pairs, kind="stable")
@@ -148,12 +151,14 @@ def rows_by_pair(
 
 
 class Draws:
-    """The uniform draws of one campaign's recipients, in one replication of one seed."""
+    """Uniform draws of one campaign's recipients, in one replication of one seed."""
 
     __slots__ = ("_columns", "_latest", "_position", "_replication", "_seed", "count")
 
     def __init__(self, seed: int, replication: int, position: tuple[int, int], count: int) -> None:
-        """`position` is that of the organization and of the campaign; `count` that of people."""
+        """`position` is (organization, campaign) in the scenario; `count` is the number of
+        recipients.
+        """
         self._seed = seed
         self._replication = replication
         self._position = position
@@ -164,14 +169,14 @@ class Draws:
     def uniforms(
         self, purpose: Purpose, attempt: int, block: int, size: int, detail: tuple[int, ...] = ()
     ) -> NDArray[np.float64]:
-        """Values in [0, 1) of the first `size` recipients of a block of `BLOCK` recipients.
+        """Return the uniforms in [0, 1) of the first `size` recipients of a block; read-only.
 
-        `attempt` is 0 for what a person keeps over all attempts; `detail` tells apart several
-        draws of one purpose (which field, which result, which POST). They are not to be written to.
+        `attempt` is 0 for draws that a recipient keeps over all attempts. `detail` distinguishes
+        several draws of one purpose (which field, which result, which POST).
         """
         key = (self._replication, *self._position, attempt, purpose, block, *detail)
         known, drawn = self._latest
-        if known != key or len(drawn) != size:  # ring times are wanted for each end in turn
+        if known != key or len(drawn) != size:  # ring times of the four ends use the same draws
             drawn = np.random.Generator(generator(self._seed, key)).random(size)
             self._latest = key, drawn
         return drawn
@@ -183,7 +188,7 @@ class Draws:
         recipients: NDArray[np.integer],
         detail: tuple[int, ...] = (),
     ) -> NDArray[np.float64]:
-        """The draws of many at once: of `attempts[i]` of `recipients[i]`, in that order."""
+        """Return one draw per row: attempt `attempts[i]` of recipient `recipients[i]`."""
         drawn = np.empty(len(recipients), dtype=np.float64)
         for attempt, block, rows in rows_by_pair(attempts, recipients >> BLOCK_BITS):
             places = recipients[rows] & (BLOCK - 1)
@@ -192,7 +197,7 @@ class Draws:
         return drawn
 
     def column(self, purpose: Purpose, attempt: int) -> Values[float]:
-        """The draws of a purpose, one per recipient."""
+        """Return the draws of a purpose as a column."""
         column = self._columns.get((purpose, attempt))
         if column is None:
 
@@ -206,17 +211,19 @@ class Draws:
 Floats = NDArray[np.float64]
 
 _CELLS = 1024
-_REACH = 37.5  # log odds of uniforms of 53 bits are inside ±36.8
+_REACH = 37.5  # log odds of uniforms with 53 bits are within ±36.8
 _WIDTH = 2 * _REACH / _CELLS
-_TABLES = 64  # kept; an attempt needs few
+_TABLES = 64  # tables kept; an attempt needs few
 _LEAST_CONCENTRATION = (
-    0.1  # below, nearly everybody is at 0 or 1, and the step between is too steep
+    0.1  # below, almost all mass is at 0 and 1, and the step between is too steep for the table
 )
-_SHAPES = (0.05, 1e6)  # of gamma variates; beyond, they are too steep or too narrow for the table
+# Range of shapes for which the table is exact enough; beyond it, gamma variates are too steep or
+# too narrow.
+_SHAPES = (0.05, 1e6)
 
 
 def beta_quantiles(a: float, b: float, uniforms: Floats) -> Floats:
-    """Beta variates at uniforms in [0, 1)."""
+    """Return Beta variates at uniforms in [0, 1)."""
     from scipy import special
 
     if a + b < _LEAST_CONCENTRATION:
@@ -228,7 +235,7 @@ def beta_quantiles(a: float, b: float, uniforms: Floats) -> Floats:
 
 
 def gamma_quantiles(shape: float, uniforms: Floats) -> Floats:
-    """Gamma variates of scale 1 at uniforms in [0, 1)."""
+    """Return gamma variates of scale 1 at uniforms in [0, 1)."""
     from scipy import special
 
     if not _SHAPES[0] <= shape <= _SHAPES[1]:
@@ -241,18 +248,19 @@ def gamma_quantiles(shape: float, uniforms: Floats) -> Floats:
 
 @lru_cache(_TABLES)
 def _beta_table(a: float, b: float) -> Floats:
-    """The table for the log odds of a Beta variate."""
+    """Return the interpolation table of the log odds of a Beta variate."""
     from scipy import special
 
     odds, below, above = _nodes()
-    # Each tail from the end at which uniforms and quantiles are exact
+    # Each tail is computed from the end of the scale where uniforms and quantiles keep their
+    # precision.
     low = odds <= 0
     x, rest = np.empty_like(odds), np.empty_like(odds)
     x[low], x[~low] = special.betaincinv(a, b, below[low]), special.betainccinv(a, b, above[~low])
     rest[low] = special.betainccinv(b, a, below[low])
     rest[~low] = special.betaincinv(b, a, above[~low])
     scale = special.betaln(a, b)
-    # The distribution function is x^a / (a B(a, b)) where x is too small for a float
+    # Where x is too small for a float, the distribution function is x^a / (a B(a, b)).
     tiny = np.finfo(np.float64).tiny
     log_x = np.where(x > tiny, np.log(np.maximum(x, tiny)), (np.log(below) + np.log(a) + scale) / a)
     log_rest = np.where(
@@ -262,7 +270,8 @@ def _beta_table(a: float, b: float) -> Floats:
         np.where(x < 0.5, log_x, np.log1p(-np.minimum(rest, 0.5))),
         np.where(x < 0.5, np.log1p(-np.minimum(x, 0.5)), log_rest),
     )
-    density = a * log_x + b * log_rest - scale  # of the log odds of x, its logarithm
+    # Logarithm of the density of the log odds of x.
+    density = a * log_x + b * log_rest - scale
     slope = np.exp(np.log(below) + np.log(above) - density)
     bend = slope * (above - below - slope * (a * rest - b * x))
     return _table(log_x - log_rest, slope, bend)
@@ -270,7 +279,7 @@ def _beta_table(a: float, b: float) -> Floats:
 
 @lru_cache(_TABLES)
 def _gamma_table(shape: float) -> Floats:
-    """The table for the logarithm of a gamma variate."""
+    """Return the interpolation table of the logarithm of a gamma variate."""
     from scipy import special
 
     odds, below, above = _nodes()
@@ -291,7 +300,7 @@ def _gamma_table(shape: float) -> Floats:
 
 
 def _nodes() -> tuple[Floats, Floats, Floats]:
-    """The log odds at the nodes, the uniforms u that have them, and 1 − u."""
+    """Return the log odds at the nodes, the uniforms u with these log odds, and 1 − u."""
     from scipy import special
 
     odds = np.linspace(-_REACH, _REACH, _CELLS + 1)
@@ -299,7 +308,9 @@ def _nodes() -> tuple[Floats, Floats, Floats]:
 
 
 def _table(value: Floats, slope: Floats, bend: Floats) -> Floats:
-    """By power and cell, the coefficients of the polynomials that have these at their ends."""
+    """Return coefficients of quintic polynomials by power and cell, from values and two
+    derivatives.
+    """
     begin, end = value[:-1], value[1:]
     rise = end - begin
     first, last = slope[:-1] * _WIDTH, slope[1:] * _WIDTH
@@ -317,8 +328,9 @@ def _table(value: Floats, slope: Floats, bend: Floats) -> Floats:
 
 
 def _interpolated(table: Floats, uniforms: Floats) -> Floats:
-    """The values of a table at uniforms in [0, 1)."""
-    inside = np.maximum(uniforms, 2.0**-54)  # 0 has no log odds; it is the caller's
+    """Evaluate a table at uniforms in [0, 1)."""
+    # 0 has no log odds; callers replace its value.
+    inside = np.maximum(uniforms, 2.0**-54)
     place = (np.log(inside) - np.log1p(-inside) + _REACH) / _WIDTH
     cell = place.astype(np.intp)
     place -= cell

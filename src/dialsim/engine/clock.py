@@ -1,8 +1,8 @@
 """The clock: SimPy's environment on integer milliseconds, and the order of work in one instant.
 
-The steps of one instant (T4) are SimPy event priorities; `At` is the one event class that carries
-them. Nothing here uses an epsilon, and nothing depends on the order in which events were made.
-`Move` says how far a clock is to be moved.
+The steps of one instant (T4) are SimPy event priorities, carried by the event class `At`. Order
+never depends on when an event was created, nor on small offsets of time. `Move` describes how far
+to advance a clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Action = Callable[["At"], None]
 
 
 class Step(IntEnum):
-    """The order of work in one instant (T4)."""
+    """Order of work in one instant (T4)."""
 
     ACTIONS = 1
     END_DATE_TIME = 2
@@ -43,9 +43,9 @@ _PRIORITY = tuple(EventPriority(step) for step in range(max(Step) + 1))
 
 
 class At(Event):
-    """`action` at an instant (ms since the epoch) and a step of it; may be cancelled until then.
+    """Event that runs `action` in a step of an instant (ms since the epoch), unless cancelled.
 
-    One that is `moot` is carried out like any other, but is nothing to wait for (T6).
+    A `moot` event runs like any other, but a run does not wait for it (T6).
     """
 
     _ok = True
@@ -57,11 +57,13 @@ class At(Event):
         self.env = clock
         self.callbacks = [action]
         self.instant = instant
+        # env.schedule takes a delay relative to now, and Timeout cannot be cancelled: SimPy would
+        # keep a run alive until the instant of a cancelled event.
         heappush(clock._queue, (instant, _PRIORITY[step], next(clock._eid), self))
 
 
 class Clock(simpy.Environment):
-    """A SimPy environment whose time is an integer count of milliseconds, UTC (T1)."""
+    """SimPy environment whose time is an integer number of milliseconds, UTC (T1)."""
 
     now: int
 
@@ -69,9 +71,9 @@ class Clock(simpy.Environment):
         super().__init__(initial_time=start)
 
     def next_instant(self) -> int | None:
-        """The instant of the next event, if any is worth waiting for; None when none up to 9999 is.
+        """Return the instant of the next event up to the year 9999, or None.
 
-        Where all that is left is moot, nothing is ahead (T6).
+        Cancelled events do not count, and moot ones only if another event is left (T6).
         """
         queue = cast(list[tuple[int, int, int, At]], self._queue)
         while queue:
@@ -85,14 +87,13 @@ class Clock(simpy.Environment):
         return None
 
     def work_off(self, until: int | None, *, idle: bool = False) -> None:
-        """Carry out all events up to and including `until` (None: all up to the year 9999).
+        """Run all events up to and including `until` (None: up to the year 9999).
 
-        With `idle` it stops where nothing is ahead that is worth waiting for (T6).
-
-        This is SimPy's `step` without what failing events need, of which there are none; and an
-        event that was cancelled doesn't move the clock.
+        With `idle`, stop when only moot events are left (T6).
         """
         queue = cast(list[tuple[int, int, int, At]], self._queue)
+        # This is SimPy's `step` without failing events, of which there are none. A cancelled event
+        # must not move the clock, which `step` would do.
         last = LAST_INSTANT if until is None else min(until, LAST_INSTANT)
         while queue and queue[0][0] <= last:
             if idle and queue[0][3].moot and self.next_instant() is None:
@@ -107,7 +108,7 @@ class Clock(simpy.Environment):
 
 
 class Timer:
-    """One action whose instant may be set, moved and dropped; one event counts at the most."""
+    """One action at an instant that can be set, moved and dropped."""
 
     __slots__ = ("_action", "_at", "_clock", "_step")
 
@@ -115,10 +116,12 @@ class Timer:
         self._clock = clock
         self._step = step
         self._action = action
+        # Only the last event that was set is in force; a heap cannot remove the others, so they
+        # stay in it as cancelled.
         self._at: At | None = None
 
     def set(self, instant: int) -> None:
-        """Act at `instant`, and at no other."""
+        """Run the action at `instant`, and at no other."""
         at = self._at
         if at is not None and not at.processed and at.instant == instant:
             at.cancelled = False
@@ -127,7 +130,8 @@ class Timer:
         self._at = At(self._clock, instant, self._step, self._action)
 
     def set_no_later(self, instant: int) -> None:
-        """Act at `instant`, or earlier if the timer stands earlier: for actions that look again."""
+        """Run the action at `instant`, or at the earlier instant already set."""
+        # For actions that check again when they run: an early wake-up costs less than a new event.
         at = self._at
         if at is not None and not at.processed and at.instant <= instant:
             at.cancelled = False
@@ -135,20 +139,22 @@ class Timer:
         self.set(instant)
 
     def drop(self) -> None:
-        """Don't act."""
+        """Cancel the action."""
         if self._at is not None:
             self._at.cancelled = True
 
 
 Instant = str | datetime
-"""Text in ISO 8601 or an aware datetime."""
+"""ISO 8601 text or an aware datetime."""
 
 Until = Literal["nextEvent", "idle"]
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """To an instant (`to`, ms since 1970), until something is so, or else by a span (`by`, ms)."""
+    """Target of a clock: an instant (`to`, ms since 1970), a condition (`until`), or a span
+    (`by`, ms).
+    """
 
     to: int | None
     until: Until | None
@@ -156,7 +162,7 @@ class Move:
 
     @classmethod
     def read(cls, to: Instant | None, until: Until | None, span: timedelta) -> Self:
-        """Read the arguments of `advance`; raises DialsimError if they make no sense together."""
+        """Parse the arguments of `advance`. Raises DialsimError if they contradict one another."""
         if (to is not None) + (until is not None) + bool(span) > 1:
             raise DialsimError("advance: give one of `to`, `until` or a span such as `hours=2`")
         if until not in (None, "nextEvent", "idle"):

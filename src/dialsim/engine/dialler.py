@@ -1,4 +1,4 @@
-"""The dialler of an organization: its slots, its queue and the pace of its dials (rules Q)."""
+"""The dialler of an organization: its lines, its queue and the pace of its dials (rules Q)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _DIALLING = Step.DIALLING
 
 
 class Dialler:
-    """One organization's calls between release and end, whatever campaign they belong to."""
+    """Calls of one organization from release to end, of all its campaigns."""
 
     def __init__(
         self, clock: Clock, block: OrganizationBlock, trace: Trace, scripted: ScriptedNumbers
     ) -> None:
-        """`scripted` are the scripts of numbers that any organization may dial."""
+        """`scripted` are the scripts of numbers, shared by all organizations (P6)."""
         scenario = trace.world.scenario
         self.clock = clock
         self.block = block
@@ -45,9 +45,10 @@ class Dialler:
         self._queue: deque[Call] = deque()
         self._queued = 0
         self._capacity: float = 0
-        self._released_last: dict[float, int] = {}  # a campaign's position, by priority
+        # by priority: position of the campaign released last
+        self._released_last: dict[float, int] = {}
         self.counts_lines = False
-        """Whether a line must be there for whoever is released (Q10)."""
+        """True once a release requires a free line (Q10)."""
         self._dialled_last: int | None = None
         self._woken = False
         self._pace = Timer(clock, Step.DUE, self._wake_on)
@@ -64,12 +65,12 @@ class Dialler:
         self.reached = ReachedPeople(None if alert is None else alert.window)
         webhook = block.settings.webhook
         self.set_webhook_url(None if webhook is None else webhook.url)
-        self._behaviours: dict[str, str] = {}  # by agent, where it was changed
+        self._behaviours: dict[str, str] = {}  # by agent: behaviour set since the start
         for campaign in block.campaigns:
             self.add(campaign)
 
     def add(self, block: CampaignBlock) -> Campaign:
-        """Take up the organization's next campaign, a DRAFT."""
+        """Add the organization's next campaign, a DRAFT."""
         self.trace.calls[self.block.position].append(CallLog())
         campaign = Campaign(self.clock, block, self)
         self.campaigns.append(campaign)
@@ -79,7 +80,7 @@ class Dialler:
         return campaign
 
     def remove_last(self) -> None:
-        """Take the newest campaign, a DRAFT, out of the organization again."""
+        """Remove the newest campaign, a DRAFT."""
         self.block.campaigns.pop()
         self.trace.calls[self.block.position].pop()
         self.campaigns.pop()
@@ -87,11 +88,11 @@ class Dialler:
 
     @property
     def queue_length(self) -> int:
-        """How many calls are QUEUED."""
+        """Number of QUEUED calls."""
         return self._queued
 
     def set_limit(self, limit: int) -> None:
-        """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
+        """Change maxConcurrentCalls; a lower limit ends no call (Q1)."""
         self.limit = limit
         self._capacity = self._queue_capacity()
         self.trace.limits.append(
@@ -100,7 +101,7 @@ class Dialler:
         self.wake()
 
     def set_webhook_url(self, url: str | None) -> None:
-        """Change where results are sent; the next one goes there (W6)."""
+        """Change the webhook URL from the next result on (W6)."""
         self.trace.urls.append(UrlChange(self.clock.now, self.block.position, url, self.trace.turn))
 
     def set_calling_allowed(self, allowed: bool) -> None:
@@ -108,9 +109,9 @@ class Dialler:
         self.calling_allowed = allowed
 
     def use_behaviour(self, agent: str, behaviour: str) -> None:
-        """Have the people whom an agent calls react by another behaviour from the next dial on.
+        """Change the behaviour of the people whom an agent calls, from the next dial on.
 
-        Campaigns that are added later too.
+        Campaigns that are added later use it as well.
         """
         self._behaviours[agent] = behaviour
         for campaign in self.campaigns:
@@ -118,23 +119,25 @@ class Dialler:
                 campaign.use_behaviour(behaviour)
 
     def wake(self) -> None:
-        """Have releases and dials looked at in this instant's step for them (T4)."""
+        """Schedule a round of releases and dials in this instant's step for them (T4)."""
+        # Many calls can end on one instant; one round serves them all.
         if not self._woken:
             self._woken = True
             At(self.clock, self.clock.now, _DIALLING, self._work)
 
     def call_due(self) -> None:
-        """Another call may be released; without room for it, whatever makes room wakes us (Q2)."""
+        """Register that another call may be released (Q2)."""
+        # Without room a round would change nothing. The event that makes room wakes the dialler.
         if self._queued < self._capacity:
             self.wake()
 
     def slot_freed(self) -> None:
-        """A call that held a slot ended or was withdrawn (Q1)."""
+        """Free the line of a call that ended or was withdrawn (Q1)."""
         self.slots_in_use -= 1
         self.wake()
 
     def left_queue(self) -> None:
-        """A queued call went back to SCHEDULED or was dropped."""
+        """Register that a queued call returned to SCHEDULED or was dropped."""
         self._queued -= 1
         self.wake()
 
@@ -142,7 +145,7 @@ class Dialler:
         self.wake()
 
     def _queue_capacity(self) -> float:
-        """How many calls the queue takes under the limit of now (Q2)."""
+        """Return the capacity of the queue under the current limit (Q2)."""
         if self.limit == 0:
             return 0
         if self._queue_limit == "unlimited":
@@ -150,7 +153,7 @@ class Dialler:
         return self.limit if self._queue_limit is None else self._queue_limit
 
     def _work(self, _event: Event) -> None:
-        """Release and dial until neither can do more (T4 step 7)."""
+        """Release and dial until neither is possible (T4 step 7)."""
         self._woken = False
         now = self.clock.now
         self._pace.drop()
@@ -175,7 +178,7 @@ class Dialler:
                 ready.remove(campaign)
 
     def _next(self, ready: list[Campaign]) -> Campaign:
-        """The campaign whose call is released next (Q3); `ready` is in scenario order."""
+        """Return the campaign to release from next (Q3); `ready` is in scenario order."""
         if len(ready) == 1:
             return ready[0]
         match self._sharing:
@@ -190,20 +193,20 @@ class Dialler:
                 return self._in_turn([one for one in ready if self._rank(one) == rank], rank)
 
     def _rank(self, campaign: Campaign) -> float:
-        """What goes before the turns: the priority (Q7), if that counts."""
+        """Return the rank that precedes taking turns: the priority (Q7), or 0 if unused."""
         return campaign.block.share.priority if self._sharing == "priority" else 0
 
     def _in_turn(self, equals: list[Campaign], rank: float) -> Campaign:
-        """The campaign after the one that was released from last (Q3)."""
+        """Return the campaign after the last one released from (Q3)."""
         last = self._released_last.get(rank, -1)
         return next((campaign for campaign in equals if campaign.block.position > last), equals[0])
 
     def _has_free_line(self) -> bool:
-        """Whether a line is neither in use nor waited for by a queued call (Q10)."""
+        """Return True if a line is neither in use nor needed by a queued call (Q10)."""
         return self.slots_in_use + self._queued < self.limit
 
     def _with_a_line(self, ready: list[Campaign]) -> list[Campaign]:
-        """The campaigns for whose next call a line is there (Q10, Q11)."""
+        """Return the campaigns for whose next call a line is available (Q10, Q11)."""
         if not self._has_free_line():
             return []
         now = self.clock.now
@@ -217,7 +220,9 @@ class Dialler:
         ]
 
     def _dial(self, now: int) -> bool:
-        """QUEUED → INITIATED while slots and pace allow (Q4); whether any call was dialled."""
+        """QUEUED → INITIATED while lines and pace allow (Q4); returns True if any call was
+        dialled.
+        """
         dialled = False
         while self._queued and self.slots_in_use < self.limit:
             if self._gap and self._dialled_last is not None:
@@ -225,6 +230,8 @@ class Dialler:
                 if now < free_at:
                     self._pace.set(free_at)
                     break
+            # Calls that left the queue in other ways stay in the deque, because removal from its
+            # middle takes linear time. They are recognized by their status.
             call = self._queue.popleft()
             if call.status is _QUEUED:
                 self._queued -= 1
@@ -235,7 +242,7 @@ class Dialler:
         return dialled
 
     def _time_out(self, _event: Event) -> None:
-        """QUEUED → CANCELLED for those who waited too long (Q5)."""
+        """QUEUED → CANCELLED for calls that waited too long (Q5)."""
         queued_before = self.clock.now - self._queue_timeout
         queue = self._queue
         while queue and (queue[0].status is not _QUEUED or queue[0].queued_at <= queued_before):
@@ -246,8 +253,9 @@ class Dialler:
         self._await_deadline()
 
     def _await_deadline(self) -> None:
-        """All wait equally long, so the first in the queue times out first (Q5)."""
+        """Set the timer of the queue timeout (Q5)."""
         queue = self._queue
+        # All calls wait equally long, so the first in the queue times out first.
         while queue and queue[0].status is not _QUEUED:
             queue.popleft()
         if queue:
@@ -256,10 +264,9 @@ class Dialler:
             self._deadline.drop()
 
     def _await_releases(self, now: int) -> None:
-        """Look again when a closed window opens or a release instant comes (Q2), if there is room.
-
-        Without room, or a line, nothing need be awaited: whatever makes them wakes the dialler.
-        """
+        """Set the timers for openings of windows and for release instants (Q2)."""
+        # Without room or a line there is nothing to wait for: the event that makes it wakes the
+        # dialler.
         room = self._queued < self._capacity
         if self.counts_lines and not self._has_free_line():
             room = False
@@ -268,9 +275,13 @@ class Dialler:
 
 
 def dial_gap(calls_per_second: float | None) -> int:
-    """The least time in ms between two dials of an organization (Q4); 0 without a limit."""
+    """Return the minimum time in ms between two dials of an organization (Q4); 0 without a
+    limit.
+    """
     if calls_per_second is None:
         return 0
+    # The decimal as written: the binary value of 0.1 is a little larger, and ceil would return
+    # another gap.
     return ceil(1000 / Fraction(repr(calls_per_second)))
 
 

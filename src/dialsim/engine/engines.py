@@ -1,8 +1,8 @@
-"""Which engine runs a world: the same rules in SimPy, or over arrays, compiled by numba.
+"""Choice of the engine: SimPy, or the same rules over arrays, compiled by numba.
 
-Both leave the same trace. SimPy begins at once. The compiled engine is many times as quick, but
-has to be loaded first, which takes as long as some 100,000 calls in SimPy, and to be compiled once
-on each machine.
+Both engines write the same trace. SimPy starts at once. The compiled engine is many times as fast,
+but loading it takes as long as some 100,000 calls in SimPy, and each machine has to compile it
+once.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Choice = Literal["auto", "simpy", "compiled"]
 CHOICES: tuple[str, ...] = get_args(Choice)
 
 _WORTH_LOADING = 100_000
-"""Calls that SimPy makes in the time in which the compiled engine is loaded."""
+"""Calls that SimPy makes in the time of loading the compiled engine."""
 _WORTH_COMPILING = 1_500_000
-"""And in that in which it is compiled."""
+"""Calls that SimPy makes in the time of compiling the compiled engine."""
 _CALLS_PER_PERSON = 2
 
 log = logging.getLogger(__name__)
 
 
 def choose(wanted: str, calls: int) -> Engine:
-    """The engine that is wanted; for "auto" the one that is done first with about so many calls.
+    """Return the engine to use; "auto" chooses the faster one for about this number of calls.
 
-    Without numba it is SimPy in any case, and that is logged if the other was wanted. Raises
-    DialsimError for an engine that doesn't exist.
+    Without numba the result is always SimPy, with a log message if the compiled engine was
+    requested. Raises DialsimError for an unknown engine.
     """
     if wanted not in CHOICES:
         raise DialsimError(f"there is no engine {wanted!r}; there are: {', '.join(CHOICES)}")
@@ -55,32 +55,29 @@ def choose(wanted: str, calls: int) -> Engine:
 
 
 def calls_of(scenario: Scenario) -> int:
-    """About how many calls a run of a scenario makes."""
+    """Estimate the number of calls in a run of a scenario."""
     blocks = (block for one in scenario.organizations for block in one.campaigns)
     return _CALLS_PER_PERSON * sum(block.size for block in blocks)
 
 
 @cache
 def prepare(engine: Engine) -> None:
-    """Compile what is to be compiled: before many processes at once would do it."""
+    """Compile the engine if necessary, before many processes would compile it at once."""
     if engine == "compiled" and not is_compiled():
         log.info("Compiling the engine: this takes some seconds, once.")
         _compiled_run()
 
 
 def load(engine: Engine) -> None:
-    """Load an engine ahead of its first run."""
+    """Load an engine before its first run."""
     if choose(engine, 0) == "compiled":
         _compiled_run()
 
 
 def _compiled_run() -> Callable[[World, Callable[[int, int], object] | None], Trace]:
-    """The compiled engine, loaded where it is not yet.
-
-    Python looks for no garbage meanwhile: loading makes a hundred thousand objects which all stay,
-    and to go through them again and again takes a seventh of a worker's start
-    (benchmarks/decision.py).
-    """
+    """Return the run function of the compiled engine, loaded on first use."""
+    # Loading creates a hundred thousand objects that all stay. The garbage collector would traverse
+    # them repeatedly, for a seventh of a worker's start (benchmarks/decision.py).
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -94,11 +91,12 @@ def _compiled_run() -> Callable[[World, Callable[[int, int], object] | None], Tr
 def run_world(
     world: World, engine: Engine, progress: Callable[[int, int], object] | None = None
 ) -> Trace:
-    """Work a world off to its end (T5).
+    """Run a world to its end (T5).
 
-    `progress(done, people)` is called now and then with how many of all people are final.
+    `progress(done, people)` is called occasionally with the number of settled recipients and of all
+    recipients.
     """
-    if choose(engine, 0) == "compiled":  # a worker elsewhere may be without numba
+    if choose(engine, 0) == "compiled":  # a worker on another machine may lack numba
         prepare("compiled")
         return _compiled_run()(world, progress)
     from dialsim.engine.simulation import Simulation

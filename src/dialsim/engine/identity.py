@@ -1,4 +1,4 @@
-"""Ids: RFC 9562 UUIDs (version 8) derived from the seed and a position, for many at a time."""
+"""Ids: RFC 9562 UUIDs (version 8) derived from the seed and an address, many at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from dialsim.engine.chance import BLOCK, BLOCK_BITS, Purpose, generator, rows_by_pair
 
-_GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))  # of digits, with dashes between them
+# slices of the hexadecimal digits between the dashes
+_GROUPS = ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
 
 
 def call_ids(
@@ -17,9 +18,9 @@ def call_ids(
     recipients: NDArray[np.integer],
     calls: NDArray[np.integer],
 ) -> NDArray[np.bytes_]:
-    """The ids of calls: `calls[i]` is the number (from 1) of a call of `recipients[i]` (from 0).
+    """Return the ids of calls: call `calls[i]` (from 1) of recipient `recipients[i]` (from 0).
 
-    Returns ASCII text of dtype S36, in the order given.
+    The result is ASCII text of dtype S36, in the order given.
     """
     return _ids(seed, (organization, campaign), Purpose.CALL_ID, recipients, calls)
 
@@ -31,30 +32,30 @@ def session_ids(
     recipients: NDArray[np.integer],
     calls: NDArray[np.integer],
 ) -> NDArray[np.bytes_]:
-    """The session ids of calls (F2), as `call_ids`."""
+    """Return the session ids of calls (F2), with the arguments of `call_ids`."""
     return _ids(seed, (organization, campaign), Purpose.SESSION_ID, recipients, calls)
 
 
 def recipient_ids(
     seed: int, organization: int, campaign: int, recipients: NDArray[np.integer]
 ) -> NDArray[np.bytes_]:
-    """The ids of recipients (positions from 0): text of dtype S36."""
+    """Return the ids of recipients (from 0) as text of dtype S36."""
     nothing = np.zeros(len(recipients), dtype=np.int64)
     return _ids(seed, (organization, campaign), Purpose.RECIPIENT_ID, recipients, nothing)
 
 
 def organization_id(seed: int, organization: int) -> str:
-    """The id of an organization that fixes none, by its position."""
+    """Return the id of an organization without a fixed one."""
     return _id(seed, (organization, 0), Purpose.ORGANIZATION_ID)
 
 
 def campaign_id(seed: int, organization: int, campaign: int) -> str:
-    """The id of a campaign that fixes none, by its positions."""
+    """Return the id of a campaign without a fixed one."""
     return _id(seed, (organization, campaign), Purpose.CAMPAIGN_ID)
 
 
 def agent_id(seed: int, organization: int, agent: int) -> str:
-    """The id of an agent that fixes none, by its positions."""
+    """Return the id of an agent without a fixed one."""
     return _id(seed, (organization, agent), Purpose.AGENT_ID)
 
 
@@ -73,7 +74,8 @@ def _ids(
     words = np.empty((len(recipients), 2), dtype=np.uint64)
     for call, block, rows in rows_by_pair(calls, recipients >> BLOCK_BITS):
         places = recipients[rows].astype(np.int64) & (BLOCK - 1)
-        start = int(places.min()) & ~1  # Philox gives four words per step, two ids
+        # Philox makes four words per step, which is two ids.
+        start = int(places.min()) & ~1
         words_of = generator(seed, (0, *position, call, purpose, block))
         words_of.advance(start // 2)
         drawn = words_of.random_raw(2 * (int(places.max()) + 1 - start))

@@ -1,6 +1,6 @@
-"""The chance of each person to answer: the factors of `answeredOdds`, and a chance of their own.
+"""Probability of each recipient to answer: factors of `answeredOdds`, and an own probability.
 
-A person's own chance is drawn as `people` says, or as the failed attempts of a history leave it
+The own probability is drawn as `people` specifies, conditional on the failed attempts of a history
 (P7, P8).
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Odds:
-    """A behaviour's factors for one campaign's people.
+    """Factors on the odds of an answer for one campaign's recipients under one behaviour.
 
-    `by_week_hour` has one for each of the 168 hours of the Thai week (hour and day), `by_attempt`
-    one for each attempt from the first, the last of which repeats, and `by_segment` those of the
-    segments that occur, the last for people without one; `segment` are the people's positions in
-    it, None where all have the same. `on_holiday` holds on `holidays`, sorted days since 1970.
+    `by_week_hour` has one factor for each of the 168 hours of the Thai week, `by_attempt` one per
+    attempt from the first (the last one repeats), and `by_segment` one per segment that occurs, the
+    last for people without a segment. `segment` has each recipient's index into `by_segment`; None
+    if all are equal. `on_holiday` applies on `holidays`, sorted days since 1970.
     """
 
     __slots__ = (
@@ -61,25 +61,27 @@ class Odds:
         if people.segment is not None and odds.by_segment:
             listed = (odds.by_segment.get(name, 1.0) for name in people.segments)
             self.by_segment = np.array([*listed, 1.0])
-            self.segment = people.segment  # code −1, no segment, is the last factor
+            self.segment = people.segment  # code −1, no segment, indexes the last factor
 
     @property
     def matter(self) -> bool:
-        """Whether any factor differs from 1; those on holidays tell nothing of a history (P8)."""
+        """True if any factor differs from 1, apart from holidays, which do not apply to
+        histories (P8).
+        """
         factors = (*self._now, *self.by_attempt, *self.by_segment.tolist())
         return any(factor != 1.0 for factor in factors)
 
     def at(self, now: int) -> float:
-        """The factor of an instant: of its Thai hour and day, and of holidays."""
+        """Return the factor at an instant: of its Thai hour and day, and of holidays."""
         factor = self._now[week_position(now) // HOUR]
         return factor * on_holiday(self._holidays, self.on_holiday, now)
 
     def of_attempt(self, attempt: int) -> float:
-        """The factor of an attempt's number, from 1."""
+        """Return the factor of an attempt, from 1."""
         return self.by_attempt[min(attempt, len(self.by_attempt)) - 1]
 
     def attempts(self, count: int) -> list[tuple[float, int]]:
-        """The factors of so many first attempts, each with the number of attempts that have it."""
+        """Return the factors of the first `count` attempts, each with its number of attempts."""
         *each, repeated = self.by_attempt
         return [
             *((factor, 1) for factor in each[:count]),
@@ -87,7 +89,7 @@ class Odds:
         ]
 
     def of_people(self) -> Values[float]:
-        """Each person's factor: that of the segment."""
+        """Return each recipient's factor by segment."""
         if self.segment is None:
             return Same(1.0)
         factors = self.by_segment[self.segment]
@@ -102,17 +104,18 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MONDAY = 4 * DAY - THAI_OFFSET  # 1970-01-05, midnight in Thailand
-_STEP = HOUR // 4  # to which the limits of earlier attempts are rounded up, to have few of them
-_ANSWERING = frozenset({CallStatus.NO_ANSWER, CallStatus.BUSY})  # what no dead number ends with
+# Limits of earlier attempts are rounded up to this, so that few distinct limits remain.
+_STEP = HOUR // 4
+_ANSWERING = frozenset({CallStatus.NO_ANSWER, CallStatus.BUSY})  # ends that exclude a dead number
 
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempts:
-    """People who were called in vain and will be called again, as columns in their order.
+    """Recipients with unanswered attempts in their history who will be called again, as columns.
 
-    `count` are their attempts, `ended_at` (ms) the end of their last call. It is known of that call
-    that it `failed`, or that it ended otherwise and the number is `working`, or that it only
-    `waited` (Q5) and was no attempt.
+    `count` is the number of attempts, `ended_at` (ms) the end of the last call. The last call
+    either `failed`, or ended otherwise so that the number is `working`, or only `waited` (Q5) and
+    was no attempt.
     """
 
     recipient: Integers
@@ -124,7 +127,9 @@ class FailedAttempts:
 
     @classmethod
     def of(cls, history: Mapping[int, Past], max_attempts: int) -> FailedAttempts:
-        """Those of a campaign's people that calls each of them so often."""
+        """Select the recipients of a history with fewer than `max_attempts` attempts and no
+        answer.
+        """
         past = {
             recipient: past
             for recipient, past in sorted(history.items())
@@ -143,13 +148,12 @@ class FailedAttempts:
     def weights(
         self, count: int, odds: Odds, request: ScheduleRequest, chance: Floats, rest: Floats
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
-        """What the odds of their attempts say of those who have had `count` of them.
+        """Yield (rows, weight) for recipients with `count` attempts, grouped by equal weight.
 
-        Under odds times f a person of chance p fails to answer with probability
-        (1 − p) / (1 − p + f·p). For each of the chances p, of which `rest` is 1 − p, the weight is
-        the logarithm of that probability over all attempts, without the powers of 1 − p. Yields
-        rows of people who share a weight, and the weight. When the last attempt was made is known;
-        an earlier one may have been made whenever windows were open.
+        Under odds times f, a recipient with probability p fails to answer with probability (1 − p)
+        / (1 − p + f·p). `chance` holds values of p, `rest` is 1 − p. The weight is the logarithm of
+        that probability over all attempts, without the powers of 1 − p. The instant of the last
+        attempt is known; an earlier one may have been made whenever windows were open (P8).
         """
         rows = np.flatnonzero(self.count == count)
         if not odds.matter:
@@ -179,13 +183,13 @@ class FailedAttempts:
 
 
 class _Hours:
-    """The different factors of the hours of the week, and how long windows are open under each."""
+    """Distinct factors of the hours of the week, and the time that windows are open under each."""
 
     def __init__(self, by_week_hour: Floats, windows: Windows) -> None:
         self.factors, self._kinds = np.unique(by_week_hour, return_inverse=True)
         self.vary = len(self.factors) > 1
         opens, closes = (windows.open_spans(_MONDAY, _MONDAY + WEEK) - _MONDAY).T
-        # From one of these instants of a week to the next it is one hour, and open or closed
+        # Between two neighbouring instants the hour does not change, nor whether windows are open.
         self._instants = np.unique([*range(0, WEEK + 1, HOUR), *opens, *closes])
         begins = self._instants[:-1]
         is_open = np.searchsorted(opens, begins, "right") > np.searchsorted(closes, begins, "right")
@@ -196,14 +200,14 @@ class _Hours:
         self._open_before = np.vstack([np.zeros(len(self.factors)), np.cumsum(of_factor, axis=0)])
 
     def kinds(self, instants: Integers) -> Integers:
-        """The positions in `factors` of those that hold at instants (ms)."""
+        """Return the indices into `factors` at instants (ms)."""
         kinds: Integers = self._kinds[(instants - _MONDAY) % WEEK // HOUR]
         return kinds
 
     def shares(self, start: int, until: Integers) -> Floats:
-        """The factors' shares in the open time from `start` up to each of `until` (ms).
+        """Return each factor's share of the open time from `start` up to each of `until` (ms).
 
-        Where none lies between, those in the whole week.
+        Without open time in between, the shares in a whole week are returned.
         """
         open_time = self._since_monday(until) - self._since_monday(np.array([start]))
         open_time[open_time.sum(axis=1) <= 0.0] = self._open_before[-1]
@@ -211,7 +215,7 @@ class _Hours:
         return shares
 
     def _since_monday(self, instants: Integers) -> Floats:
-        """The open time under each factor from a certain Monday up to each instant (ms)."""
+        """Return the open time under each factor from a fixed Monday up to each instant (ms)."""
         weeks, position = np.divmod(instants - _MONDAY, WEEK)
         within = [np.interp(position, self._instants, before) for before in self._open_before.T]
         since: Floats = weeks[:, np.newaxis] * self._open_before[-1] + np.stack(within, axis=1)
@@ -219,10 +223,11 @@ class _Hours:
 
 
 DEAD = -1.0
-"""What a dead number has in place of a chance: it fails on every attempt."""
+"""Value in place of a probability for a dead number, which fails on every attempt."""
 
-# Ends of the cells in which the weight of a history is taken for even. Whatever the odds, it
-# changes over a unit of the log odds of the chance, of which a cell is a sixteenth.
+# Edges of the cells within which the weight of a history is taken as constant. For all odds it
+# changes over about one unit of the log odds of the probability, and a cell is a sixteenth of a
+# unit.
 _LOG_ODDS = np.linspace(-36.0, 36.0, 1153)
 _CHANCE, _REST = 1.0 / (1.0 + np.exp(-_LOG_ODDS)), 1.0 / (1.0 + np.exp(_LOG_ODDS))
 
@@ -230,9 +235,9 @@ _CHANCE, _REST = 1.0 / (1.0 + np.exp(-_LOG_ODDS)), 1.0 / (1.0 + np.exp(_LOG_ODDS
 def own_chances(
     behaviour: Behaviour, odds: Odds, people: People, draws: Draws, request: ScheduleRequest
 ) -> Values[float]:
-    """Each person's own chance to answer, before any odds apply; `DEAD` for a dead number.
+    """Return each recipient's own probability to answer, before odds; `DEAD` for a dead number.
 
-    `request` is the one under which the attempts of a history were made.
+    `request` is the schedule request under which the attempts of a history were made.
     """
     crowd = _Crowd.of(behaviour)
     if crowd.alike:
@@ -254,10 +259,12 @@ def own_chances(
 
 @dataclass(frozen=True, slots=True)
 class _Crowd:
-    """How people differ: shares of the reachable and of dead numbers, and the reachable's chances.
+    """Parameters of P7: shares of reachable people and dead numbers, and the distribution of
+    chances.
 
-    These have a Beta distribution of this mean with a + b = `concentration`, or all the mean.
-    `failing` is the share of FAILED among the ends other than an answer where no number is dead.
+    The probabilities of reachable people have a Beta distribution with this mean and a + b =
+    `concentration`, or are all equal to the mean. `failing` is the share of FAILED among unanswered
+    calls to numbers that are not dead.
     """
 
     reachable: float
@@ -271,7 +278,7 @@ class _Crowd:
         outcomes, people = behaviour.outcomes, behaviour.people
         if people is None:
             return cls(1.0, 0.0, outcomes.answered, None, 0.0)
-        # `outcomes` hold over everybody together, whoever they are
+        # `outcomes` hold over all people together, so the reachable must answer more often.
         mean = min(1.0, outcomes.answered / people.reachable) if people.reachable else 0.0
         others = outcomes.others(people.dead_numbers)
         return cls(
@@ -284,17 +291,17 @@ class _Crowd:
 
     @property
     def alike(self) -> bool:
-        """Whether everybody has the same chance."""
+        """True if all people have the same probability."""
         return self.reachable >= 1.0 and self.concentration is None
 
     @property
     def beta(self) -> tuple[float, float]:
-        """a and b of the reachable's distribution."""
+        """Parameters a and b of the Beta distribution of reachable people."""
         assert self.concentration is not None
         return self.mean * self.concentration, (1.0 - self.mean) * self.concentration
 
     def quantiles(self, uniforms: Floats) -> Floats:
-        """The chances of reachable people of whom nothing is known."""
+        """Return probabilities of reachable people without a history."""
         if self.concentration is None:
             return np.full(len(uniforms), self.mean)
         return beta_quantiles(*self.beta, uniforms)
@@ -303,7 +310,9 @@ class _Crowd:
 def _of_kind(
     kinds: Floats, reachable: float | Floats, dead: float | Floats, chances: Floats
 ) -> Floats:
-    """Own chances of people: uniforms share them out into reachable, never answering, and dead."""
+    """Return own probabilities; the uniforms `kinds` divide people into reachable, never
+    answering, dead.
+    """
     own = np.where(kinds < reachable, chances, 0.0)
     own[kinds >= 1.0 - dead] = DEAD
     return own
@@ -312,12 +321,9 @@ def _of_kind(
 def _known(
     crowd: _Crowd, past: FailedAttempts, odds: Odds, draws: Draws, request: ScheduleRequest
 ) -> Floats:
-    """The own chances of people who were called before in vain (P8).
-
-    The draws are those of the same purposes, at the number of attempts so far. Those of a person
-    without a history led to the failures already where it tells of a run with the same seed: they
-    would count them twice.
-    """
+    """Return the own probabilities of recipients with failed attempts in their history (P8)."""
+    # Addressed by the number of attempts so far, not by attempt 0: if the history comes from a run
+    # with the same seed, those draws have already led to the failures and would count twice.
     kinds = draws.of(Purpose.REACHABLE, past.count, past.recipient)
     uniforms = draws.of(Purpose.OWN_CHANCE, past.count, past.recipient)
     chances, failures = np.empty_like(uniforms), np.empty_like(uniforms)
@@ -325,7 +331,7 @@ def _known(
         after = _After(crowd, count)
         for rows, weight in past.weights(count, odds, request, after.chance, after.rest):
             chances[rows], failures[rows] = after.quantiles(uniforms[rows], weight)
-    # What is left of each kind of people, by Bayes: log(share) + log(chance of this history)
+    # Posterior shares by Bayes: log(prior share) + log(probability of this history).
     failed = np.where(past.failed, _log(crowd.failing), 0.0) if crowd.dead else 0.0
     never = max(0.0, 1.0 - crowd.reachable - crowd.dead)
     logs = np.stack(
@@ -341,9 +347,9 @@ def _known(
 
 
 class _After:
-    """The chances of reachable people after a number of failed attempts.
+    """Distribution of reachable people's probabilities after a number of failed attempts.
 
-    `chance` are chances to weigh, `rest` what each leaves to 1.
+    `chance` are the probabilities at which weights are evaluated, `rest` is 1 − `chance`.
     """
 
     def __init__(self, crowd: _Crowd, count: int) -> None:
@@ -351,7 +357,8 @@ class _After:
 
         self._beta: tuple[float, float] | None = None
         if crowd.concentration is None:
-            rest = max(1.0 - crowd.mean, 2.0**-53)  # who surely answers has not failed by chance
+            # Keeps the logarithm finite for people who answer with certainty.
+            rest = max(1.0 - crowd.mean, 2.0**-53)
             self.chance, self.rest = np.array([crowd.mean]), np.array([rest])
             self._failing = count * log(rest)
             return
@@ -360,7 +367,7 @@ class _After:
         self.chance, self.rest = _CHANCE, _REST
         self._failing = float(betaln(a, b + count) - betaln(a, b))
         below, above = betainc(a, b + count, _CHANCE), betainc(b + count, a, _REST)
-        # The probability of each cell, from the end of the scale where it is exact
+        # The probability of each cell, computed from the end of the scale where it is exact.
         self._edges = np.array([0.0, *below, 1.0])
         cells = np.where(
             self._edges[1:] < 0.5, np.diff(self._edges), -np.diff(np.array([1.0, *above, 0.0]))
@@ -368,9 +375,10 @@ class _After:
         self._cells = np.log(cells, out=np.full_like(cells, -inf), where=cells > 0.0)
 
     def quantiles(self, uniforms: Floats, weight: Floats) -> tuple[Floats, float]:
-        """Chances, and the logarithm of the probability that all those attempts failed.
+        """Return probabilities, and the logarithm of the probability that all those attempts
+        failed.
 
-        `weight` is the logarithm of the weight of each of `chance`.
+        `weight` is the logarithm of the weight at each of `chance`.
         """
         if self._beta is None:
             return np.repeat(self.chance, len(uniforms)), self._failing + float(weight[0])
@@ -380,7 +388,7 @@ class _After:
         cells = self._cells + np.logaddexp(edges[:-1], edges[1:]) - log(2.0)
         top = cells.max()
         sums = np.array([0.0, *np.cumsum(np.exp(cells - top))])
-        # below 1, as uniforms are: the last edge is 1
+        # Below 1, as uniforms are; the last edge is 1.
         at = np.minimum(np.interp(uniforms * sums[-1], sums, self._edges), 1.0 - 2.0**-53)
         return beta_quantiles(*self._beta, at), self._failing + top + log(sums[-1])
 

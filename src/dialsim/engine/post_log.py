@@ -1,4 +1,4 @@
-"""The log of POSTs that were really made: a sandbox has one, a simulated receiver needs none."""
+"""Log of real POSTs. Only a sandbox has one; the POSTs of a simulated receiver are computed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dialsim.interface.payload import UNDER_WAY
 
 
 class PostKey(NamedTuple):
-    """The result that a POST tells of.
+    """Key of the result that a POST delivers.
 
-    Positions are from 0, `call` is the number of the recipient's call, from 1; `result` is 0 for
-    the call's first result and n for that of the campaign's re-analysis number n.
+    Positions are from 0, and `call` is the ordinal of the recipient's call, from 1. `result` is 0
+    for the call's first result and n for the result of the campaign's nth re-analysis.
     """
 
     organization: int
@@ -27,11 +27,11 @@ class PostKey(NamedTuple):
 
 
 class Post(NamedTuple):
-    """One POST: the `number`th of its result (from 1), which left at `at` (ms).
+    """One POST: number `number` of its result (from 1), sent at `at` (ms).
 
-    `turn` is the one in which it left, if later than that of its instant (see `Trace.turn`).
-    `resent`: somebody asked for it, it is not one of the three of W2. `response` is an HTTP status
-    or a code of `interface.delivery`.
+    `turn` is the turn in which it was sent, if later than the turn of its instant (see
+    `Trace.turn`). `resent` marks a POST made on request, in addition to the three of W2. `response`
+    is an HTTP status or a code of `interface.payload`.
     """
 
     key: PostKey
@@ -44,7 +44,7 @@ class Post(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PostRows:
-    """POSTs of one campaign in the order in which they were written down; columns as in `Post`."""
+    """POSTs of one campaign in the order of the log; columns as in `Post`."""
 
     recipient: NDArray[np.int32]
     call: NDArray[np.int32]
@@ -57,7 +57,7 @@ class PostRows:
 
 
 class PostLog:
-    """POSTs in the order in which they left, a row each; the columns are those of `Post`."""
+    """POSTs in the order in which they were sent, one row each; columns as in `Post`."""
 
     __slots__ = (
         "_at",
@@ -88,7 +88,7 @@ class PostLog:
         return len(self._at)
 
     def append(self, post: Post) -> int:
-        """Write a POST down, and return its row."""
+        """Append a POST and return its row."""
         self._organization.append(post.key.organization)
         self._campaign.append(post.key.campaign)
         self._recipient.append(post.key.recipient)
@@ -102,11 +102,11 @@ class PostLog:
         return len(self._at) - 1
 
     def answer(self, row: int, response: int) -> None:
-        """Write down what came of the POST of a row."""
+        """Store the response to the POST of a row."""
         self._response[row] = response
 
     def row(self, row: int) -> Post:
-        """The POST of a row."""
+        """Return the POST of a row."""
         key = PostKey(
             self._organization[row],
             self._campaign[row],
@@ -124,7 +124,7 @@ class PostLog:
         )
 
     def count(self, key: PostKey) -> int:
-        """How many POSTs of a result there are."""
+        """Return the number of POSTs of a result."""
         columns = self._organization, self._campaign, self._recipient, self._call, self._result
         same = np.ones(len(self), dtype=bool)
         for column, value in zip(columns, key, strict=True):
@@ -132,7 +132,9 @@ class PostLog:
         return int(np.count_nonzero(same))
 
     def before(self, key: PostKey) -> PostKey | None:
-        """The result of the latest POST about the same recipient, other than that of a key."""
+        """Return the key of the latest POST about the same recipient with another result, or
+        None.
+        """
         columns = self._organization, self._campaign, self._recipient
         same = np.ones(len(self), dtype=bool)
         for column, value in zip(columns, key[:3], strict=True):
@@ -142,14 +144,14 @@ class PostLog:
         return self.row(int(rows[-1])).key if len(rows) else None
 
     def copy(self) -> PostLog:
-        """What is written by now; the log may go on."""
+        """Return a copy of the rows written so far; the log may grow."""
         log = PostLog()
         for column in self.__slots__:
             setattr(log, column, getattr(self, column)[:])
         return log
 
     def rows(self, organization: int, campaign: int) -> PostRows:
-        """The POSTs of one campaign (copies; the log may go on)."""
+        """Return copies of the rows of one campaign; the log may grow."""
         owner, place = np.array(self._organization), np.array(self._campaign)
         chosen = np.flatnonzero((owner == organization) & (place == campaign))
         return PostRows(

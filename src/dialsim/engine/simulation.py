@@ -1,4 +1,4 @@
-"""A simulation to be stepped, steered, and given campaigns (C11); a run steps to the end."""
+"""A simulation that can be stepped and commanded, and to which campaigns can be added (C11)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_campaign(
     csv: bytes | str | None,
     folder: str | PathLike[str] | None,
 ) -> Campaign:
-    """Add a campaign to those of a dialler; arguments and errors are `Simulation.add_campaign`'s.
+    """Add a campaign to a dialler; arguments and errors as in `Simulation.add_campaign`.
 
     Without `scheduledAt` its request is made now (ms).
     """
@@ -77,12 +77,12 @@ _T = TypeVar("_T")
 
 
 class Simulation:
-    """The live engine: a scenario on a clock that is moved by hand.
+    """Live engine: a scenario on a clock that the caller advances.
 
-    A new simulation stands at clock.start with that instant's work done. A command (`pause`, …)
-    finds the work of the current instant done, and what it brings about in that instant is done
-    when it returns (T4). Commands name a campaign `January`, or `Acme/January` where the name
-    alone is ambiguous; they raise `Refused` with the interface's text where a rule forbids them.
+    A new simulation stands at clock.start with all work of that instant done. A command such as
+    `pause` acts after the work of the current instant; its own effects in that instant are complete
+    when it returns (T4). Commands name a campaign `January`, or `Acme/January` if the name is
+    ambiguous. They raise `Refused` with the interface's text if a rule forbids them.
     """
 
     def __init__(self, scenario: Scenario, seed: int | None = None, replication: int = 0) -> None:
@@ -91,7 +91,7 @@ class Simulation:
 
     @classmethod
     def of_world(cls, world: World) -> Self:
-        """A simulation of a world that nothing has happened in yet."""
+        """Create a simulation of a world in which nothing has happened yet."""
         simulation = cls.__new__(cls)
         simulation._begin(world)
         return simulation
@@ -111,18 +111,18 @@ class Simulation:
 
     @property
     def now(self) -> datetime:
-        """The instant up to which, itself included, everything has happened."""
+        """Current instant; everything up to and including it has happened."""
         return utc(self._clock.now)
 
     @property
     def next_event_at(self) -> datetime | None:
-        """The next instant at which the engine has work to do; None when it is idle."""
+        """Next instant at which the engine has work to do; None when it is idle."""
         instant = self._clock.next_instant()
         return None if instant is None else utc(instant)
 
     @property
     def trace(self) -> Trace:
-        """What has happened so far; grows as the simulation goes on."""
+        """Trace of everything so far; grows as the simulation goes on."""
         trace, end = self._trace, self._trace.world.scenario.clock.end
         ahead = self._clock.next_instant()
         trace.end = self._clock.now
@@ -139,12 +139,12 @@ class Simulation:
         return trace
 
     def status(self, campaign: str) -> CampaignStatus:
-        """A campaign's status now."""
+        """Return the current status of a campaign."""
         return self._campaign(campaign).status
 
     @property
     def scripts(self) -> dict[str, str]:
-        """What is left of the scripts of `script`, by number, written as there."""
+        """Remaining steps of the scripts set by `script`, by number, in the same notation."""
         from dialsim.scenario.scripts import format_script
 
         return {tel: format_script(steps) for tel, steps in self._scripted.left().items()}
@@ -162,12 +162,12 @@ class Simulation:
         seconds: float = 0,
         milliseconds: float = 0,
     ) -> datetime:
-        """Move the clock and let everything up to there happen; returns the new `now`.
+        """Advance the clock and run everything up to there; returns the new `now`.
 
-        Either `to` an instant (inclusive; text in ISO 8601 or an aware datetime), or by a span
-        (`hours=2, minutes=30`), or `until="nextEvent"` (the next instant at which a call, a
-        campaign or a limit changes), or `until="idle"` (nothing is left to happen). The clock
-        doesn't pass clock.end; raises `DialsimError` for an instant in the past or after it.
+        Give one target: `to`, an instant (inclusive; ISO 8601 text or an aware datetime); a span
+        (`hours=2, minutes=30`); `until="nextEvent"`, the next instant at which a call, a campaign
+        or a limit changes; or `until="idle"`, when nothing is left to happen. The clock does not
+        pass clock.end. Raises `DialsimError` for an instant in the past or after clock.end.
         """
         span = timedelta(
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
@@ -182,9 +182,10 @@ class Simulation:
         return self.now
 
     def run(self, progress: Callable[[int, int], object] | None = None) -> Trace:
-        """Go on until clock.end, else until nothing is left to happen (T5), and return the trace.
+        """Run until clock.end, else until nothing is left to happen (T5), and return the trace.
 
-        `progress(done, people)` is called now and then with how many of all people are final.
+        `progress(done, people)` is called occasionally with the number of settled recipients and of
+        all recipients.
         """
         end = self._trace.world.scenario.clock.end
         people = sum(c.block.people.count for d in self._diallers for c in d.campaigns)
@@ -206,13 +207,13 @@ class Simulation:
         csv: bytes | str | None = None,
         folder: str | PathLike[str] | None = None,
     ) -> str:
-        """Add a campaign behind those of an organization; returns its id.
+        """Add a campaign behind those of an organization; returns its id (C11).
 
-        `campaign` is a block as in a scenario file, or one that was read from a file; `csv`, the
-        content of a CSV, may take the place of a block's `recipients`. Names of files are read only
-        with a `folder` where they start. Its `schedule` request is made at once, or at its
-        `scheduledAt`. Raises ScenarioError with what is wrong with it and `Refused` where the
-        request is refused at once; then nothing is added.
+        `campaign` is a block as in a scenario file, or a campaign model. `csv`, the content of a
+        CSV file, may replace a block's `recipients`. File names are only read with `folder`, to
+        which they are relative. The `schedule` request is made at once, or at `scheduledAt`. Raises
+        ScenarioError for an invalid campaign, and `Refused` if the request is refused at once;
+        nothing is added then.
         """
         dialler = self._dialler(organization)
         added = self._carry_out(
@@ -221,10 +222,11 @@ class Simulation:
         return added.block.id
 
     def schedule(self, campaign: str, body: object) -> None:
-        """Start a campaign with the body of a schedule request, checked as the interface does (C9).
+        """Start a campaign with the body of a schedule request, checked like the interface does
+        (C9).
 
-        Raises `Refused` with every failure of the first step that fails, and DialsimError for a
-        Buddhist year, which the interface would take.
+        Raises `Refused` with every failure of the first check that fails, and DialsimError for a
+        Buddhist year, which the interface would accept.
         """
         from dialsim.scenario.checks import era_faults
 
@@ -249,7 +251,7 @@ class Simulation:
         self._do(Campaign.delete, campaign)
 
     def set_concurrency(self, value: int, organization: str | None = None) -> None:
-        """Set maxConcurrentCalls of an organization; the only one need not be named."""
+        """Set maxConcurrentCalls of an organization, which may be omitted if there is only one."""
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise DialsimError(f"set_concurrency: {value!r} is not an integer of 0 or more")
         dialler = self._dialler(organization)
@@ -261,7 +263,7 @@ class Simulation:
         self._carry_out(lambda: dialler.set_calling_allowed(allowed))
 
     def set_webhook_url(self, url: str | None, organization: str | None = None) -> None:
-        """Change the URL that an organization's results are sent to from the next one on (W6)."""
+        """Change an organization's webhook URL from the next result on (W6)."""
         dialler = self._dialler(organization)
         self._carry_out(lambda: dialler.set_webhook_url(url))
 
@@ -272,7 +274,7 @@ class Simulation:
         self._do(lambda target: target.reanalyze(share), campaign)
 
     def set_behaviour(self, agent: str, behaviour: str, organization: str | None = None) -> None:
-        """Have the people whom an agent calls react by another of the scenario's behaviours."""
+        """Change the behaviour of the people whom an agent calls to another one of the scenario."""
         known = self._trace.world.scenario.behaviours
         if behaviour not in known:
             raise DialsimError(f"no behaviour {behaviour!r}; there are: {', '.join(known)}")
@@ -283,11 +285,11 @@ class Simulation:
         self._carry_out(lambda: dialler.use_behaviour(agent, behaviour))
 
     def script(self, tel: str, script: str | None) -> None:
-        """Have the next calls to a number, by whomever, do what a script says, step by step (P6).
+        """Set a script for the next calls to a number, in any campaign, one step per call (P6).
 
-        `script` is written as in a scenario file (`busy 3s; answered 5s 90s silent`); it takes the
-        place of what is left of an earlier one, None of all. Raises DialsimError for what is no
-        phone number, or no script.
+        `script` is written as in a scenario file (`busy 3s; answered 5s 90s silent`). It replaces
+        the remaining steps of an earlier script; None removes them. Raises DialsimError for an
+        invalid phone number or script.
         """
         from dialsim.scenario.scripts import read_number_script
 
@@ -311,9 +313,9 @@ class Simulation:
         self._carry_out(lambda: command(target))
 
     def _carry_out(self, command: Callable[[], _T]) -> _T:
-        """Carry out a command from outside and what it brings about in this instant (T4).
+        """Run a command from outside and its effects in this instant (T4).
 
-        One that is refused leaves no trace.
+        A refused one leaves no trace.
         """
         self._trace.begin_turn(self._clock.now)
         try:
@@ -365,6 +367,8 @@ class Simulation:
         return target
 
     def _advance_to(self, instant: int) -> None:
+        # An event without effect moves the clock to the instant itself; otherwise the clock would
+        # stand at the last event before it.
         At(self._clock, instant, Step.REST, lambda _event: None)
         self._clock.work_off(instant)
 

@@ -1,4 +1,4 @@
-"""What somebody does while it runs: the file's schedule requests and timeline (T4 step 1)."""
+"""Schedule requests and timeline actions of the scenario file (T4 step 1)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Deed(NamedTuple):
-    """One thing that the file says somebody does; positions are those of the scenario.
+    """One schedule request or timeline action; positions are those of the scenario.
 
-    `planned` says that a plan or lines were compiled to it (T6).
+    `planned` marks an action compiled from a plan or from lines by time (T6).
     """
 
     at: int
@@ -35,7 +35,7 @@ class Deed(NamedTuple):
     planned: bool = False
 
     def is_moot(self, statuses: Sequence[Sequence[CampaignStatus]]) -> bool:
-        """Whether nobody waits for it any more, under the campaigns' statuses by position (T6)."""
+        """Return True if a run need not wait for the action; `statuses` are by position (T6)."""
         if not self.planned:
             return False
         campaigns = statuses[self.organization]
@@ -44,23 +44,23 @@ class Deed(NamedTuple):
 
 
 def deeds(world: World) -> list[Deed]:
-    """All schedule requests and timeline actions of the scenario, in the order of T4.
+    """Return all schedule requests and timeline actions of the scenario, in the order of T4.
 
-    At one instant requests come first, then actions in file order, then what was planned.
+    Within an instant requests come first, then actions in file order, then compiled ones.
     """
     listed = (*_requests(world), *_actions(world), *_actions(world, planned=True))
     return sorted(listed, key=lambda deed: deed.at)
 
 
 def note_refusal(trace: Trace, deed: Deed, refused: Refused) -> None:
-    """Have a trace tell that something was refused; what was planned may be superfluous (T6)."""
+    """Record a refused action in the trace, unless it was compiled from a plan (T6)."""
     if not deed.planned:
         row = Refusal(*deed[:3], deed.action.action, refused.code, refused.message)
         trace.refused.append(row)
 
 
 class _Deeds(At):
-    """Those of one instant."""
+    """Actions of one instant, as one event."""
 
     def __init__(
         self, clock: Clock, deeds: list[Deed], diallers: Mapping[int, Dialler], trace: Trace
@@ -73,7 +73,7 @@ class _Deeds(At):
 
     @property
     def moot(self) -> bool:  # type: ignore[override]
-        """Whether nobody waits for any of them any more (T6)."""
+        """True if a run need not wait for any of the actions (T6)."""
         return self._all_planned and all(
             deed.is_moot(
                 [
@@ -86,17 +86,16 @@ class _Deeds(At):
 
 
 def lay_out(clock: Clock, diallers: list[Dialler], trace: Trace) -> None:
-    """Put the scenario's schedule requests and timeline actions on the clock.
-
-    Those of one instant are one event (T4).
-    """
+    """Put the scenario's schedule requests and timeline actions on the clock."""
+    # One event per instant, because events of equal instant and step would run in the order of
+    # their creation (T4).
     by_position = dict(enumerate(diallers))
     for _, together in groupby(deeds(trace.world), key=lambda deed: deed.at):
         _Deeds(clock, [*together], by_position, trace)
 
 
 def lay_out_request(clock: Clock, dialler: Dialler, campaign: Campaign, trace: Trace) -> None:
-    """Put the schedule request of an added campaign on the clock, behind what stands there (T4)."""
+    """Put the schedule request of an added campaign on the clock, after the file's actions (T4)."""
     diallers = {dialler.block.position: dialler}
     for deed in _request(campaign.block):
         At(clock, deed.at, Step.ACTIONS, _carrying_out([deed], diallers, trace))

@@ -1,8 +1,8 @@
-"""The trace: all that an engine says of a run, and all that every result is a reading of.
+"""The trace: the engine's complete output, from which all results are read.
 
-A trace is columns of integers. Each campaign keeps its own log of its calls' status changes, in
-the order they happened; a row is an instant and a packed key of recipient, call and the kind of
-change. The kinds are few and legal (`CHANGES`); a change that is not among them cannot be written.
+A trace consists of integer columns. Each campaign has a log of its calls' status changes, in the
+order of events. A row is an instant and a packed key of recipient, call and kind of change. Only
+the legal kinds in `CHANGES` can be written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ S = CallStatus
 
 
 class Change(NamedTuple):
-    """One legal kind of change of a call; `from_status` is None for its creation."""
+    """Legal kind of change of a call; `from_status` is None for its creation."""
 
     from_status: CallStatus | None
     to_status: CallStatus
@@ -60,14 +60,14 @@ CHANGES: tuple[Change, ...] = (
     Change(S.SCHEDULED, S.EXPIRED, None, "expired"),
     Change(S.QUEUED, S.EXPIRED, None, "expired"),
     Change(S.INITIATED, S.EXPIRED, None, "expired"),
-    # what analyses change: an engine writes no such row, a reading of the trace adds it (A4)
+    # Changes by analyses: an engine never writes these rows, readers of the trace add them (A4).
     Change(S.COMPLETED, S.ANALYSIS_FAILED, None, "analysis_failed"),
     Change(S.ANALYSIS_FAILED, S.COMPLETED, None, "late_result"),
 )
 
 
 def kind(from_status: CallStatus | None, to_status: CallStatus, cause: str) -> int:
-    """The index in `CHANGES` of the one change so named; KeyError if it is not legal."""
+    """Return the index of a change in `CHANGES`; raises KeyError if it is not legal."""
     for index, change in enumerate(CHANGES):
         if (change.from_status, change.to_status, change.cause) == (from_status, to_status, cause):
             return index
@@ -96,37 +96,37 @@ DROPPED = {
 ANALYSIS_FAILED = kind(S.COMPLETED, S.ANALYSIS_FAILED, "analysis_failed")
 LATE_RESULT = kind(S.ANALYSIS_FAILED, S.COMPLETED, "late_result")
 
-# A row's key is recipient (from 0), call (from 1) and kind, packed in this order into one int64.
-# Nobody but these functions and the compiled engine, which writes keys of its own, knows how.
+# A row's key packs recipient (from 0), call (from 1) and kind, in this order, into one int64. Only
+# the functions below and the compiled engine (`compiled/state.py`) depend on the layout.
 RECIPIENT_SHIFT = 32
 CALL_SHIFT = 8
 
 
 def call_key(recipient: int, call: int) -> int:
-    """The packed key of a call (recipient from 0, call from 1), to be or-ed with a kind."""
+    """Return the packed key of a call (recipient from 0, call from 1), to be or-ed with a kind."""
     return recipient << RECIPIENT_SHIFT | call << CALL_SHIFT
 
 
 def call_keys(
     recipients: NDArray[np.integer], calls: NDArray[np.integer] | int
 ) -> NDArray[np.int64]:
-    """The packed keys of many calls."""
+    """Return the packed keys of many calls."""
     numbers = np.asarray(calls, dtype=np.int64)
     return recipients.astype(np.int64) << RECIPIENT_SHIFT | numbers << CALL_SHIFT
 
 
 def recipients_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The recipient of each key."""
+    """Return the recipient of each key."""
     return keys >> RECIPIENT_SHIFT
 
 
 def kinds_of(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The kind of change of each key, an index into `CHANGES`."""
+    """Return the kind of change of each key, an index into `CHANGES`."""
     return keys & 0xFF
 
 
 class Dials(NamedTuple):
-    """What `CallLog` has an entry of per DIALLED row, as columns."""
+    """Columns of `CallLog` with one entry per DIALLED row."""
 
     numbers: NDArray[np.int32]
     voices: NDArray[np.int32]
@@ -134,12 +134,12 @@ class Dials(NamedTuple):
 
 
 class CallLog:
-    """The status changes of one campaign's calls, in the order in which they happened.
+    """Status changes of one campaign's calls, in the order of events.
 
-    `dial_numbers`, `dial_voices` and `dial_behaviours` have an entry per DIALLED row, in the same
-    order: indexes into `World.numbers`, `World.voice_keys` (-1: no voice is known) and
-    `World.behaviours`. `scripted` has, by `call_key`, the step that the script of the number said
-    of a call's newest dial, of those dials that were not withdrawn (P6).
+    `dial_numbers`, `dial_voices` and `dial_behaviours` have one entry per DIALLED row, in the same
+    order: indices into `World.numbers`, `World.voice_keys` (-1: unknown voice) and
+    `World.behaviours`. `scripted` maps `call_key` to the script step of a call's newest dial that
+    was not withdrawn (P6).
     """
 
     __slots__ = (
@@ -155,7 +155,7 @@ class CallLog:
     def __init__(self) -> None:
         self._at = array("q")
         self._keys = array("q")
-        self._turns = array("q")  # how many rows there were when each turn began
+        self._turns = array("q")  # number of rows at the beginning of each turn
         self.dial_numbers = array("i")
         self.dial_voices = array("i")
         self.dial_behaviours = array("h")
@@ -163,9 +163,10 @@ class CallLog:
 
     @classmethod
     def whole(cls, at: NDArray[np.int64], keys: NDArray[np.int64], dials: Dials) -> CallLog:
-        """The log of a run that is over; nothing can be appended to it."""
+        """Build the log of a finished run; nothing can be appended to it."""
         log = cls()
-        # Whatever reads these reads arrays of numpy in the same way, and copies cost memory
+        # numpy arrays in place of array.array: all readers accept both, and a copy would double the
+        # memory.
         log._at, log._keys = cast("array[int]", at), cast("array[int]", keys)
         log.dial_numbers, log.dial_voices, log.dial_behaviours = (
             cast("array[int]", column) for column in dials
@@ -176,51 +177,52 @@ class CallLog:
         return len(self._at)
 
     def copy(self) -> CallLog:
-        """What is written by now; the log may go on."""
+        """Return a copy of the rows written so far; the log may grow."""
         log = CallLog()
         for column in self.__slots__:
             setattr(log, column, copy(getattr(self, column)))
         return log
 
     def append(self, at: int, key: int) -> None:
-        """Write one change: `key` is `call_key(…) | kind`."""
+        """Append one change; `key` is `call_key(…) | kind`."""
         self._at.append(at)
         self._keys.append(key)
 
     def extend(self, at: int, recipients: NDArray[np.int64], call: int, kind: int) -> None:
-        """Write the same change of call number `call` of many recipients at one instant."""
+        """Append the same change of call number `call` of many recipients at one instant."""
         self._at.frombytes(np.full(len(recipients), at, dtype=np.int64).tobytes())
         self._keys.frombytes((call_keys(recipients, call) | kind).tobytes())
 
     def has_any(self, kinds: frozenset[int], since: int) -> bool:
-        """Whether any row from index `since` on is of some kinds of change."""
-        # a loop over the few new rows takes less than an array of numpy
+        """Return True if any row from index `since` on has one of these kinds."""
+        # ^For the few new rows a loop is faster than creating a numpy array.
         return any(key & 0xFF in kinds for key in self._keys[since:])
 
     def begin_turn(self) -> None:
-        """Note that what follows is brought about by one more command from outside."""
+        """Mark the beginning of the next command from outside."""
         self._turns.append(len(self._at))
 
     def drop_turn(self) -> None:
-        """Take the last turn back: the command was refused, and nothing was written."""
+        """Remove the last mark after a refused command, which wrote nothing."""
         self._turns.pop()
 
     def turns(self, rows: int, begun: int) -> NDArray[np.int64]:
-        """The turn in which each of the first `rows` rows was written; `begun` is `Trace.turn`.
+        """Return the turn in which each of the first `rows` rows was written; `begun` is
+        `Trace.turn`.
 
-        Turns that began before the log was made are counted too.
+        Turns before the creation of the log count as well.
         """
         before = begun - len(self._turns)
         return before + np.searchsorted(self._turns, np.arange(rows), side="right")
 
     def count_until(self, at: int) -> int:
-        """How many rows there are up to an instant, itself included."""
+        """Return the number of rows up to and including an instant."""
         return bisect_right(self._at, at)
 
     def rows(self, since: int = 0, until: int | None = None) -> CallRows:
-        """The rows from index `since` on, up to `until`, as columns; the log may go on."""
+        """Return the rows from index `since` up to `until` as columns; the log may grow."""
         at, keys = (_part(column, since, until) for column in (self._at, self._keys))
-        # Parts of a word can be read where they stand, which takes a third of shifting whole ones
+        # Views of the key's parts take a third of the time of shifts and masks over whole words.
         words = keys.astype("<i8", copy=False)
         return CallRows(
             at=at,
@@ -231,15 +233,16 @@ class CallLog:
 
 
 def _part(column: array[int], since: int, until: int | None) -> NDArray[np.int64]:
-    """A part of a column; of one that may grow it is a copy, which doesn't keep it from that."""
-    if isinstance(column, np.ndarray):  # that of a whole log
+    """Return a part of a column as an array."""
+    if isinstance(column, np.ndarray):  # column of a finished log
         return column[since:until]
+    # A copy: an array.array with an exported buffer cannot grow.
     return np.array(column[since:until] if since or until is not None else column, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class CallRows:
-    """Columns of one campaign's log: `at` is in ms, `kind` an index into `CHANGES`."""
+    """Columns of one campaign's log; `at` is in ms, `kind` an index into `CHANGES`."""
 
     at: NDArray[np.int64]
     recipient: NDArray[np.int32]
@@ -254,9 +257,9 @@ class CallRows:
 
 
 class CampaignChange(NamedTuple):
-    """One change of a campaign's status; positions are those of the scenario, from 0.
+    """Change of a campaign's status; positions are those of the scenario, from 0.
 
-    `turn`, here and below, is how many commands had been given from outside (see `Trace.turn`).
+    `turn`, here and below, is the number of commands from outside so far (see `Trace.turn`).
     """
 
     at: int
@@ -269,7 +272,7 @@ class CampaignChange(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """What the file asked of the engine, a schedule request say, and was refused."""
+    """Refused schedule request or timeline action of the scenario file."""
 
     at: int
     organization: int
@@ -280,9 +283,10 @@ class Refusal(NamedTuple):
 
 
 class ScheduledCampaign(NamedTuple):
-    """The schedule request that a campaign was started with, made at `at`; F3: its real start.
+    """Accepted schedule request of a campaign, made at `at`; `start_at` is its effective start
+    (F3).
 
-    `removed` are the recipients whom the request dropped as duplicates (D3), in upload order.
+    `removed` are the recipients that the request dropped as duplicates (D3), in upload order.
     """
 
     request: ScheduleRequest
@@ -301,7 +305,7 @@ class LimitChange(NamedTuple):
 
 
 class UrlChange(NamedTuple):
-    """An organization's webhook URL from `at` on, or None (the first entry is clock.start)."""
+    """Webhook URL of an organization from `at` on, or None (the first entry is clock.start)."""
 
     at: int
     organization: int
@@ -310,9 +314,9 @@ class UrlChange(NamedTuple):
 
 
 class Reanalysis(NamedTuple):
-    """At `at` a share of a campaign's delivered calls, by a draw each, is analyzed again (A5).
+    """Re-analysis of a random share of a campaign's delivered calls, begun at `at` (A5).
 
-    With `only`, a recipient (from 0) and the number of a call (from 1), it is that one call.
+    `only` is the recipient (from 0) and the ordinal (from 1) of a single call instead.
     """
 
     at: int
@@ -325,16 +329,15 @@ class Reanalysis(NamedTuple):
 
 @dataclass(slots=True)
 class Trace:
-    """A run: what happened to every call and campaign of `world`.
+    """Everything that happened to the calls and campaigns of `world` in a run.
 
-    `calls[o][c]` is the log of campaign c of organization o. `end` is the last instant worked off.
-    `turns` has the instant of each command that was given from outside, in the order given: all
-    work of that instant was done before, and the command's own was done after it (T4).
-    `requests` has the effective schedule of each campaign that was scheduled, by its position.
-    `posts` are the POSTs that were really made; None where the receiver is the simulated one (W5).
-    `stalled` holds the (organization, campaign) positions of campaigns not final for which nothing
-    could ever happen again (T5); `cut` says that clock.end came before the run was over, `idle`
-    that nothing is left to happen. `engine` is which one ran.
+    `calls[o][c]` is the log of campaign c of organization o. `end` is the last completed instant.
+    `turns` has the instant of each command from outside, in order; a command runs after all other
+    work of its instant (T4). `requests` maps (organization, campaign) positions to the schedule
+    request in force. `posts` are real POSTs; None with a simulated receiver (W5). `stalled` holds
+    the positions of campaigns that are not final but can never change again (T5). `cut` is True if
+    clock.end came before the run was over, `idle` if nothing is left to happen. `engine` is the
+    name of the engine.
     """
 
     world: World
@@ -354,7 +357,7 @@ class Trace:
     engine: str = "simpy"
 
     def snapshot(self) -> Trace:
-        """What has happened by now, to be read while the run goes on."""
+        """Return a copy of the trace so far, for reading while the run goes on."""
         return replace(
             self,
             world=self.world.snapshot(),
@@ -371,50 +374,50 @@ class Trace:
 
     @property
     def turn(self) -> int:
-        """How many commands were given from outside so far.
+        """Number of commands from outside so far.
 
-        Instants and turns never decrease along a run, so `at + turn` orders what happened, and is
-        the same number only for what happened on the same instant in the same turn.
+        Instants and turns never decrease along a run. So `at + turn` orders events, and is equal
+        only for events of the same instant and turn.
         """
         return len(self.turns)
 
     def begin_turn(self, at: int) -> None:
-        """Note that a command is about to be given from outside, at an instant worked off (T4)."""
+        """Register that a command from outside is about to run, at a completed instant (T4)."""
         self.turns.append(at)
         for organization in self.calls:
             for log in organization:
                 log.begin_turn()
 
     def drop_turn(self) -> None:
-        """Take the last turn back: the command was refused, and changed nothing."""
+        """Remove the last turn after a refused command."""
         self.turns.pop()
         for organization in self.calls:
             for log in organization:
                 log.drop_turn()
 
     def campaign(self, organization: int, campaign: int) -> CampaignTrace:
-        """What the trace says of one campaign, given by its positions in the scenario."""
+        """Return one campaign's part of the trace, given by its positions in the scenario."""
         return CampaignTrace(self, organization, campaign)
 
     def limits_of(self, organization: int) -> list[LimitChange]:
-        """The limits of one organization, in the order of their instants."""
+        """Return the limits of one organization, in order of time."""
         return [row for row in self.limits if row.organization == organization]
 
     def urls_of(self, organization: int) -> list[UrlChange]:
-        """The webhook URLs of one organization, in the order of their instants."""
+        """Return the webhook URLs of one organization, in order of time."""
         return [row for row in self.urls if row.organization == organization]
 
     def size(self) -> int:
-        """How many changes of calls, campaigns and limits, and how many refusals, there are."""
+        """Return the number of changes of calls, campaigns and limits, plus refusals."""
         logs = sum(len(log) for organization in self.calls for log in organization)
         return logs + len(self.campaigns) + len(self.limits) + len(self.refused)
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignTrace:
-    """One campaign's part of a trace, by the positions of its organization and its own.
+    """One campaign's part of a trace, given by the positions of organization and campaign.
 
-    Nothing is copied before it is asked for, so of a run that goes on it tells what is so by then.
+    Nothing is copied in advance: during a run the properties return the state so far.
     """
 
     trace: Trace
@@ -423,63 +426,63 @@ class CampaignTrace:
 
     @property
     def log(self) -> CallLog:
-        """The log of its calls."""
+        """Log of the campaign's calls."""
         return self.trace.calls[self.organization][self.campaign]
 
     @property
     def owner(self) -> OrganizationBlock:
-        """Its organization."""
+        """The campaign's organization."""
         return self.trace.world.organizations[self.organization]
 
     @property
     def block(self) -> CampaignBlock:
-        """The campaign as it was uploaded."""
+        """The campaign as uploaded."""
         return self.owner.campaigns[self.campaign]
 
     @property
     def scheduled(self) -> ScheduledCampaign | None:
-        """The schedule request it was started with; None before."""
+        """Schedule request in force; None before scheduling."""
         return self.trace.requests.get((self.organization, self.campaign))
 
     @property
     def changes(self) -> list[CampaignChange]:
-        """The changes of its status, in the order in which they happened."""
+        """Changes of the campaign's status, in order of time."""
         return [row for row in self.trace.campaigns if self._is_own(row)]
 
     @property
     def deleted(self) -> CampaignChange | None:
-        """The change by which it was deleted (C8); None if it was not."""
+        """Change by which the campaign was deleted (C8), or None."""
         return next((row for row in self.changes if row.cause == "delete"), None)
 
     @property
     def refused(self) -> list[Refusal]:
-        """What was asked for it and refused, in that order."""
+        """Refused actions for the campaign, in order of time."""
         return [row for row in self.trace.refused if self._is_own(row)]
 
     @property
     def reanalyses(self) -> list[Reanalysis]:
-        """The re-analyses of its calls, in the order in which they began (A5)."""
+        """Re-analyses of the campaign's calls, in order of time (A5)."""
         return [row for row in self.trace.reanalyses if self._is_own(row)]
 
     @property
     def posts(self) -> PostRows | None:
-        """The POSTs of its results; None where the receiver is the simulated one (W5)."""
+        """POSTs of the campaign's results; None with a simulated receiver (W5)."""
         posts = self.trace.posts
         return None if posts is None else posts.rows(self.organization, self.campaign)
 
     @property
     def limits(self) -> list[LimitChange]:
-        """The limits of its organization."""
+        """Limits of the campaign's organization."""
         return self.trace.limits_of(self.organization)
 
     @property
     def urls(self) -> list[UrlChange]:
-        """The webhook URLs of its organization."""
+        """Webhook URLs of the campaign's organization."""
         return self.trace.urls_of(self.organization)
 
     @property
     def stalled(self) -> bool:
-        """Whether it is not final, and nothing could ever happen to it again (T5)."""
+        """True if the campaign is not final and can never change again (T5)."""
         return (self.organization, self.campaign) in self.trace.stalled
 
     def _is_own(self, row: CampaignChange | Refusal | Reanalysis) -> bool:

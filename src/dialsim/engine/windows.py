@@ -1,7 +1,7 @@
 """Calling windows: when calls may start, in integer arithmetic on the Thai week (T2, T3).
 
-The plain functions are the rules; both engines use them, one of them compiled. Open ranges are
-given to them as `starts` and `ends` in ms since Monday 00:00, sorted and apart.
+Both engines use the plain functions, one of them compiled. Open ranges are given as `starts` and
+`ends` in ms since Monday 00:00, sorted and disjoint.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Instants = TypeVar("Instants", int, NDArray[np.int64])
 
 
 def week_position(instant: Instants) -> Instants:
-    """Milliseconds since Monday 00:00, Thai time; of one instant, or of each of a column."""
+    """Return the ms since Monday 00:00, Thai time, of an instant or of a column of instants."""
     return (instant + THAI_OFFSET + _MONDAY_BEFORE_EPOCH) % WEEK
 
 
 def range_at(starts: Ranges, ends: Ranges, position: int) -> int:
-    """The index of the open range that holds a position of the week; -1 where it is closed (T3)."""
+    """Return the index of the open range that contains a position of the week, or -1 (T3)."""
     for index in range(len(starts)):
         if starts[index] <= position < ends[index]:  # T3: `end` itself is closed
             return index
@@ -39,7 +39,7 @@ def range_at(starts: Ranges, ends: Ranges, position: int) -> int:
 
 
 def next_open(starts: Ranges, ends: Ranges, instant: int) -> int:
-    """The first open instant from `instant` on."""
+    """Return the first open instant from `instant` on."""
     position = week_position(instant)
     for index in range(len(starts)):
         if position < ends[index]:
@@ -50,12 +50,12 @@ def next_open(starts: Ranges, ends: Ranges, instant: int) -> int:
 def next_open_on_grid(
     starts: Ranges, ends: Ranges, instant: int, origin: int, interval: int
 ) -> int:
-    """The first open instant from `instant` on among origin + k × interval (Q2).
+    """Return the first open instant from `instant` on among origin + k × interval (Q2).
 
-    -1 where no such instant ever falls into a window (up to the year 9999): the grid and the week
-    repeat together only after interval ÷ gcd(interval, week) weeks, so the search is
-    `first_multiple`'s and not a walk.
+    Returns -1 if no such instant up to the year 9999 falls into a window.
     """
+    # Grid and week repeat together only after interval ÷ gcd(interval, week) weeks, so walking
+    # along the grid could take millions of steps.
     first = origin + max(0, -((origin - instant) // interval)) * interval
     position = week_position(first)
     steps = -1
@@ -70,14 +70,14 @@ def next_open_on_grid(
 
 
 def first_multiple(factor: int, modulus: int, low: int, high: int) -> int:
-    """The smallest k ≥ 0 with low ≤ (factor × k) mod modulus ≤ high; -1 if there is none.
+    """Return the smallest k ≥ 0 with low ≤ (factor × k) mod modulus ≤ high, or -1.
 
-    `low` > `high` means a range through 0, which k = 0 meets. Reduces like Euclid's algorithm:
-    where no multiple below one turn hits, the number of turns solves the same problem modulo
-    `factor`.
+    `low` > `high` means a range through 0, which contains k = 0. The problem is reduced as in
+    Euclid's algorithm: if no multiple below one turn hits the range, the number of turns solves the
+    same problem modulo `factor`.
     """
-    # What is reduced; each modulus is half of the one before or less, so these are enough. (It is
-    # no recursion because numba can't keep compiled recursions.)
+    # Stack of reduced problems: each modulus is at most half of the one before, so 64 are enough
+    # for int64. A loop and not a recursion, because numba cannot cache compiled recursions.
     reduced = np.empty((64, 3), dtype=np.int64)
     depth = 0
     while low != 0 and low <= high:
@@ -103,10 +103,13 @@ def first_multiple(factor: int, modulus: int, low: int, high: int) -> int:
 
 
 def on_holiday(holidays: Ranges, factor: float, instant: int) -> float:
-    """The factor on holidays, 1 on other days; `holidays` are sorted days since 1970 (Thai)."""
+    """Return `factor` on holidays and 1 on other days; `holidays` are sorted days since 1970
+    (Thai).
+    """
     if factor == 1.0:
         return 1.0
     day = (instant + THAI_OFFSET) // DAY
+    # A binary search by hand, because numba compiles it for lists and arrays alike.
     low, high = 0, len(holidays)
     while low < high:
         middle = (low + high) // 2
@@ -118,7 +121,7 @@ def on_holiday(holidays: Ranges, factor: float, instant: int) -> float:
 
 
 class Windows:
-    """The open ranges of a week, merged and sorted; half open, so `end` itself is closed (T3)."""
+    """Open ranges of a week, merged and sorted; each range excludes its end (T3)."""
 
     __slots__ = ("_closes", "_ends", "_opened", "_starts")
 
@@ -132,11 +135,12 @@ class Windows:
                 merged.append((start, end))
         self._starts = [start for start, _ in merged]
         self._ends = [end for _, end in merged]
-        self._opened = self._closes = 0  # the open span asked about last
+        # The open span of the last query: successive queries mostly fall into the same one.
+        self._opened = self._closes = 0
 
     @classmethod
     def of(cls, time_windows: Iterable[DayWindows]) -> Windows:
-        """The windows of a schedule request."""
+        """Build the windows of a schedule request."""
         return cls(
             (
                 (item.day_of_week - 1) * DAY + span.start_minute * MINUTE,
@@ -148,11 +152,11 @@ class Windows:
 
     @property
     def ranges(self) -> tuple[list[int], list[int]]:
-        """The starts and the ends of the open ranges."""
+        """Starts and ends of the open ranges."""
         return self._starts, self._ends
 
     def is_open(self, instant: int) -> bool:
-        """Whether a call may start at `instant`."""
+        """Return True if a call may start at `instant`."""
         if self._opened <= instant < self._closes:
             return True
         position = week_position(instant)
@@ -164,20 +168,22 @@ class Windows:
         return True
 
     def next_open(self, instant: int) -> int:
-        """The first open instant from `instant` on."""
+        """Return the first open instant from `instant` on."""
         return instant if self.is_open(instant) else next_open(self._starts, self._ends, instant)
 
     def next_close(self, instant: int) -> int:
-        """The first closed instant from `instant` on."""
+        """Return the first closed instant from `instant` on."""
         return self._closes if self.is_open(instant) else instant
 
     def next_open_on_grid(self, instant: int, origin: int, interval: int) -> int | None:
-        """The first open instant from `instant` on among origin + k × interval (Q2), if any."""
+        """Return the first open instant from `instant` on among origin + k × interval (Q2), or
+        None.
+        """
         found = next_open_on_grid(self._starts, self._ends, instant, origin, interval)
         return None if found < 0 else found
 
     def open_spans(self, start: int, end: int) -> NDArray[np.int64]:
-        """The open [from, to) spans inside [start, end): int64 of shape (n, 2), ms UTC."""
+        """Return the open spans [from, to) inside [start, end): int64 of shape (n, 2), ms UTC."""
         if end <= start:
             return np.empty((0, 2), dtype=np.int64)
         monday = start - week_position(start)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CampaignShare:
-    """A campaign's part in the lines of its organization (Q7 to Q11)."""
+    """A campaign's share in the lines of its organization (Q7 to Q11)."""
 
     priority: float
     weight: int
@@ -38,7 +38,9 @@ class CampaignShare:
 
     @classmethod
     def of(cls, campaign: Campaign) -> CampaignShare:
-        """As the scenario has it; who has no priority comes last, who has no atMost has no end."""
+        """Read the settings of a campaign; without `priority` it comes last, without `atMost` it
+        has no limit.
+        """
         return cls(
             priority=inf if campaign.priority is None else campaign.priority,
             weight=campaign.weight,
@@ -50,12 +52,12 @@ class CampaignShare:
 
 @dataclass(slots=True)
 class CampaignBlock:
-    """One campaign: whom it calls (`people`, in upload order), with which agent, and its chance.
+    """One campaign: recipients (`people`, in upload order), agent and random draws.
 
-    `id` is the one that is fixed or else derived; `created_at` is the instant (ms) of the upload:
-    clock.start for the campaigns of the scenario (F2). `value` says what its results are worth, if
-    anything is. `remarks` are the sentences on a campaign
-    that was added; those on the others are the scenario's.
+    `id` is fixed or derived from the seed. `created_at` is the instant (ms) of the upload:
+    clock.start for the scenario's campaigns (F2). `value` is the worth of results by outcome, if
+    given. `remarks` are the warnings about a campaign that was added; those about the others are in
+    the scenario.
     """
 
     organization: int
@@ -84,11 +86,11 @@ class OrganizationBlock:
 
 
 class World:
-    """All that an engine needs to know of a scenario, a seed and a replication.
+    """Everything that an engine needs of a scenario, a seed and a replication.
 
-    Campaigns may be added to those of the scenario. `numbers`, `voice_keys` and `behaviours` are
-    the texts that a trace's dials refer to by index. `holidays` are days since 1970, sorted;
-    `chances` are for the compiled engine.
+    Campaigns can be added to those of the scenario. The trace's dials refer to `numbers`,
+    `voice_keys` and `behaviours` by index. `holidays` are days since 1970, sorted; `chances` serve
+    the compiled engine.
     """
 
     def __init__(
@@ -98,11 +100,11 @@ class World:
         replication: int = 0,
         like: World | None = None,
     ) -> None:
-        """`seed` defaults to the scenario's; both are integers of 0 or more.
+        """`seed` defaults to the scenario's; seed and replication are integers of 0 or more.
 
-        People, and what chance has in store for them, are taken over from the world `like`, where
-        they would be the same: variants of a scenario need not make them again. Raises
-        DialsimError for other numbers, and for the name of a file in place of a scenario.
+        Recipients and draws of the world `like` are reused if they would be equal, so that variants
+        of a scenario share them. Raises DialsimError for other numbers, and for a file name in
+        place of a scenario.
         """
         if isinstance(scenario, str | PathLike):
             raise DialsimError(f"{scenario!r} is not a scenario yet: dialsim.load reads the file")
@@ -129,23 +131,24 @@ class World:
 
     @property
     def has_added_campaigns(self) -> bool:
-        """Whether it has more campaigns than its scenario."""
+        """True if campaigns were added to those of the scenario."""
         return any(
             len(owner.campaigns) > len(owner.settings.campaigns) for owner in self.organizations
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences on what is allowed but may not be meant."""
+        """Warnings about settings that are allowed but probably not intended."""
         blocks = (campaign for owner in self.organizations for campaign in owner.campaigns)
         remarks = sum((block.remarks for block in blocks), self.scenario.remarks)
-        # those on an added campaign stand where they would if it were in the file
+        # Remarks about an added campaign stand where they would if it were in the file.
         return tuple(remark.text for remark in sorted(remarks, key=lambda r: r.organization))
 
     def add_campaign(self, organization: int, campaign: Campaign, now: int) -> CampaignBlock:
         """Add a campaign, uploaded now (ms), behind those of an organization.
 
-        Its people and all its chance are those that it would have at this place of the scenario.
+        Its recipients and draws are those that it would have at this position of the scenario
+        (C11).
         """
         from dialsim.scenario.checks import remarks_on_campaign
         from dialsim.scenario.problems import Remark
@@ -164,7 +167,7 @@ class World:
         return block
 
     def surroundings(self, organization: int, now: int) -> Surroundings:
-        """What a campaign must fit that is added to an organization now (ms)."""
+        """Return the context against which a campaign added now (ms) is checked."""
         from dialsim.scenario.additions import Surroundings
 
         blocks = [campaign for owner in self.organizations for campaign in owner.campaigns]
@@ -181,15 +184,15 @@ class World:
         )
 
     def number(self, text: str) -> int:
-        """The index of a caller ID in `numbers`."""
+        """Return the index of a caller ID in `numbers`."""
         return _index(text, self.numbers, self._number_index)
 
     def voice(self, key: str) -> int:
-        """The index of a voice in `voice_keys`."""
+        """Return the index of a voice in `voice_keys`."""
         return _index(key, self.voice_keys, self._voice_index)
 
     def snapshot(self) -> World:
-        """The world with the campaigns that it has by now, and the texts that dials refer to."""
+        """Return a copy with the present campaigns and texts."""
         world = copy(self)
         world.numbers, world.voice_keys = [*self.numbers], [*self.voice_keys]
         world.organizations = [
@@ -200,8 +203,11 @@ class World:
     def reactions(
         self, block: CampaignBlock, behaviour: str, request: ScheduleRequest
     ) -> Reactions:
-        """How the people of a campaign so scheduled react under the behaviour so named."""
-        # Variants share what they can: the request tells only of attempts in a history (P8)
+        """Return the reactions of a campaign's recipients under a behaviour and a schedule
+        request.
+        """
+        # The request matters only to histories (P8). Leaving it out of the key lets variants with
+        # other requests share the draws.
         key = block.draws, behaviour, request if block.people.history else None
         if key not in self._reactions:
             self._reactions[key] = Reactions(
@@ -215,10 +221,9 @@ class World:
         return self._reactions[key]
 
     def _has_the_chance_of(self, other: World) -> bool:
-        """Whether all that chance has in store for another world holds for this one, too.
-
-        Not in part: what variants don't share would be kept as long as what they do.
-        """
+        """Return True if all random draws of another world are valid for this one."""
+        # All or nothing: draws that only some variants need would be kept as long as the shared
+        # ones.
         own, others = (
             (
                 [
@@ -271,7 +276,9 @@ class World:
     def _twin(
         self, like: World | None, place: tuple[int, int], recipients: Recipients, agent: Agent
     ) -> CampaignBlock | None:
-        """The campaign of another world whose people are those that this one would have."""
+        """Return the campaign of another world whose recipients would be equal to this one's, or
+        None.
+        """
         from dialsim.scenario.campaign import GeneratedRecipients
         from dialsim.scenario.people import same_people
 
@@ -284,7 +291,8 @@ class World:
         block, model = owner.campaigns[campaign], owner.settings.campaigns[campaign]
         alike = block.agent.params_schema == agent.params_schema
         if isinstance(recipients, GeneratedRecipients):
-            alike &= like.replication == self.replication  # their segments are drawn anew
+            # segments of generated people are drawn per replication
+            alike &= like.replication == self.replication
         return block if alike and same_people(model.recipients, recipients) else None
 
 

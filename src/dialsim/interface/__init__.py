@@ -1,1 +1,3 @@
-"""The service's nouns, shared by every layer: statuses, requests and their checks, error texts."""
+"""Nouns of the service that every layer shares: statuses, requests and their checks, error
+texts.
+"""

@@ -1,4 +1,4 @@
-"""The `paramsSchema` of agents, the check of `agentParams`, and the catalog of voices.
+"""Agents' `paramsSchema`, the check of `agentParams`, and the catalog of voices.
 
 Sections 2.2, 2.3 and 4.7 of the interface.
 """
@@ -15,7 +15,7 @@ from dialsim.interface.model import Fault, WireModel
 
 
 class ParamSchema(WireModel):
-    """An entry of an agent's `paramsSchema`: one parameter (interface, section 2.2)."""
+    """One parameter of an agent's `paramsSchema` (interface, section 2.2)."""
 
     type: Literal["text", "number", "boolean"] = Field(
         description="What the value is", examples=["number"]
@@ -50,10 +50,10 @@ def check_agent_params(
 ) -> list[Fault]:
     """Check a recipient's `agentParams` against the agent's `paramsSchema`.
 
-    Required keys must be there, whatever their default, and values must have the type of their
-    entry; null counts as absent. Keys that the schema doesn't name are allowed, as the interface
-    forbids none, and without a schema everything is. Paths and messages start at the parameter.
+    A required key must be present even if it has a default. A value must have the type of its
+    entry; null counts as absent. Paths and messages of the faults start at the parameter.
     """
+    # Keys that the schema does not name are accepted: the interface forbids none.
     faults = []
     for name, entry in (schema or {}).items():
         value = params.get(name)
@@ -68,13 +68,14 @@ def check_agent_params(
 def _is_of_type(value: object, kind: Literal["text", "number", "boolean"]) -> bool:
     if kind == "text":
         return isinstance(value, str)
+    # In Python a bool is an int, but true is no number in JSON.
     if kind == "boolean" or isinstance(value, bool):
         return kind == "boolean" and isinstance(value, bool)
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 class Voice(WireModel):
-    """An AI voice that calls can speak with (interface, section 2.3)."""
+    """Voice of the catalog that calls can speak with (interface, section 2.3)."""
 
     voice_key: str = Field(
         min_length=1, description="The value to name in ttsVoiceKeys", examples=["malee"]
@@ -90,7 +91,7 @@ class Voice(WireModel):
 
 
 class SampleSentence(WireModel):
-    """A sentence of the voice preview, worded for a female and for a male voice."""
+    """Sentence of the voice preview, worded for a female and for a male voice."""
 
     sentence_id: str
     text_female: str
@@ -98,7 +99,7 @@ class SampleSentence(WireModel):
 
 
 class VoiceCategory(WireModel):
-    """A group of sample sentences (interface, section 4.7)."""
+    """Group of sample sentences (interface, section 4.7)."""
 
     category_key: str
     label: str
@@ -117,11 +118,11 @@ DEFAULT_VOICES = (
     _voice("thanakorn", "Thanakorn", "male"),
     _voice("narin", "Narin", "male", native=False),
 )
-"""The catalog of a scenario that names no voices, in display order; all of them are invented."""
+"""Voice catalog of a scenario without `voices`, in display order. All voices are invented."""
 
 
 def _sentence(number: str, stem: str) -> SampleSentence:
-    """A polite sentence in both wordings: `{0}` stands for the ending particle."""
+    """Build a polite sentence in both wordings; `{0}` in `stem` stands for the ending particle."""
     return SampleSentence(
         sentence_id=number, text_female=stem.format("ค่ะ"), text_male=stem.format("ครับ")
     )
@@ -150,4 +151,4 @@ SAMPLE_CATEGORIES = (
         sentences=(_sentence("closing-1", "ขอบคุณที่สละเวลา{0} สวัสดี{0}"),),
     ),
 )
-"""Sample sentences for the catalog's `categories`."""
+"""Sample sentences of the catalog's `categories`."""

@@ -1,4 +1,4 @@
-"""Instants: integer milliseconds inside, ISO 8601 text on the wire, Thai time where people read.
+"""Instants: integer milliseconds in memory, ISO 8601 on the wire, Thai time in texts for people.
 
 Thai time is UTC+7 all year (T2).
 """
@@ -9,7 +9,7 @@ import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from math import isfinite
 
-MINUTE = 60_000  # ms, as all of these
+MINUTE = 60_000  # ms, like the constants below
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = 7 * DAY
@@ -23,29 +23,29 @@ INSTANT_PATTERN = (
     r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     rf"|02-(?:0[1-9]|[12][0-9]))){_TIME}$"
 )
-"""The accepted form for JSON Schema: a date, or a date and a time with or without offset.
+"""JSON Schema pattern of an instant: a date, or a date and time with or without an offset.
 
-It can't tell leap years, nor whether an offset leads out of the year 9999.
+The pattern accepts 29 February of every year, and offsets that lead out of the year 9999.
 """
 
 _INSTANT = re.compile(f"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}}){_TIME}")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 THAI_OFFSET = 7 * HOUR
-"""Thai time is so many ms ahead of UTC."""
+"""Offset of Thai time from UTC, in ms."""
 LAST_INSTANT = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY - 1
-"""9999-12-31T23:59:59.999Z: nothing happens after it (T5)."""
+"""9999-12-31T23:59:59.999Z, the last possible instant (T5)."""
 
 
 def parse_instant(text: str) -> int:
-    """Read an ISO 8601 date or date-time as milliseconds since the Unix epoch, UTC (T1).
+    """Parse an ISO 8601 date or date-time into milliseconds since the Unix epoch, UTC (T1).
 
-    A text without an offset is UTC, a date alone is its midnight UTC (C9). Between date and time
-    stands `T`, `t` or a space; seconds may have any number of decimals, and those beyond the
-    millisecond are cut off; the offset is `Z`, `z`, `+hh:mm`, `+hhmm` or `+hh`. Week dates,
-    ordinal dates, the basic form, `24:00` and leap seconds are not accepted.
+    A text without an offset is UTC, and a date alone is its midnight UTC (C9). The separator of
+    date and time is `T`, `t` or a space. Decimals of a second beyond the millisecond are cut off.
+    The offset is `Z`, `z`, `+hh:mm`, `+hhmm` or `+hh`. Week dates, ordinal dates, the basic form,
+    `24:00` and leap seconds are rejected.
 
-    Raises ValueError if the text has another form, names a day that doesn't exist, or lies
-    outside the years 1970 to 9999 (UTC).
+    Raises ValueError if the text has another form, names a day that does not exist, or lies outside
+    the years 1970 to 9999 (UTC).
     """
     instant = _parse(text)
     if instant < 0:
@@ -54,10 +54,8 @@ def parse_instant(text: str) -> int:
 
 
 def parse_instant_or_epoch(text: str) -> int:
-    """Read a text as `parse_instant`; what lies before 1970 counts as its beginning.
-
-    For what is past either way (interface, section 4.6: `startDateTime`).
-    """
+    """Parse a text like `parse_instant`, but return 0 for any instant before 1970."""
+    # A startDateTime before 1970 is in the past like any other (C10), and means now.
     return max(0, _parse(text))
 
 
@@ -85,7 +83,8 @@ def _outside(text: str) -> ValueError:
 
 
 def format_instant(instant: int) -> str:
-    """Write milliseconds since the Unix epoch as the interface does: `2026-01-05T02:00:00.000Z`.
+    """Format milliseconds since the Unix epoch in the form of the interface:
+    `2026-01-05T02:00:00.000Z`.
 
     Raises ValueError outside the years 1970 to 9999.
     """
@@ -112,12 +111,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utc(instant: int) -> datetime:
-    """An instant in ms as a datetime of UTC."""
+    """Return an instant (ms) as a datetime in UTC."""
     return _EPOCH + timedelta(milliseconds=instant)
 
 
 def ms_of(moment: datetime) -> int:
-    """An aware datetime as an instant in ms; what is finer is cut off."""
+    """Return an aware datetime as an instant in ms; fractions of a millisecond are cut off."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -137,77 +136,77 @@ _UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1_000, "s"))
 
 
 def thai(instant: int) -> datetime:
-    """An instant in ms, UTC, as a datetime of Thai time.
-
-    Python's dates end with 9999, so what is in the year 10000 of Thai time is shown as its end.
-    """
+    """Return an instant (ms, UTC) as a datetime in Thai time."""
+    # The last seven hours of 9999 (UTC) are in the year 10000 in Thailand, which datetime cannot
+    # represent.
     return _THAI_EPOCH + min(timedelta(milliseconds=instant), _LAST)
 
 
 def in_thai_time(moment: datetime) -> datetime:
-    """An aware datetime as `thai` has it."""
+    """Convert an aware datetime to Thai time, to the millisecond."""
     return thai(ms_of(moment))
 
 
 def thai_date(instant: int) -> date:
-    """The date in Thailand at an instant (ms); in the year 10000 it is the last of 9999."""
+    """Return the date in Thailand at an instant (ms), at most 9999-12-31."""
     return _FIRST_DATE + timedelta(days=min((instant + THAI_OFFSET) // DAY, _LAST_DAY))
 
 
 def midnight(day: date) -> int:
-    """The instant (ms) at which a date begins in Thailand."""
+    """Return the instant (ms) at which a date begins in Thailand."""
     return day_number(day) * DAY - THAI_OFFSET
 
 
 def day_start(instant: int) -> int:
-    """The instant (ms) at which the Thai day of an instant (ms) begins."""
+    """Return the instant (ms) at which the Thai day of an instant (ms) begins."""
     return midnight(thai_date(instant))
 
 
 def day_number(day: date) -> int:
-    """Days since 1 January 1970."""
+    """Return the number of days since 1 January 1970."""
     return (day - _FIRST_DATE).days
 
 
 def date_text(instant: int) -> str:
-    """`Mon 5 Jan 2026`, whatever the locale."""
+    """Format the Thai date of an instant: `Mon 5 Jan 2026`."""
+    # strftime would use the names of days and months of the process's locale.
     day = thai(instant)
     return f"{WEEKDAYS[day.weekday()]} {day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def time_text(instant: int) -> str:
-    """`09:00:01.250`; without the milliseconds where there are none."""
+    """Format the Thai time of an instant: `09:00:01.250`, or `09:00:01` for a whole second."""
     moment = thai(instant)
     return moment.strftime("%H:%M:%S") + (f".{instant % 1000:03}" if instant % 1000 else "")
 
 
 def minute_text(instant: int) -> str:
-    """`Mon 5 Jan 2026 09:00`: to the minute, cut off."""
+    """Format an instant in Thai time, cut off to the minute: `Mon 5 Jan 2026 09:00`."""
     return f"{date_text(instant)} {thai(instant):%H:%M}"
 
 
 def short_text(instant: int) -> str:
-    """`Mon 5 Jan 09:00`: as `minute_text`, without the year."""
+    """Format an instant in Thai time without the year: `Mon 5 Jan 09:00`."""
     return minute_text(instant).replace(f" {thai(instant).year} ", " ")
 
 
 def at_text(instant: float) -> str:
-    """As `short_text`; an infinite instant is never."""
+    """Format an instant like `short_text`; an infinite one is `never`."""
     return short_text(round(instant)) if isfinite(instant) else "never"
 
 
 def clock_text(minute: int) -> str:
-    """`09:00`."""
+    """Format a minute of the day: `09:00`."""
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
 def hour_text(hour: int) -> str:
-    """An hour of the day: `09:00 to 10:00`."""
+    """Format an hour of the day as a range: `09:00 to 10:00`."""
     return f"{clock_text(hour * 60)} to {clock_text(hour * 60 + 60)}"
 
 
 def duration_text(ms: float) -> str:
-    """A length of time in its two largest units: `2 d 3 h`, `1 min 30 s`, `1.25 s`, `0 s`."""
+    """Format a duration in its two largest units: `2 d 3 h`, `1 min 30 s`, `1.25 s`, `0 s`."""
     if ms < MINUTE:
         return f"{round(ms / 1000, 3):g} s"
     rounded = round(ms / 1000) * 1000

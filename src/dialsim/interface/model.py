@@ -1,7 +1,7 @@
-"""The base of all models, and what is wrong with a body, in class-validator's words (C10).
+"""Base class of all models, and the errors of a request body in class-validator's words (C10).
 
-A model declares names, types, texts and their order once: requests are checked by it wherever they
-come from, and the JSON Schema of the description is made from it.
+A model declares names, types, texts and order of its fields once. Requests from files and from HTTP
+are checked against the model, and the JSON Schema is generated from it.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 from dialsim.errors import ValidationFailed
 
 UUID_PATTERN = r"^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-"""Five groups of hexadecimal digits in either case; version and variant are free."""
+"""Pattern of a UUID in either case; any version and variant is accepted."""
 
 _UUID = re.compile(UUID_PATTERN[1:-1])
 
 
 def is_uuid(value: object) -> TypeGuard[str]:
-    """Whether `value` is a text in the form of a UUID (interface, section 4)."""
+    """Return True for a text in the form of a UUID (interface, section 4)."""
     return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
 MOST_EXACT = 2**53 - 1
-"""The largest whole number that every reader of JSON takes as it is (RFC 8259, section 6)."""
+"""Largest integer that every JSON reader represents exactly (RFC 8259, section 6)."""
 UuidText = Annotated[
     str, WithJsonSchema({"type": "string", "format": "uuid", "pattern": UUID_PATTERN})
 ]
-"""A UUID as it is answered."""
+"""UUID in an answer."""
 InstantText = Annotated[
     str,
     WithJsonSchema(
@@ -53,12 +53,14 @@ InstantText = Annotated[
         }
     ),
 ]
-"""An instant as it is answered: UTC, to the millisecond."""
+"""Instant in an answer: UTC, to the millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class NullAsAbsent:
-    """Lets the JSON Schema of a field with a default show that null counts as absent (C9)."""
+    """Annotation of a field with a default: its JSON Schema also accepts null, which counts as
+    absent (C9).
+    """
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -67,12 +69,12 @@ class NullAsAbsent:
 
 
 def given(name: str) -> dict[str, Any]:
-    """The JSON Schema of an object that has a property, null counting as left out."""
+    """Build the JSON Schema of an object in which property `name` is present and not null."""
     return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
 
 class WireModel(BaseModel):
-    """A frozen object: attributes in snake_case, on the wire and in files in camelCase."""
+    """Frozen model with snake_case attributes; keys on the wire and in files are in camelCase."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -85,13 +87,13 @@ class WireModel(BaseModel):
 
 
 class Combined(WireModel):
-    """A model whose properties must fit together, besides each being right in itself."""
+    """Model with conditions on several properties together."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, object]) -> Iterator[str]:
-        """What is wrong with properties that are given together, or with none being given.
+        """Yield one text per conflict between properties, or for missing ones.
 
-        `given` is what was sent, by the names on the wire, and not checked yet.
+        `given` maps wire names to values as sent, before validation.
         """
         raise NotImplementedError
 
@@ -103,25 +105,27 @@ class Combined(WireModel):
 
 
 def broken(says: str, *path: str | int) -> PydanticCustomError:
-    """The error of a rule between fields: a text behind the path of the culprit, below here."""
+    """Build the error of a condition on several fields; `path` leads from this model to the
+    field at fault.
+    """
     return PydanticCustomError("broken", "{says}", {"says": says, "path": path})
 
 
 def wrong(says: str) -> PydanticCustomError:
-    """The error of a value of the wrong kind; files show what stands in its place behind it."""
+    """Build the error of a value of the wrong type. Messages for files append the value itself."""
     return PydanticCustomError("wrong", "{says}", {"says": says})
 
 
 def wrong_item(index: int, says: str) -> PydanticCustomError:
-    """The error of a list, told once: its first item that is not what each of them must be."""
+    """Build the error of a list for its first invalid item; later items add no errors."""
     return PydanticCustomError(_ITEM, "{says}", {"says": f"must be {says}", "index": index})
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One failure: the keys that lead from the body to the culprit, and the exact wire text.
+    """One failure of a check: path of the field in the body, and the exact text on the wire.
 
-    The message has the path of the culprit's parent in front where that is not the body (C10).
+    A nested field's message starts with the path of its parent (C10).
     """
 
     path: tuple[str | int, ...]
@@ -129,16 +133,19 @@ class Fault:
 
 
 def invalid(*texts: str) -> ValidationFailed:
-    """A request that makes no sense, with what is wrong with it."""
+    """Build a 400 error from texts that concern the request as a whole."""
     return ValidationFailed(Fault((), text) for text in texts)
 
 
+# Our own code builds models without this context and may pass values in internal form, such as
+# instants as integers.
 SENT = {"sent": True}
-"""The context of validation of what a client sent or a planner wrote, not of our own values."""
+"""Validation context of input from clients and planners."""
 
 _CONFLICT = "conflict"
 _ITEM = "item"
-# conflicts are told in the end, and a default that depends on a wrong field is no failure
+# Not reported as faults of a field: conflicts, which `read_model` appends, and a default that could
+# not be computed because the field that it depends on is invalid.
 _LEFT_OUT = (_CONFLICT, "default_factory_not_called")
 _UNKNOWN = "extra_forbidden"
 _NO_OBJECT = ("model_type", "model_attributes_type", "dict_type")
@@ -156,11 +163,10 @@ ModelT = TypeVar("ModelT", bound=WireModel)
 
 
 def read_model(model: type[ModelT], body: object) -> ModelT:
-    """Read a decoded body, or the parameters of a query, which are not changed.
+    """Validate a decoded body, or the parameters of a query, against a model.
 
-    Raises ValidationFailed with all that is wrong with it: unknown properties first, in the order
-    in which they were sent, then the fields in the order of the model, then what doesn't fit
-    together. The same order holds in each object inside (C10).
+    Raises ValidationFailed with every failure: unknown properties in the order sent, then fields in
+    the order of the model, then conflicts between fields. Nested objects use the same order (C10).
     """
     if not isinstance(body, Mapping):
         raise invalid("body must be an object")
@@ -175,10 +181,11 @@ def read_model(model: type[ModelT], body: object) -> ModelT:
 
 
 def _in_order(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Pydantic's errors in the order of C10; it tells unknown properties last, and each bad item.
+    """Sort pydantic's errors into the order of C10, and keep one error of each list of objects.
 
-    A list tells first that an item is no object, then what is unknown in any item, then the rest.
+    Within a list: items that are no objects, then unknown properties of any item, then the rest.
     """
+    # Pydantic reports unknown properties last, and every invalid item of a list.
     first: dict[tuple[int | str, ...], int] = {}
     for number, error in enumerate(errors):
         for depth in range(len(error["loc"])):

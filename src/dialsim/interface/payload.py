@@ -1,8 +1,8 @@
-"""The webhook's payload: POSTs and their outcomes, links to files, the parts of a body, and masks.
+"""Parts of the webhook's payload: outcomes of POSTs, links to files, fields, and masks.
 
-Sections 2.6 (analysis results), 2.7 (payload), 6.2 (POSTs) and 6.4 (links) of the interface. What
-is JSON is a plain dict in the interface's order; `webhooks.bodies` puts whole bodies together.
-Masks are what is left of people's data once the retention policy has removed it (D1).
+Sections 2.6 (analysis results), 2.7 (payload), 6.2 (POSTs) and 6.4 (links) of the interface. JSON
+objects are plain dicts in the interface's order; `webhooks.bodies` assembles whole bodies. A mask
+replaces personal data that the retention policy has removed (D1).
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from dialsim.interface.schedule import ScheduleRequest
 from dialsim.interface.status import CampaignStatus
 
 MASKED_NAME = ""
-"""A masked recipient's `customerName`, whether or not there was a name."""
+"""`customerName` of a masked recipient, with or without a name before."""
 
 _MASKED_TEL = re.compile(r"[0-9]{2}x+[0-9]{2}")
 _KEPT_PREFIX = "metadata__"
 
 
 def mask_tel(tel: str) -> str:
-    """Mask a phone number: its first two digits, an `x` for each between, its last two (D1).
+    """Mask a phone number: keep the first two and last two digits, with an `x` for each digit
+    between (D1).
 
-    Anything but digits is dropped. A number of up to four digits has none between and stays; a
-    masked one stays as it is.
+    Characters other than digits are dropped. Numbers of up to four digits and masked numbers are
+    returned unchanged.
     """
     if _MASKED_TEL.fullmatch(tel):
         return tel
@@ -42,14 +43,14 @@ def mask_tel(tel: str) -> str:
 
 
 def mask_agent_params(params: Mapping[str, object]) -> dict[str, object]:
-    """Mask `agentParams`: every key stays, with null; `metadata__…` keys keep their values."""
+    """Mask `agentParams`: replace values by null, except under `metadata__…` keys (D1)."""
     return {key: value if key.startswith(_KEPT_PREFIX) else None for key, value in params.items()}
 
 
 def mask_call_result(result: Mapping[str, object]) -> dict[str, object]:
-    """Mask a `callResult`: every key stays, at every depth; each value is null, lists too (D1).
+    """Mask a `callResult`: replace every value by null, lists included, at every depth (D1).
 
-    `metadata__…` keys keep their values, wherever they stand.
+    Values under `metadata__…` keys are kept at every depth.
     """
     return {
         key: value if key.startswith(_KEPT_PREFIX) else _blank(value)
@@ -63,17 +64,18 @@ def _blank(value: object) -> object:
 
 TIMEOUT_MS = 10_000
 WAITS_MS = (1_000, 2_000)
-"""From a failure to the next POST (W2)."""
+"""Waits before the second and the third POST, in ms, each after the failure before it (W2)."""
 
 OK, ERROR = 200, 500
 """HTTP statuses of the simulated receiver (W5)."""
 
 NOT_SENT, TIMED_OUT, REFUSED, BROKEN, UNDER_WAY = 0, -1, -2, -3, -4
-"""What stands in the place of an HTTP status where a POST got none (see `WORDS`)."""
+"""Codes stored in place of an HTTP status for POSTs without one."""
 
 WORDS = {TIMED_OUT: "timeout", REFUSED: "refused", BROKEN: "broken"}
-"""How failures without a status are written: no whole reply in time, no connection, or a
-connection that ended before the reply was whole. What was not sent, or is under way, has none."""
+"""Wire words for failures without a status: no complete reply in time, no connection, or a
+connection that ended before the reply was complete.
+"""
 
 
 @overload
@@ -81,17 +83,19 @@ def accepted(response: int) -> bool: ...
 @overload
 def accepted(response: NDArray[np.int16]) -> NDArray[np.bool_]: ...
 def accepted(response: int | NDArray[np.int16]) -> bool | NDArray[np.bool_]:
-    """Whether the receiver took the result, by the status of its answer: any 2xx (W2)."""
+    """Return True where a status is 2xx: the receiver accepted the result (W2)."""
     return response // 100 == 2
 
 
 def response_json(response: int) -> int | str | None:
-    """Write the outcome of a POST: its HTTP status, a word for a failure, or nothing yet."""
+    """Return the outcome of a POST for JSON: its HTTP status, a word for a failure, or None
+    while pending.
+    """
     return response if response > 0 else WORDS.get(response)
 
 
 VALID_SECONDS = 3_600
-"""How long a link to a file is good for, from the POST that it is sent with."""
+"""Lifetime of a link to a file, in seconds after its POST."""
 
 FileKind = Literal["recordings", "transcripts"]
 
@@ -108,12 +112,12 @@ def links(
     sent_at: NDArray[np.int64],
     seed: int,
 ) -> list[str]:
-    """Make the links to files of calls (`call_ids`: S36) in results sent at these instants (ms).
+    """Build links to the files of calls, for results sent at the given instants (ms).
 
-    They name the second at which they expire, and a signature that depends on the file, that second
-    and the seed: it protects nothing, but it is the same in every run, and differs where a real one
-    would.
+    `call_ids` has dtype S36. A link contains its expiry in seconds since 1970 and a signature.
     """
+    # The signature protects nothing. It is a function of file, expiry and seed, so that equal runs
+    # send equal bodies and links differ where real ones would.
     start = f"{quote(public_url.rstrip('/'), safe=_URL_MARKS)}/files/{kind}/"
     expires = sent_at // 1_000 + VALID_SECONDS
     signatures = _signatures(call_ids, expires, seed ^ len(kind))
@@ -125,7 +129,7 @@ def links(
 
 
 def signature(kind: FileKind, call_id: str, expires: int, seed: int) -> str:
-    """The signature in links to a file of a call that expire at a second since 1970."""
+    """Return the signature of a link to a call's file; `expires` is in seconds since 1970."""
     ids = np.array([call_id.encode()], dtype="S36")
     return f"{int(_signatures(ids, np.array([expires]), seed ^ len(kind))[0]):016x}"
 
@@ -133,7 +137,7 @@ def signature(kind: FileKind, call_id: str, expires: int, seed: int) -> str:
 def _signatures(
     call_ids: NDArray[np.bytes_], expires: NDArray[np.int64], salt: int
 ) -> NDArray[np.uint64]:
-    """64 bits per link, by the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Compute 64 bits per link with the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
     words = np.ascontiguousarray(call_ids).view(np.uint32).reshape(-1, 9).astype(np.uint64)
     signature = expires.astype(np.uint64) * _STEP + np.uint64(salt % 2**64)
     for column in words.T:
@@ -145,9 +149,9 @@ def _signatures(
 
 
 NO_CONVERSATION = "No conversation"
-"""What both texts of the fallback result say when nobody spoke (A3)."""
+"""Both texts of the fallback result of a silent call (A3)."""
 UNKNOWN = "Unknown"
-"""The funnel's value where no step is known to be reached."""
+"""Funnel value if no step is known to be reached."""
 UNAVAILABLE_SUMMARY = "ไม่สามารถวิเคราะห์การสนทนานี้ได้"
 UNAVAILABLE_ERROR = "The conversation could not be analyzed."
 ERROR_DESCRIPTION = "Why there is no analysis"
@@ -160,7 +164,7 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A custom field of an agent's analyses; `required`, `description` and so on as on the wire."""
+    """Custom field of an agent's analyses; the attributes have the names of the wire."""
 
     name: str
     type: str
@@ -169,7 +173,7 @@ class Field:
     enum_variant: tuple[str, ...] | None = None
 
     def item(self, value: Value) -> dict[str, object]:
-        """The field as an entry of the result: what isn't known of it is left out."""
+        """Return the field as an entry of the result, without absent properties."""
         item: dict[str, object] = {"type": self.type, "value": value, "required": self.required}
         if self.description is not None:
             item["description"] = self.description
@@ -180,17 +184,19 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisJson:
-    """The form of an agent's results: version, funnel (None: the agent defines none), fields."""
+    """Structure of an agent's analysis results: version, funnel steps (None: no funnel), custom
+    fields.
+    """
 
     version: Literal["v1", "v2"] = "v2"
     funnel: tuple[str, ...] | None = None
     fields: tuple[Field, ...] = ()
 
     def result(self, step: str | None, values: Sequence[Value]) -> dict[str, object]:
-        """The result of a conversation that was analyzed.
+        """Return the result of an analyzed conversation.
 
-        `step` is the furthest step reached (None: not even the first), `values` has a value per
-        field. The summary's wording is ours.
+        `step` is the furthest funnel step reached (None: not even the first); `values` has one
+        value per field. The wording of the summary is ours.
         """
         reached = UNKNOWN if step is None else step
         fixed: dict[str, object] = {"callSummary": _SUMMARY}
@@ -206,12 +212,12 @@ class AnalysisJson:
         return {"version": self.version, "fixedAttr": fixed, custom: items}
 
     def no_conversation(self) -> dict[str, object]:
-        """The fallback result of a call in which nobody spoke (A3); it lists the agent's steps."""
+        """Return the fallback result of a silent call, with the agent's funnel steps (A3)."""
         return _fallback(NO_CONVERSATION, NO_CONVERSATION, self.funnel or (UNKNOWN,))
 
 
 def unavailable() -> dict[str, object]:
-    """The fallback result of an analysis that could not run (A3); its texts are ours."""
+    """Return the fallback result of an analysis that could not run (A3). Its texts are ours."""
     return _fallback(UNAVAILABLE_SUMMARY, UNAVAILABLE_ERROR, (UNKNOWN,))
 
 
@@ -235,15 +241,17 @@ def _fallback(summary: str, error: str, flow: Sequence[str]) -> dict[str, object
 
 
 FAILED_MESSAGE = "The line or the number failed"
-"""`errorMessage` of a call that ended FAILED (F2); the wording is ours."""
+"""`errorMessage` of a FAILED call (F2). The wording is ours."""
 QUEUE_TIMEOUT_MESSAGE = "The call waited too long in the queue"
-"""`errorMessage` of a call CANCELLED by the queue timeout (F2); the wording is ours."""
+"""`errorMessage` of a call CANCELLED by the queue timeout (F2). The wording is ours."""
 
 
 def agent_json(
     identifier: str, name: str, schema: Mapping[str, ParamSchema] | None
 ) -> dict[str, object]:
-    """An agent: id, name and the parameters that recipients carry (section 2.2)."""
+    """Return an agent for JSON: id, name, and the parameters that recipients carry (section
+    2.2).
+    """
     entries = None
     if schema is not None:
         entries = {
@@ -261,9 +269,10 @@ def campaign_json(
     request: ScheduleRequest,
     start_at: int,
 ) -> dict[str, object]:
-    """`payload.campaign`: the settings (section 2.7) with defaults filled in (F3).
+    """Return `payload.campaign`: the settings (section 2.7) with defaults filled in (F3).
 
-    `start_at` is the effective start (ms), `status` and `max_concurrent_calls` those at send time.
+    `start_at` is the effective start (ms). `status` and `max_concurrent_calls` are those when the
+    webhook is sent.
     """
     end = request.end_date_time
     return {
@@ -283,5 +292,5 @@ def campaign_json(
 
 
 def data_expired(*, audio: bool, personal_data: bool, output: bool) -> dict[str, bool]:
-    """`payload.dataExpired`: what retention has removed (section 6.6)."""
+    """Return `payload.dataExpired`: kinds of data that retention has removed (section 6.6)."""
     return {"audio": audio, "personalData": personal_data, "output": output}

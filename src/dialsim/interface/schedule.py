@@ -1,7 +1,7 @@
-"""The schedule request: its body, the checks of its shape, and the conditions it must meet.
+"""The schedule request: its body, the checks of its shape, and the scheduling conditions.
 
-Files and HTTP have it checked here. The shape (step 1 of C9) is what the models declare, each
-field with its text, in the order of the interface; the conditions (step 4) are `check_conditions`.
+Requests from files and from HTTP use the same checks. The models declare the shape (step 1 of C9),
+each field with its text, in the order of the interface. `check_conditions` is step 4.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dialsim.interface.model import (
 )
 
 TIME_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
-"""A time of the day, 24-hour with a two-digit hour: `09:00`."""
+"""Pattern of a time of day, 24-hour with a two-digit hour: `09:00`."""
 LEAST_RETRY_INTERVAL = 300_000
 DEFAULT_RETRY_INTERVAL = 3_600_000
 
@@ -47,7 +47,7 @@ _DAYS = 7
 
 
 def _whole(value: object) -> int | None:
-    """The value as an int if it is a whole number, such as 1.0: no bool, NaN or infinity."""
+    """Return a whole number such as 1.0 as an int, else None (also for bool, NaN and infinity)."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -65,13 +65,14 @@ def _integer(value: object) -> int:
 def _day_of_week(value: object) -> int:
     number = _whole(value)
     if number is None or not 1 <= number <= _DAYS:
-        # the interface has one text for whatever is none (section 4.6)
+        # The interface has one text for every invalid day (section 4.6).
         raise wrong(f"must not be greater than {_DAYS}")
     return number
 
 
 def _instant(value: object, info: ValidationInfo) -> int:
-    """Milliseconds since 1970, which only our own code may give; what is before 1970 is past."""
+    """Validate an instant: ISO 8601 text, or ms since 1970 from our own code."""
+    # Without the context SENT the value comes from our own code. A number in a request is an error.
     if info.context is None and isinstance(value, int):
         return value
     try:
@@ -109,7 +110,7 @@ def _texts(value: object) -> list[Any] | tuple[Any, ...]:
 
 
 def _is_text(value: object) -> bool:
-    """Whether the value is a text that can be sent: half a surrogate pair can't."""
+    """Return False for half a surrogate pair, which cannot be encoded in UTF-8."""
     return isinstance(value, str) and _printable(value) == value
 
 
@@ -118,13 +119,15 @@ def _printable(name: object) -> str:
 
 
 class _Body(WireModel):
-    """An object of a body: null counts as absent, and what is required fails its type's check."""
+    """Object of a request body: null counts as absent."""
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, body: Any, info: ValidationInfo) -> Any:
         if info.context is None or not isinstance(body, Mapping):
             return body
+        # An absent required field gets None, so that it fails with its type's text: the interface
+        # has no text for a missing field.
         fields = {field.alias: field for field in cls.model_fields.values()}
         required = dict.fromkeys(name for name, field in fields.items() if field.is_required())
         sent = {
@@ -139,7 +142,9 @@ Time = Annotated[str, Field(pattern=TIME_PATTERN), BeforeValidator(_time_of_day)
 
 
 class TimeRange(_Body):
-    """A span of the day, Thai time, in which calls may start: from start up to end (T3)."""
+    """Time range of a day, Thai time, in which calls may start: includes start, excludes end
+    (T3).
+    """
 
     start: Time = Field(
         description="First minute, HH:MM, 24-hour with a two-digit hour", examples=["09:00"]
@@ -161,7 +166,7 @@ class TimeRange(_Body):
 
 
 class DayWindows(_Body):
-    """A day of the week and its ranges, as sent (interface, section 4.6)."""
+    """Day of the week with its time ranges, as sent (interface, section 4.6)."""
 
     day_of_week: Annotated[int, BeforeValidator(_day_of_week)] = Field(
         ge=1, le=_DAYS, description="1 = Monday ... 7 = Sunday", examples=[1]
@@ -180,7 +185,7 @@ DEFAULT_TIME_WINDOWS = (
     *_days(range(1, 6), "09:00", "19:00"),
     *_days(range(6, 8), "10:00", "19:00"),
 )
-"""The windows of a request that names none, written out day by day (T3)."""
+"""Default windows of a request, one entry per day (T3)."""
 
 
 def _minute(time: str) -> int:
@@ -211,15 +216,15 @@ _RetryInterval = Annotated[
 
 
 def _if(field: str, form: JsonSchemaValue, then: JsonSchemaValue) -> JsonSchemaValue:
-    """What must hold of a body in which a field is there and has a form."""
+    """Build the JSON Schema rule: if `field` is present in a form, `then` applies."""
     return {"if": {"required": [field], "properties": {field: form}}, "then": then}
 
 
 class ScheduleRequest(_Body):
-    """A well-formed body of the schedule request, defaults filled in (interface, section 4.6).
+    """Well-formed body of the schedule request, defaults filled in (interface, section 4.6).
 
     Instants are milliseconds since the Unix epoch, UTC; `retry_interval` is in milliseconds.
-    `model_dump(mode="json", by_alias=True)` gives a body that reads back as the same request.
+    `model_dump(mode="json", by_alias=True)` returns a body that reads back as the same request.
     """
 
     model_config = ConfigDict(
@@ -312,20 +317,19 @@ class ScheduleRequest(_Body):
 
 
 def read_schedule(body: object) -> ScheduleRequest:
-    """Read the body of a schedule request: step 1 of its checks (C9, C10).
+    """Validate the body of a schedule request: step 1 of its checks (C9, C10).
 
-    `body` is decoded JSON; it is not changed. Raises ValidationFailed with every failure if it
-    is malformed.
+    `body` is decoded JSON. Raises ValidationFailed with every failure.
     """
     return read_model(ScheduleRequest, body)
 
 
 @dataclass(frozen=True, slots=True)
 class CallingAccount:
-    """What a schedule request may ask of the organization that makes it.
+    """Settings of an organization that the scheduling conditions refer to.
 
-    `sip_accounts` gives, by SIP account id, the numbers of that account by their ids; all ids are
-    in lower case, in which they are looked up.
+    `sip_accounts` maps SIP account ids to the account's numbers by number id. All ids are in lower
+    case, and lookups use lower case.
     """
 
     caller_ids: frozenset[str]
@@ -333,7 +337,7 @@ class CallingAccount:
     duplicate_call_alert: bool
 
     def sip_number(self, request: ScheduleRequest) -> str | None:
-        """The number of a request's SIP caller ID; None if it names none, or none that is there."""
+        """Return the number of a request's SIP caller ID; None if absent or unknown."""
         account, caller = request.sip_account_id, request.sip_caller_id
         if account is None or caller is None:
             return None
@@ -345,7 +349,7 @@ def check_conditions(
 ) -> None:
     """Check the scheduling conditions: step 4 of the request's checks (C9).
 
-    `voice_keys` are those of the voice catalog. Raises ValidationFailed with every failure, in
+    `voice_keys` are the keys of the voice catalog. Raises ValidationFailed with every failure, in
     the order of the interface's table.
     """
     faults = [

@@ -1,4 +1,4 @@
-"""The states of campaigns and calls, by the interface's names (sections 2.5, 3.1, 3.2)."""
+"""Statuses of campaigns and calls, by the interface's names (sections 2.5, 3.1, 3.2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class CampaignStatus(StrEnum):
-    """A campaign's status (interface, section 3.1)."""
+    """Status of a campaign (interface, section 3.1)."""
 
     DRAFT = "DRAFT"
     SCHEDULED = "SCHEDULED"
@@ -18,7 +18,7 @@ class CampaignStatus(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether no rule leads out of this status."""
+        """True if no rule leads out of this status."""
         return self in _FINAL
 
 
@@ -26,7 +26,7 @@ _FINAL = frozenset({CampaignStatus.COMPLETED, CampaignStatus.CANCELLED, Campaign
 
 
 class CallStatus(StrEnum):
-    """A call's public status (interface, section 3.2)."""
+    """Public status of a call (interface, section 3.2)."""
 
     SCHEDULED = "SCHEDULED"
     QUEUED = "QUEUED"
@@ -41,7 +41,7 @@ class CallStatus(StrEnum):
 
 
 class Phase(StrEnum):
-    """What an INITIATED call is doing; the interface has no status for it (P1)."""
+    """Phase of an INITIATED call (P1); the interface has no status for it."""
 
     DIALLING = "dialling"
     RINGING = "ringing"
@@ -49,7 +49,7 @@ class Phase(StrEnum):
 
 
 class AgentStatus(StrEnum):
-    """How the voice agent fared in a call (interface, section 2.5; F2)."""
+    """Outcome of the voice agent's part of a call (interface, section 2.5; F2)."""
 
     COMPLETED = "COMPLETED"
     ERROR = "ERROR"

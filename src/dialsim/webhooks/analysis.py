@@ -1,7 +1,7 @@
-"""Analyses of conversations: when each is ready, what it finds, and what may go wrong (rules A).
+"""Analyses of conversations: instants, findings and failures (rules A).
 
-What goes wrong is said by a script, or drawn by the `rates` of the behaviour. Analyses never
-influence dialling: they are a function of the trace.
+Failures come from a script, or are drawn by the `rates` of the behaviour. Analyses are a function
+of the trace and never influence dialling.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dialsim.scenario.scripts import ScriptStep
 
 
 class AnalysisOutcome(IntEnum):
-    """What is wrong with a conversation or its analysis, in the order of `rates`."""
+    """Failure of a conversation or of its analysis, in the order of `rates`."""
 
     NONE = 0
     SILENT = 1
@@ -39,18 +39,19 @@ class AnalysisOutcome(IntEnum):
 
 
 def _is_any(*outcomes: AnalysisOutcome) -> NDArray[np.bool_]:
-    """By outcome: whether it is one of some. To look codes up takes a tenth of `np.isin`."""
+    """Return a table by outcome: True for the given outcomes."""
+    # A table lookup per row takes a tenth of the time of np.isin.
     return np.isin(np.arange(len(AnalysisOutcome)), outcomes)
 
 
 IS_SPOILT = _is_any(AnalysisOutcome.AGENT_ERROR, AnalysisOutcome.NOT_RECORDED)
-"""By outcome: whether there is nothing to analyze (A2)."""
+"""True, per outcome, if there is nothing to analyze (A2)."""
 _NEVER_READY = IS_SPOILT | _is_any(AnalysisOutcome.ANALYSIS_FAILED)
-"""By outcome: whether it is not analyzed (A2), or failed for good (A4)."""
+"""True, per outcome, if no result ever comes (A2, A4)."""
 _FAILS = _is_any(AnalysisOutcome.ANALYSIS_FAILED, AnalysisOutcome.ANALYSIS_FAILED_LATE)
-"""By outcome: whether the analysis fails, for good or at first (A4)."""
+"""True, per outcome, if the analysis fails, for good or at first (A4)."""
 _IS_SOUND = _is_any(AnalysisOutcome.NONE, AnalysisOutcome.ANALYSIS_FAILED_LATE)
-"""By outcome: whether the analysis comes to a real result, at once or late."""
+"""True, per outcome, if the analysis has a real result, at once or late."""
 
 NOT_SAID = -1
 
@@ -67,11 +68,11 @@ _BY_WORD = {
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """Answered calls of one campaign that have ended, in plain columns.
+    """Answered calls of one campaign that have ended, as columns.
 
-    `call` is an index into the campaign's calls, `recipient` counts from 0 and `attempt` from 1,
-    `behaviour` is an index into `World.behaviours`, and `ended_at` is in ms. `said` is a code of
-    `AnalysisOutcome` where the number that was dialled had a script (P6), NOT_SAID elsewhere.
+    `call` is an index into the campaign's calls. `recipient` counts from 0 and `attempt` from 1.
+    `behaviour` is an index into `World.behaviours`, `ended_at` is in ms. `said` is a code of
+    `AnalysisOutcome` if the dialled number had a script (P6), else NOT_SAID.
     """
 
     call: NDArray[np.int64]
@@ -97,19 +98,23 @@ class Conversations:
     def by_behaviour(
         self, behaviours: Sequence[Behaviour]
     ) -> Iterator[tuple[Behaviour, NDArray[np.int64]]]:
-        """The rows of each behaviour that any of the calls was dialled under."""
+        """Yield each behaviour under which any of the calls was dialled, with the rows of these
+        calls.
+        """
         for index in np.flatnonzero(np.bincount(self.behaviour)).tolist():
             yield behaviours[index], np.flatnonzero(self.behaviour == index)
 
     def draws(self, draws: Draws, purpose: Purpose, detail: tuple[int, ...]) -> NDArray[np.float64]:
-        """The draws of these calls."""
+        """Return the draws of these calls for a purpose."""
         return draws.of(purpose, self.attempt, self.recipient, detail)
 
 
 def said(
     scripted: Mapping[int, ScriptStep], recipients: NDArray[np.int32], calls: NDArray[np.int32]
 ) -> NDArray[np.int8]:
-    """What scripts of numbers, by `call_key`, say of analyses; NOT_SAID where none does."""
+    """Return outcomes set by scripts of numbers (`scripted` is by `call_key`); NOT_SAID without
+    one.
+    """
     codes = np.full(len(calls), NOT_SAID, dtype=np.int8)
     if scripted:
         keys = call_keys(recipients, calls)
@@ -121,7 +126,9 @@ def said(
 def outcomes(
     block: CampaignBlock, behaviours: Sequence[Behaviour], calls: Conversations
 ) -> NDArray[np.int8]:
-    """The outcome of each conversation: its script's, else by one draw shared out by `rates`."""
+    """Return the outcome of each conversation: from its script, else one draw divided by
+    `rates`.
+    """
     found = np.zeros(len(calls), dtype=np.int8)
     for behaviour, rows in calls.by_behaviour(behaviours):
         bounds = _bounds(behaviour.rates)
@@ -141,11 +148,10 @@ def outcomes_again(
     before: NDArray[np.int8],
     result: int,
 ) -> NDArray[np.int8]:
-    """The outcome that re-analysis number `result` (from 1) meets in each conversation (A5).
+    """Return the outcome of re-analysis number `result` (from 1) for each conversation (A5).
 
-    A conversation without words stays one. Whether the analysis can run, or fails, is drawn anew;
-    a script's `analysisUnavailable` stays, and a failure that a late result made good does not
-    come again.
+    A silent conversation stays silent. Whether the analysis can run, or fails, is drawn again. A
+    script's `analysisUnavailable` stays. A failure with a late result does not recur.
     """
     found = np.zeros(len(calls), dtype=np.int8)
     for behaviour, rows in calls.by_behaviour(behaviours):
@@ -153,6 +159,8 @@ def outcomes_again(
         spoilt = bounds[AnalysisOutcome.NOT_RECORDED - 1]
         if bounds[-1] > spoilt:
             drawn = calls[rows].draws(block.draws, Purpose.FLAW, (result,))
+            # Delivered conversations were neither silent nor spoilt, so the draw is taken from the
+            # rest of the unit interval.
             found[rows] = _by_bounds(spoilt + drawn * (1.0 - spoilt), bounds)
     again = _scripted(block.people, calls, found)
     again[again == AnalysisOutcome.ANALYSIS_FAILED_LATE] = AnalysisOutcome.NONE
@@ -161,7 +169,7 @@ def outcomes_again(
 
 
 def _bounds(rates: Rates) -> NDArray[np.float64]:
-    """The upper bounds of each outcome's part of the unit interval, in that order."""
+    """Return the upper bounds of the outcomes' parts of the unit interval, in their order."""
     shares = (
         rates.silent,
         rates.agent_error,
@@ -178,7 +186,7 @@ def _by_bounds(drawn: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArr
 
 
 def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> NDArray[np.int8]:
-    """The outcomes, with those of people or numbers that have a script replaced by what it says."""
+    """Replace drawn outcomes by those of scripts, of recipients or of numbers."""
     if people.script is not None:
         codes = people.script[calls.recipient]
         scripted = np.flatnonzero(codes >= 0)
@@ -190,13 +198,12 @@ def _scripted(people: People, calls: Conversations, drawn: NDArray[np.int8]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Analyses:
-    """What analyses of conversations come to; a row per conversation, instants in ms.
+    """Results of analyses, one row per conversation; instants in ms.
 
     `call` is an index into the campaign's calls, `outcome` a code of `AnalysisOutcome`. `ready_at`
-    is the instant of the result, NEVER where there is none to come; `failed_at` that of a failure,
-    NEVER where nothing fails. `found` (uint16) has a column for the funnel, the number of steps
-    reached, and one per field, the position of the value in the field's `values`; it is 0 where
-    there is no sound result.
+    is the instant of the result, NEVER without one; `failed_at` is the instant of a failure, NEVER
+    without one. `found` (uint16) has a column for the funnel, the number of steps reached, and one
+    per field, the index of the value in the field's `values`; 0 without a sound result.
     """
 
     call: NDArray[np.int64]
@@ -208,7 +215,7 @@ class Analyses:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisChanges:
-    """Changes of calls by analyses: instants (ms), positions of calls, indexes into `CHANGES`."""
+    """Changes of calls by analyses: instants (ms), indices of calls, indices into `CHANGES`."""
 
     at: NDArray[np.int64]
     call: NDArray[np.int64]
@@ -222,9 +229,9 @@ AGENT_STATUSES = tuple(AgentStatus)
 
 
 def agent_statuses(started_at: NDArray[np.int64], analyses: Analyses) -> NDArray[np.int8]:
-    """How the agent fared in each call (F2), as an index into `AGENT_STATUSES`.
+    """Return the agent's status in each call (F2), as an index into `AGENT_STATUSES`.
 
-    -1 (null) while a conversation is still going on. `analyses` go by the places of the calls.
+    -1 (null) during a conversation. `analyses.call` are indices of the calls.
     """
     completed, error, not_started = (
         np.int8(AGENT_STATUSES.index(status))
@@ -237,9 +244,10 @@ def agent_statuses(started_at: NDArray[np.int64], analyses: Analyses) -> NDArray
 
 
 def changes_by(analyses: Analyses, until: int | NDArray[np.int64]) -> AnalysisChanges:
-    """What first analyses have changed by an instant (ms), or by one each, in that order (A4).
+    """Return the changes by first analyses up to an instant (ms), or one per call, in order of time
+    (A4).
 
-    One that fails spoils its call, a late result mends it.
+    A failed analysis makes its call ANALYSIS_FAILED; a late result makes it COMPLETED again.
     """
     last = np.broadcast_to(until, analyses.call.shape)
     failed = np.flatnonzero((analyses.failed_at != NEVER) & (analyses.failed_at <= last))
@@ -248,17 +256,18 @@ def changes_by(analyses: Analyses, until: int | NDArray[np.int64]) -> AnalysisCh
     at = np.concatenate([analyses.failed_at[failed], analyses.ready_at[late]])
     call = np.concatenate([analyses.call[failed], analyses.call[late]])
     kind = np.repeat(np.array([ANALYSIS_FAILED, LATE_RESULT], np.uint8), [len(failed), len(late)])
-    order = np.argsort(at, kind="stable")  # a late result comes behind the failure of its instant
+    # Stable: a late result comes after the failure of the same instant.
+    order = np.argsort(at, kind="stable")
     return AnalysisChanges(at[order], call[order], kind[order])
 
 
 def talked(calls: Calls) -> NDArray[np.int64]:
-    """The calls of a campaign that were answered and have ended."""
+    """Return the calls of a campaign that were answered and have ended."""
     return np.flatnonzero((calls.started_at != NEVER) & (calls.ended_at != NEVER))
 
 
 def conversations(calls: Calls, which: NDArray[np.int64]) -> Conversations:
-    """What analyses depend on, of some calls that were answered and have ended."""
+    """Return the data of answered, ended calls that analyses depend on."""
     return Conversations(
         call=which,
         recipient=calls.recipient.take(which),
@@ -270,14 +279,14 @@ def conversations(calls: Calls, which: NDArray[np.int64]) -> Conversations:
 
 
 class Analyst:
-    """Analyzes the conversations of one campaign."""
+    """Analyses of one campaign's conversations."""
 
     def __init__(self, world: World, block: CampaignBlock) -> None:
         self._block = block
         self._behaviours = [world.scenario.behaviours[name] for name in world.behaviours]
 
     def first(self, calls: Conversations) -> Analyses:
-        """The first analysis of each conversation (A1 to A4)."""
+        """Return the first analysis of each conversation (A1 to A4)."""
         outcome = outcomes(self._block, self._behaviours, calls)
         done = calls.ended_at + self._delays(calls, 0)  # A1
         ready = np.where(_NEVER_READY.take(outcome), NEVER, done)
@@ -296,9 +305,11 @@ class Analyst:
     def again(
         self, calls: Conversations, first: NDArray[np.int8], result: int, at: int
     ) -> Analyses:
-        """Re-analysis number `result` (from 1), begun at `at`, of delivered conversations (A5).
+        """Return re-analysis number `result` (from 1), begun at `at`, of delivered conversations
+        (A5).
 
-        `first` holds the outcomes of their first analyses. One that fails leaves the call as it is.
+        `first` holds the outcomes of their first analyses. A failed re-analysis leaves the call
+        unchanged.
         """
         outcome = outcomes_again(self._block, self._behaviours, calls, first, result)
         done = at + self._delays(calls, result)
@@ -311,7 +322,7 @@ class Analyst:
         )
 
     def _delays(self, calls: Conversations, result: int) -> NDArray[np.int64]:
-        """How long each analysis takes, in ms."""
+        """Return the duration of each analysis in ms."""
         delays = np.zeros(len(calls), dtype=np.int64)
         for behaviour, rows in calls.by_behaviour(self._behaviours):
             delay = behaviour.analysis_delay
@@ -328,14 +339,15 @@ class Analyst:
     def _found(
         self, calls: Conversations, outcome: NDArray[np.int8], result: int
     ) -> NDArray[np.uint16]:
-        """The funnel by one draw per call, and each field by one (see `Analyses.found`)."""
+        """Draw funnel and fields, one draw each per call (see `Analyses.found`)."""
         analysis, draws = self._block.agent.analysis or Analysis(), self._block.draws
         found = np.zeros((len(calls), 1 + len(analysis.fields)), dtype=np.uint16)
         rows = np.flatnonzero(_IS_SOUND.take(outcome))
         sound = calls[rows]
         if analysis.funnel is not None:
             drawn = sound.draws(draws, Purpose.FUNNEL, (result,))
-            # shares fall from step to step: one draw reaches a step and all before it
+            # Shares fall from step to step, so that one draw decides for a step and all steps
+            # before it.
             shares = np.array([step.share for step in analysis.funnel])
             found[rows, 0] = len(shares) - np.searchsorted(shares[::-1], drawn, side="right")
         for number, field in enumerate(analysis.fields.values()):

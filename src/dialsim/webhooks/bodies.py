@@ -1,7 +1,8 @@
-"""Webhook bodies: plain dicts in the interface's order, of what is visible then (W4, D1, D2).
+"""Webhook bodies: plain dicts in the interface's order, with the data visible when sent (W4, D1,
+D2).
 
-There is one maker for what `dialsim run` writes, for what a sandbox sends, and for what is looked
-at later. Whoever writes or sends a body dumps it with orjson.
+`dialsim run`, a sandbox and later queries all use this module. Callers serialize a body with
+orjson.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from dialsim.webhooks.messages import (
 )
 
 AUDIO, PERSONAL_DATA, OUTPUT = 1, 2, 4
-ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: of every call of a deleted campaign
+ALL_EXPIRED = AUDIO | PERSONAL_DATA | OUTPUT  # C8: flags of every call of a deleted campaign
 DATA_EXPIRED = tuple(
     data_expired(
         audio=bool(flags & AUDIO),
@@ -63,9 +64,9 @@ DATA_EXPIRED = tuple(
 def expired(
     retention: Retention | None, ended_at: NDArray[np.int64], at: NDArray[np.int64] | int
 ) -> NDArray[np.int8]:
-    """The three flags as bits, each set its span after the end of the call (D2); instants in ms.
+    """Return the three flags as bits; each is set its span after the end of the call (D2), in ms.
 
-    A call without an end (`NEVER`) keeps everything, and so does an organization without a policy.
+    Calls without an end (`NEVER`), and organizations without a policy, keep everything.
     """
     flags, policy = np.zeros(len(ended_at), dtype=np.int8), retention or Retention()
     age = np.where(ended_at == NEVER, -1, at - np.maximum(ended_at, 0))
@@ -77,21 +78,21 @@ def expired(
 
 
 class VisiblePerson(NamedTuple):
-    """A recipient as payloads show them."""
+    """Recipient as shown in payloads."""
 
     tel: str
     customer_name: str | None
     agent_params: Mapping[str, object]
 
     def masked(self) -> VisiblePerson:
-        """What is left of them once retention has removed personal data (D1)."""
+        """Return the recipient after retention has removed personal data (D1)."""
         return VisiblePerson(mask_tel(self.tel), MASKED_NAME, mask_agent_params(self.agent_params))
 
 
 def visible_people(
     people: People, who: NDArray[np.integer], masked: NDArray[np.bool_]
 ) -> list[VisiblePerson]:
-    """Show some recipients, by position from 0; `masked` says whose personal data is removed."""
+    """Return recipients given by index, masked where `masked` is True."""
     columns = people.tels(who), people.customer_names(who), map(people.agent_params, who.tolist())
     shown = [VisiblePerson(*person) for person in zip(*columns, strict=True)]
     for row in np.flatnonzero(masked).tolist():
@@ -109,10 +110,10 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VisibleState:
-    """What each message of a campaign shows, at the end of the instant at which it is sent.
+    """Data shown in each message of a campaign, at the end of the instant at which it is sent.
 
-    `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's,
-    `setting` is an index into `settings`, the states of the campaign's settings, and `expired` the
+    `call_attempt` and `latest_call_status` (an index into `CALL_STATUSES`) are the recipient's.
+    `setting` is an index into `settings`, the states of the campaign's settings. `expired` are the
     three flags as bits: 1 audio, 2 personal data, 4 output.
     """
 
@@ -133,18 +134,19 @@ class VisibleState:
 
 
 Statuses = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int8]]
-"""Statuses of calls at instants (ms), as indexes into `CALL_STATUSES`."""
+"""Function that returns statuses of calls at instants (ms), as indices into `CALL_STATUSES`."""
 
 
 def visible_state(
     trace: Trace, calls: Calls, messages: Messages, statuses: Statuses | None = None
 ) -> VisibleState:
-    """What each message shows, being sent when it is (W4).
+    """Return the data shown in each message when it is sent (W4).
 
-    `statuses` tells those of calls of a run that goes on; None where the log was read at once.
+    `statuses` looks up calls of a run that goes on; None for a finished run.
     """
     sent = sequence(trace, messages.sent_at, messages.turn)
-    # No command makes a call of a person who has one, or ends one on its own instant (P1)
+    # The newest call can be taken by instant, without turns: no command creates a call of a
+    # recipient who has one, or ends one on its own instant (P1).
     newest = calls.newest_at(calls.recipient[messages.call], messages.sent_at)
     if statuses is None:
         status = _status(trace, calls, newest, sent)
@@ -163,7 +165,7 @@ def visible_state(
 
 
 def _settings(trace: Trace, calls: Calls) -> list[Setting]:
-    """Every state of the campaign's settings that a payload can show, by `since`."""
+    """Return all states of the campaign's settings that a payload can show, by `since`."""
     part = trace.campaign(calls.organization, calls.campaign)
     statuses = [(row.at + row.turn, row.to_status) for row in part.changes]
     limits = [(row.at + row.turn, row.limit) for row in part.limits]
@@ -176,7 +178,7 @@ def _settings(trace: Trace, calls: Calls) -> list[Setting]:
 
 
 def _deleted(trace: Trace, calls: Calls) -> int:
-    """When, in the sequence, the campaign was deleted (C8); FOREVER if it was not."""
+    """Return the point of the sequence at which the campaign was deleted (C8); FOREVER if never."""
     change = trace.campaign(calls.organization, calls.campaign).deleted
     return FOREVER if change is None else change.at + change.turn
 
@@ -184,7 +186,7 @@ def _deleted(trace: Trace, calls: Calls) -> int:
 def _status(
     trace: Trace, calls: Calls, which: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """The status of calls at points of the sequence, none before the call's creation."""
+    """Return the status of calls at points of the sequence after their creation."""
     status = calls.status[which]
     earlier = np.flatnonzero(change_sequence(trace, calls)[which] > sent)
     if len(earlier):
@@ -195,7 +197,7 @@ def _status(
 def _status_then(
     trace: Trace, calls: Calls, which: NDArray[np.int64], sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """The status of calls at points before their last change, from the rows of the log."""
+    """Return the status of calls at points before their last change, from the rows of the log."""
     changed = row_sequence(trace, calls)
     wanted = np.zeros(len(calls.call), dtype=bool)
     wanted[which] = True
@@ -203,7 +205,7 @@ def _status_then(
     rows = rows[np.argsort(calls.row_call[rows], kind="stable")]
     row = np.searchsorted(calls.row_call[rows], which)
     active = np.arange(len(which))
-    while len(active):  # a call's next row exists: its last one is later than `sent`
+    while len(active):  # A call's next row always exists: its last one is later than `sent`.
         active = active[changed[rows[row[active] + 1]] <= sent[active]]
         row[active] += 1
     return TO_STATUS[calls.rows.kind[rows[row]]]
@@ -212,7 +214,7 @@ def _status_then(
 def _expired(
     trace: Trace, calls: Calls, messages: Messages, sent: NDArray[np.int64]
 ) -> NDArray[np.int8]:
-    """The three flags of each message's call when it is sent."""
+    """Return the three flags of each message's call when it is sent."""
     owner = trace.campaign(calls.organization, calls.campaign).owner
     flags = expired(owner.settings.retention, calls.ended_at[messages.call], messages.sent_at)
     flags[sent >= _deleted(trace, calls)] = ALL_EXPIRED
@@ -223,14 +225,14 @@ Body = dict[str, object]
 
 
 def instants_json(at: NDArray[np.int64]) -> list[str | None]:
-    """Write instants (ms) as ISO 8601 texts such as `2026-01-05T02:00:00.000Z`; NEVER as None."""
+    """Format instants (ms) as ISO 8601 texts such as `2026-01-05T02:00:00.000Z`; NEVER as None."""
     # numpy reads NEVER as NaT
     texts = np.datetime_as_string(at.view("datetime64[ms]"), timezone="UTC").tolist()
     return [None if text == "NaT" else text for text in texts]
 
 
 def duration_json(started_at: int, ended_at: int) -> str | None:
-    """Write a conversation's length as seconds with three decimals (F1); None if it has none."""
+    """Format a conversation's duration as seconds with three decimals (F1); None without one."""
     if NEVER in (started_at, ended_at):
         return None
     seconds, ms = divmod(ended_at - started_at, 1000)
@@ -238,7 +240,7 @@ def duration_json(started_at: int, ended_at: int) -> str | None:
 
 
 class CallResultMaker:
-    """The `callResult` of an agent's conversations."""
+    """Builder of the `callResult` of an agent's conversations."""
 
     def __init__(self, analysis: Analysis | None) -> None:
         analysis = analysis or Analysis()
@@ -256,14 +258,14 @@ class CallResultMaker:
         )
 
     def of(self, messages: Messages, masked: NDArray[np.bool_]) -> Iterator[Body | None]:
-        """The results of messages; masked where retention removed the output (D1)."""
+        """Yield the results of messages, masked where retention has removed the output (D1)."""
         rows = zip(messages.content.tolist(), messages.found.tolist(), masked.tolist(), strict=True)
         for content, found, is_masked in rows:
             result = self._result(content, found)
             yield mask_call_result(result) if is_masked and result is not None else result
 
     def _result(self, content: int, found: list[int]) -> Body | None:
-        """One result; `found` is a row of `Analyses.found`."""
+        """Return one result; `found` is a row of `Analyses.found`."""
         match content:
             case Content.NOTHING:
                 return None
@@ -279,7 +281,7 @@ class CallResultMaker:
 
 
 def _value_json(field: AnalysisField, text: str) -> Value:
-    """A value as its field's type has it on the wire, from its key under `values`."""
+    """Convert a key under `values` to the type of its field on the wire."""
     if field.type == "boolean":
         return text == "true"
     if field.type != "number":
@@ -289,7 +291,7 @@ def _value_json(field: AnalysisField, text: str) -> Value:
     return int(number) if is_exact else number
 
 
-# by kind of change, the last one of a call
+# Indexed by kind of a call's last change.
 _END_STATUSES = [CALL_STATUSES[code].value for code in TO_STATUS]
 _ERROR_MESSAGES = [
     QUEUE_TIMEOUT_MESSAGE
@@ -302,7 +304,7 @@ _ERROR_MESSAGES = [
 
 
 class Bodies:
-    """Makes the bodies of one campaign's messages, any of them at a time."""
+    """Builder of the bodies of one campaign's messages."""
 
     def __init__(self, trace: Trace, block: CampaignBlock) -> None:
         self._trace = trace
@@ -317,10 +319,10 @@ class Bodies:
         )
 
     def of(self, messages: Messages, calls: Calls, state: VisibleState) -> Iterator[Body]:
-        """Make the bodies of messages about these calls; `state` is what their first POSTs see.
-
-        They come one by one, since there may be millions; parts that are alike are shared.
+        """Yield the bodies of messages about these calls; `state` is visible to their first
+        POSTs.
         """
+        # A generator, because there may be millions of bodies. Equal parts are shared between them.
         block, seed = self._block, self._trace.world.seed
         told = messages.call
         who, started_at, ended_at = (
@@ -412,7 +414,7 @@ class Bodies:
         ids: NDArray[np.bytes_],
         has_one: NDArray[np.bool_],
     ) -> list[str | None]:
-        """Links to files of calls; None where there is none, or none any more."""
+        """Return links to files of calls; None for missing or expired files."""
         world, urls = self._trace.world, np.full(len(ids), None, dtype=object)
         rows = np.flatnonzero(has_one)
         public_url = world.scenario.service.public_url
@@ -423,7 +425,7 @@ class Bodies:
     def _campaign(self, setting: Setting) -> Body:
         block = self._block
         scheduled = self._trace.campaign(block.organization, block.position).scheduled
-        assert scheduled is not None  # otherwise it would have no calls
+        assert scheduled is not None  # without a request it would have no calls
         return campaign_json(
             block.id,
             block.name,

@@ -1,4 +1,6 @@
-"""Deliveries: the POSTs of each message, made or simulated, and all in one stream (W2, W5)."""
+"""Deliveries: the POSTs of each message, real or simulated, and all of them in one stream (W2,
+W5).
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,11 @@ from dialsim.webhooks.analysis import Analyses
 from dialsim.webhooks.bodies import Bodies, Body, VisibleState, instants_json, visible_state
 from dialsim.webhooks.messages import MessageBuilder, Messages, horizon, sequence
 
-_RESULT_BITS = 16  # of a result's number, beside its call, in one key
+_RESULT_BITS = 16  # bits of a result's number, beside its call, in one key
 
 
-_WAITS = np.array([*WAITS_MS, 0], dtype=np.int64)  # by POSTs made, from 1; the last has no next
+# by number of POSTs made, from 1; none follows the last
+_WAITS = np.array([*WAITS_MS, 0], dtype=np.int64)
 
 
 def next_post_at(
@@ -44,11 +47,10 @@ def next_post_at(
     response: NDArray[np.int16],
     latency: NDArray[np.int64] | int = 0,
 ) -> NDArray[np.int64]:
-    """When (ms) results are POSTed once more, NEVER those that are over and done with (W2).
+    """Return the instant (ms) of each result's next POST; NEVER if none follows (W2).
 
-    `tries` is how many POSTs of each there were, the last of which left at `left_at`, and came to
-    `response` after `latency` ms. A refused connection fails at once, a POST that timed out ten
-    seconds later.
+    `tries` is the number of POSTs so far. The last one left at `left_at` and ended with `response`
+    after `latency` ms. A refused connection fails at once, a timeout after ten seconds.
     """
     lasted = np.select([response == REFUSED, response == TIMED_OUT], [0, TIMEOUT_MS], latency)
     is_over = accepted(response) | (tries > len(WAITS_MS))
@@ -58,13 +60,13 @@ def next_post_at(
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """The POSTs of a campaign's messages, by message and number; instants in ms.
+    """POSTs of a campaign's messages, by message and number; instants in ms.
 
-    `message` is an index into the messages. `number` counts from 1, to 3 unless somebody has had
-    the result sent again; 0 is the one row of a message that had no URL to go to. `turn` is the
-    one in which it left, if later than that of its instant (see `sequence`); `resent` ones were
-    asked for. `response` is an HTTP status or a code of `interface.payload`; `received` says that
-    the receiver took the result in, as far as that is known, at `arrived_at` (else NEVER).
+    `message` is an index into the messages. `number` counts from 1, to 3 unless the result was sent
+    again on request; 0 marks the only row of a message without a URL. `turn` is the turn in which
+    it left, if later than the turn of its instant (see `sequence`). `resent` marks POSTs on
+    request. `response` is an HTTP status or a code of `interface.payload`. `received` is True if
+    the receiver is known to have accepted the result, at `arrived_at` (else NEVER).
     """
 
     message: NDArray[np.int64]
@@ -93,7 +95,7 @@ class Posts:
 
     @classmethod
     def joined(cls, parts: Sequence[Posts]) -> Posts:
-        """Several lists of POSTs, one below the other; at least one."""
+        """Concatenate lists of POSTs; at least one."""
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
@@ -106,7 +108,7 @@ class Posts:
 
 
 class ReceiverModel:
-    """The receiver of one campaign's messages."""
+    """Receiver of one campaign's messages, simulated or real."""
 
     def __init__(self, trace: Trace, calls: Calls, messages: Messages) -> None:
         self._trace = trace
@@ -118,7 +120,7 @@ class ReceiverModel:
         self._draws = part.block.draws
 
     def posts(self) -> Posts:
-        """Every POST that leaves by the horizon: those made, where a sandbox made them."""
+        """Return every POST that leaves by the horizon; real ones where a sandbox made them."""
         sent_at = self._messages.sent_at
         sent = has_url(
             self._trace,
@@ -139,7 +141,7 @@ class ReceiverModel:
         return _in_order(rounds)
 
     def _made(self, log: PostLog) -> Posts:
-        """The POSTs that a sandbox made; who answered with 2xx took the result in."""
+        """Return the real POSTs of a sandbox; a 2xx means that the receiver accepted the result."""
         calls, messages = self._calls, self._messages
         rows = log.rows(calls.organization, calls.campaign)
         told = calls.find(rows.recipient, rows.call) << _RESULT_BITS | rows.result
@@ -159,7 +161,9 @@ class ReceiverModel:
     def _post(
         self, due: NDArray[np.int64], at: NDArray[np.int64], number: int
     ) -> tuple[Posts, NDArray[np.int64]]:
-        """POST number `number` of the messages `due`, and how long the receiver takes (ms)."""
+        """Simulate POST number `number` of the messages `due`; returns also the receiver's
+        latency (ms).
+        """
         latency, fails = self._answers(due, number)
         refused, hung = (_in_outage(self._receiver, mode, at) for mode in ("refuse", "hang"))
         slow = hung | (latency > TIMEOUT_MS)
@@ -181,7 +185,7 @@ class ReceiverModel:
     def _answers(
         self, due: NDArray[np.int64], number: int
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """How long the receiver takes to answer (ms), and whether the answer is an error."""
+        """Draw the receiver's latency (ms), and True for an error, per message."""
         receiver, draws = self._receiver, self._draws
         latency = durations(receiver.latency, np.zeros(len(due)))
         fails = np.zeros(len(due), dtype=bool)
@@ -199,7 +203,7 @@ class ReceiverModel:
         return latency, fails
 
     def _unsent(self, rows: NDArray[np.int64]) -> Posts:
-        """One row for each message that has no URL to go to (W6)."""
+        """Return one row for each message without a URL (W6)."""
         return Posts(
             message=rows,
             number=np.zeros(len(rows), dtype=np.int16),
@@ -213,13 +217,15 @@ class ReceiverModel:
 
 
 def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """By message: when (ms) its next POST is due, NEVER if none is, and how many there were (W2).
+    """Return, per message, the instant (ms) of the next POST or NEVER, and the number of POSTs made
+    (W2).
 
-    A POST that somebody asked for is none of them.
+    POSTs on request do not count.
     """
     due, made = messages.sent_at.copy(), posts[~posts.resent]
     last = np.full(len(messages), -1, dtype=np.int64)
-    last[made.message] = np.arange(len(made))  # numpy keeps the last of several
+    # Of several POSTs of one message numpy keeps the last.
+    last[made.message] = np.arange(len(made))
     tries = np.bincount(made.message, minlength=len(messages))
     told = np.flatnonzero(last >= 0)
     newest = made[last[told]]
@@ -228,14 +234,14 @@ def unfinished(messages: Messages, posts: Posts) -> tuple[NDArray[np.int64], NDA
 
 
 def has_url(trace: Trace, organization: int, sent: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the organization has a URL where results are sent, by points of the sequence (W6)."""
+    """Return True where the organization has a URL, by points of the sequence (W6)."""
     known, newest = _urls(trace, organization, sent)
     has: NDArray[np.bool_] = np.array([url is not None for url in known])[newest]
     return has
 
 
 def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str | None]:
-    """The organization's URL where results are sent, by points of the sequence (W6)."""
+    """Return the organization's URL at points of the sequence (W6)."""
     known, newest = _urls(trace, organization, sent)
     return [known[index] for index in newest.tolist()]
 
@@ -243,7 +249,7 @@ def urls(trace: Trace, organization: int, sent: NDArray[np.int64]) -> list[str |
 def _urls(
     trace: Trace, organization: int, sent: NDArray[np.int64]
 ) -> tuple[list[str | None], NDArray[np.int64]]:
-    """The organization's URLs, and the index of the one in force at each point."""
+    """Return the organization's URLs, and the index of the one in force at each point."""
     changes = trace.urls_of(organization)
     since = [change.at + change.turn for change in changes]
     newest = np.searchsorted(since, sent, side="right") - 1
@@ -251,25 +257,26 @@ def _urls(
 
 
 def _in_outage(receiver: Receiver, mode: str, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which POSTs fall into an outage; of two at once, the first in the file decides."""
+    """Return True for POSTs during an outage of this mode."""
     inside = np.zeros(len(at), dtype=bool)
+    # Reversed, so that the first outage in the file decides where two overlap.
     for outage in reversed(receiver.outages):
         inside[(at >= outage.from_) & (at < outage.to)] = outage.mode == mode
     return inside
 
 
 def _in_order(rounds: list[Posts]) -> Posts:
-    """All rounds together, by (message, number)."""
+    """Return all rounds together, by (message, number)."""
     together = Posts.joined(rounds)
     if len(together) == max(map(len, rounds)):
-        return together  # one row of each, in the order of the messages
+        return together  # one row per message, already in order
     return together[np.argsort(together.message, kind="stable")]
 
 
 class CampaignStream:
-    """What one campaign sends; everything is worked out when first asked for, and kept.
+    """Messages and POSTs of one campaign, each computed on first use.
 
-    `owed` are all results that are there at the end, `messages` those that are sent by then.
+    `owed` are all results that exist at the end, `messages` those sent by then.
     """
 
     def __init__(self, trace: Trace, calls: Calls, analyses: Analyses) -> None:
@@ -279,26 +286,26 @@ class CampaignStream:
 
     @cached_property
     def owed(self) -> Messages:
-        """Every result, whether or not it has been sent yet."""
+        """All results, sent or not."""
         return MessageBuilder(self._trace, self.calls, self.analyses).messages()
 
     @cached_property
     def messages(self) -> Messages:
-        """Every result that is sent."""
+        """All results that are sent."""
         return self.owed[self.owed.sent_at <= horizon(self._trace)]
 
     @cached_property
     def posts(self) -> Posts:
-        """Every POST."""
+        """All POSTs."""
         return ReceiverModel(self._trace, self.calls, self.messages).posts()
 
     @property
     def left(self) -> NDArray[np.int64]:
-        """Where in the sequence each POST leaves: they order it among those of all campaigns."""
+        """Point of the sequence at which each POST leaves; orders POSTs across campaigns."""
         return sequence(self._trace, self.posts.at, self.posts.turn)
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
-        """The bodies of some of the messages, in that order."""
+        """Return the bodies of some of the messages, in the given order."""
         return self._bodies.of(self.messages[rows], self.calls, self._visible_state[rows])
 
     @cached_property
@@ -317,14 +324,14 @@ _CHUNK = 16_384
 class Stream:
     """POSTs by (sequence, organization, campaign, recipient, call, result, number).
 
-    The sequence tells instants apart by the commands from outside: while a simulation
-    goes on, new POSTs are added behind those that were there, and these don't change any more.
-    `posts` has all of them, each with its `place`, the position of its campaign among `parts`;
-    `message` is an index into that campaign's messages.
+    `posts` has all of them. `place` is the index of each POST's campaign among `parts`, `message`
+    an index into that campaign's messages.
     """
 
     def __init__(self, parts: Sequence[CampaignStream]) -> None:
-        """`parts` are those of all campaigns, in the order of the scenario."""
+        """`parts` are the streams of all campaigns, in the order of the scenario."""
+        # Sorted by sequence and not by instant: after a command of the current instant, new POSTs
+        # come after the old ones, whose rows readers may hold.
         posts = Posts.joined([part.posts for part in parts])
         order = np.argsort(np.concatenate([part.left for part in parts]), kind="stable")
         sizes = [len(part.posts) for part in parts]
@@ -333,11 +340,11 @@ class Stream:
         self.place = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)[order]
 
     def drop(self, rows: NDArray[np.bool_]) -> None:
-        """Have some of the rows not be there."""
+        """Remove some of the rows."""
         self.posts, self.place = self.posts[~rows], self.place[~rows]
 
     def bodies(self, rows: NDArray[np.int64]) -> Iterator[Body]:
-        """The bodies of some POSTs, in the order asked for."""
+        """Return the bodies of some POSTs, in the given order."""
         places = self.place[rows]
         made = {
             place: self.parts[place].bodies(self.posts.message[rows[places == place]])
@@ -346,7 +353,7 @@ class Stream:
         return (next(made[place]) for place in places.tolist())
 
     def lines(self) -> Iterator[bytes]:
-        """The lines of `webhooks.jsonl`."""
+        """Yield the lines of `webhooks.jsonl`."""
         for first in range(0, len(self.posts), _CHUNK):
             rows = np.arange(first, min(first + _CHUNK, len(self.posts)))
             posts = self.posts[rows]

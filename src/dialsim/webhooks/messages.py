@@ -1,11 +1,12 @@
 """Messages: the results that a campaign owes its receiver, and when each is sent (W1, W3, A5).
 
-Instants alone do not order a run: a command given from outside finds all work of its instant done,
-POSTs included, and what it brings about comes after that (T4). So what happens has a number in the
-`sequence` of the run: its instant (ms) plus its turn, which is how many commands had been given by
-then (see `Trace.turn`). In a run that nobody steers these numbers are the instants.
+Instants alone do not order a run: a command from outside comes after all work of its instant, POSTs
+included, and its effects come after that (T4). So events are ordered by their point in the
+`sequence` of the run: instant (ms) plus turn, the number of commands so far (see `Trace.turn`).
+Without commands the points are the instants.
 
-The newest result of a conversation is its verdict."""
+The newest result of a conversation is its verdict.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +34,10 @@ from dialsim.webhooks.analysis import (
 def sequence(
     trace: Trace, at: NDArray[np.int64], turn: NDArray[np.int32] | int = 0
 ) -> NDArray[np.int64]:
-    """The numbers in the sequence of the run of what came to be in some turns, and happens later.
+    """Return the points in the sequence of events at `at` that were caused in turn `turn`.
 
-    It happens with the first work on that instant, or in the very turn in which it came to be.
+    An event takes place with the first work of its instant, or in the turn that caused it if that
+    is later.
     """
     if not trace.turn:
         return at
@@ -45,7 +47,7 @@ def sequence(
 
 
 def row_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
-    """The number in the sequence of each row of the calls' log, those by analyses included."""
+    """Return the point in the sequence of each row of the calls' log, rows by analyses included."""
     if not trace.turn:
         return calls.rows.at
     log = trace.campaign(calls.organization, calls.campaign).log
@@ -57,16 +59,19 @@ def row_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
 
 
 def change_sequence(trace: Trace, calls: Calls) -> NDArray[np.int64]:
-    """The number in the sequence of each call's last change."""
+    """Return the point in the sequence of each call's last change."""
     if not trace.turn:
         return calls.changed_at
     point = np.zeros(len(calls.call), dtype=np.int64)
-    point[calls.row_call] = row_sequence(trace, calls)  # numpy keeps the last of several
+    # Of several rows of one call numpy keeps the last.
+    point[calls.row_call] = row_sequence(trace, calls)
     return point
 
 
 def with_analyses(calls: Calls, analyses: Analyses, until: int) -> Calls:
-    """The calls with the rows of failed analyses and late results up to `until` (ms) (A4)."""
+    """Return the calls with the rows of failed analyses and late results up to `until` (ms)
+    (A4).
+    """
     changes = changes_by(analyses, until)
     if not len(changes.at):
         return calls
@@ -77,7 +82,7 @@ FOREVER = int(np.iinfo(np.int64).max)
 
 
 class Content(IntEnum):
-    """What a message says of the conversation: its `callResult`."""
+    """Kind of a message's `callResult`."""
 
     NOTHING = 0
     SOUND = 1
@@ -89,18 +94,18 @@ CONTENT_OF = np.zeros(len(AnalysisOutcome), dtype=np.int8)
 CONTENT_OF[[AnalysisOutcome.NONE, AnalysisOutcome.ANALYSIS_FAILED_LATE]] = Content.SOUND
 CONTENT_OF[AnalysisOutcome.SILENT] = Content.NO_CONVERSATION
 CONTENT_OF[AnalysisOutcome.ANALYSIS_UNAVAILABLE] = Content.UNAVAILABLE
-"""What the first result of a conversation says, by its outcome."""
+"""Content, per outcome, of the first result of a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The results that one campaign owes its receiver, by (call, result); instants in ms.
+    """Results that one campaign owes its receiver, by (call, result); instants in ms.
 
-    `call` is an index into the calls; `result` is 0 for a call's first result and n for that of
-    re-analysis number n; `content` holds codes of `Content`, and `found` is as in `Analyses`.
-    `ready_at` is when the result is there, `sent_at` when its first POST leaves (W3). `turn` is
-    the one in which the re-analysis began (see `Trace.turn`), 0 for first results: no command ends
-    a call on its own instant (P1).
+    `call` is an index into the calls. `result` is 0 for a call's first result and n for the result
+    of re-analysis number n. `content` holds codes of `Content`; `found` is as in `Analyses`.
+    `ready_at` is the instant of the result, `sent_at` the instant of its first POST (W3). `turn` is
+    the turn in which the re-analysis began (see `Trace.turn`), and 0 for first results: no command
+    ends a call on its own instant (P1).
     """
 
     call: NDArray[np.int64]
@@ -129,7 +134,7 @@ class Messages:
 
     @classmethod
     def joined(cls, parts: Sequence[Messages]) -> Messages:
-        """Several lists of messages, one below the other; at least one."""
+        """Concatenate lists of messages; at least one."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -141,11 +146,10 @@ class Messages:
 
 
 def horizon(trace: Trace) -> int:
-    """The last instant (ms) up to which results are sent, and calls change by their analyses.
+    """Return the last instant (ms) at which results are sent and analyses change calls.
 
-    A run that clock.end does not bound goes on until its last result has arrived (T5 ends it for
-    calls and campaigns only); one that is still under way stands where it stands, and so does a
-    sandbox.
+    A finished run without clock.end goes on until its last result has arrived (T5 ends it for calls
+    and campaigns only). A run under way, and a sandbox, end at their current instant.
     """
     unbounded = trace.world.scenario.clock.end is None and trace.posts is None
     return LAST_INSTANT if trace.idle and unbounded else trace.end
@@ -154,11 +158,11 @@ def horizon(trace: Trace) -> int:
 def first_messages(
     calls: NDArray[np.int64], ended_at: NDArray[np.int64], analyses: Analyses, delay: int
 ) -> Messages:
-    """The first result of each call, `ready_at` NEVER where there is none to come (W1).
+    """Return the first result of each call; `ready_at` is NEVER where none comes (W1).
 
-    A call without a conversation is told of when it ends, one with a conversation when its analysis
-    is ready: the table of the interface's section 6.3. `analyses` are those of the conversations,
-    by index into `calls`; `delay` (ms) is `webhookDelay`.
+    Calls without a conversation are reported at their end, others when their analysis is ready
+    (interface, section 6.3). `analyses` are the analyses of the conversations, by index into
+    `calls`; `delay` (ms) is `webhookDelay`.
     """
     ready, content = ended_at.copy(), np.zeros(len(calls), dtype=np.int8)
     found = np.zeros((len(calls), analyses.found.shape[1]), dtype=np.uint16)
@@ -177,7 +181,7 @@ def first_messages(
 
 
 class MessageBuilder:
-    """What the calls of one campaign owe the receiver; `analyses` are the first of each call."""
+    """Builder of a campaign's messages; `analyses` are the first analyses of the calls."""
 
     def __init__(self, trace: Trace, calls: Calls, analyses: Analyses) -> None:
         self._trace = trace
@@ -186,25 +190,25 @@ class MessageBuilder:
         self._delay = trace.world.scenario.engine.webhook_delay
 
     def messages(self) -> Messages:
-        """Every result that is there by the horizon, also one that is sent only later."""
+        """Return every result that exists by the horizon, even if it is sent later."""
         owed = self.promised()
         return owed[owed.ready_at <= horizon(self._trace)]
 
     def promised(self) -> Messages:
-        """Every result of what has happened so far, also one that is there only later."""
+        """Return every result of past events, even if it exists only later."""
         first = self._first()
         owed = Messages.joined([first, *self._again(first)])
         return owed[np.lexsort((owed.result, owed.call))] if owed.result.any() else owed
 
     def _first(self) -> Messages:
-        """One per call that owes a result: the table of the interface's section 6.3 (W1)."""
+        """Return one result per call that owes one (W1; interface, section 6.3)."""
         calls = self._calls
         everything = np.arange(len(calls.call))
         first = first_messages(everything, calls.ended_at, self._analyses, self._delay)
         return first[first.ready_at != NEVER]
 
     def _again(self, first: Messages) -> list[Messages]:
-        """The results of each re-analysis (A5)."""
+        """Return the results of each re-analysis (A5)."""
         calls = self._calls
         actions = self._trace.campaign(calls.organization, calls.campaign).reanalyses
         if not actions:
@@ -216,18 +220,18 @@ class MessageBuilder:
         for part in (first, *again):
             good = part[part.content == Content.SOUND]
             good_since[good.call] = np.minimum(good_since[good.call], self._ready(good))
-        # a fallback that would overwrite a good result is not sent
+        # A5: a fallback result never replaces a good one.
         return [
             part[(part.content == Content.SOUND) | (self._ready(part) < good_since[part.call])]
             for part in again
         ]
 
     def _ready(self, messages: Messages) -> NDArray[np.int64]:
-        """The point of the sequence at which each result is there."""
+        """Return the point of the sequence at which each result is ready."""
         return sequence(self._trace, messages.ready_at, messages.turn)
 
     def _reanalysis(self, first: Messages, action: Reanalysis, number: int) -> Messages:
-        """The results of one re-analysis: of calls that were delivered before it began."""
+        """Return the results of one re-analysis, of calls that were delivered before it began."""
         calls, analyses = self._calls, self._analyses
         block = self._trace.campaign(calls.organization, calls.campaign).block
         sent = np.full(len(calls.call), FOREVER, dtype=np.int64)
@@ -254,7 +258,7 @@ class MessageBuilder:
 
 
 class Verdict(StrEnum):
-    """What is known of a conversation.
+    """State of a conversation's analysis.
 
     - analyzed: there is a result;
     - no_conversation, unavailable: there is the fallback result (A3);
@@ -277,14 +281,15 @@ _OF_CONTENT = {
     Content.NO_CONVERSATION: Verdict.NO_CONVERSATION,
     Content.UNAVAILABLE: Verdict.UNAVAILABLE,
 }
-"""What is known of a conversation by its newest result."""
+"""Verdict per content of the newest result of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Per call of a campaign: `code`, an index into `VERDICTS`, -1 without a conversation.
+    """Verdict of each call of a campaign: `code` is an index into `VERDICTS`, -1 without a
+    conversation.
 
-    `found` is that of the newest result, as in `Analyses`, in the rows where `code` is analyzed.
+    `found` belongs to the newest result, as in `Analyses`, in the rows where `code` is analyzed.
     """
 
     code: NDArray[np.int8]
@@ -292,10 +297,10 @@ class Verdicts:
 
 
 def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verdicts:
-    """What is known of conversations at an instant (ms); newer results replace older ones.
+    """Return the verdict of each call at an instant (ms); newer results replace older ones.
 
-    `owed` are the results that are there by then; they and the first `analyses` go by indexes into
-    so many calls.
+    `owed` are the results that exist by then. They and the first `analyses` refer to calls by
+    index; `calls` is the number of calls.
     """
     code = np.full(calls, -1, dtype=np.int8)
     found = np.zeros((calls, analyses.found.shape[1]), dtype=np.uint16)
@@ -304,19 +309,21 @@ def verdicts(analyses: Analyses, owed: Messages, calls: int, until: int) -> Verd
     code[analyses.call[failed]] = VERDICTS.index(Verdict.FAILED)
     code[analyses.call[IS_SPOILT.take(analyses.outcome)]] = VERDICTS.index(Verdict.NOT_ANALYZED)
     rows = np.flatnonzero(owed.content != Content.NOTHING)
-    if owed.result.any():  # else there is one of each call at the most
+    # Sorting is needed only after re-analyses: otherwise each call has at most one result.
+    if owed.result.any():
         rows = rows[np.argsort(owed.ready_at[rows], kind="stable")]
     of_content = np.zeros(len(Content), dtype=np.int8)
     for content, verdict in _OF_CONTENT.items():
         of_content[content] = VERDICTS.index(verdict)
     told = owed.call.take(rows)
-    code[told] = of_content.take(owed.content.take(rows))  # numpy keeps the last of several
+    # Of several results of one call numpy keeps the last.
+    code[told] = of_content.take(owed.content.take(rows))
     found[told] = owed.found.take(rows, axis=0)
     return Verdicts(code, found)
 
 
 def funnel_steps(verdicts: Verdicts, has_funnel: bool) -> NDArray[np.int16]:
-    """How many funnel steps each call's newest result says were reached; -1 if it says nothing.
+    """Return the number of funnel steps in each call's newest result; -1 if unknown.
 
     0 stands for Unknown: not even the first step was reached, or the result is a fallback, which
     has a funnel whether or not the agent defines one.

@@ -1,1 +1,1 @@
-"""The compiled engine: the rule book once more, over arrays, compiled by numba."""
+"""The compiled engine: the rule book a second time, over arrays, compiled by numba."""

@@ -1,4 +1,4 @@
-"""Whether rules can be compiled, and where compiled code is kept between runs."""
+"""Availability of numba, and the folder of compiled code."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ _ENGINE = Path(__file__).parents[1]
 
 
 def is_available() -> bool:
-    """Whether numba is there; it has no wheels for some platforms."""
+    """Return True if numba is installed; it has no wheels for some platforms."""
     return find_spec("numba") is not None
 
 
 @cache
 def folder() -> Path:
-    """Where compiled code is kept: in NUMBA_CACHE_DIR, else in the user's cache.
-
-    numba looks for changes only in the file of the function that is kept, and not in those of
-    what is compiled into it. So all of the engine's source has a part in the folder's name.
-    """
+    """Return the folder of compiled code: under NUMBA_CACHE_DIR, else in the user's cache."""
     from platformdirs import user_cache_path
 
     given = os.environ.get("NUMBA_CACHE_DIR")
@@ -34,6 +30,8 @@ def folder() -> Path:
 
 def source_digest(files: Iterable[Path]) -> str:
     """Return the SHA-256 of the contents of source files, in the order of their paths."""
+    # numba detects changes only in the file of the cached function, not in functions that are
+    # compiled into it. So the folder's name contains a hash of the engine's whole source.
     source = hashlib.sha256()
     for file in sorted(files):
         source.update(file.read_bytes())
@@ -41,13 +39,17 @@ def source_digest(files: Iterable[Path]) -> str:
 
 
 def is_compiled() -> bool:
-    """Whether compiled code of this version is there; else compiling takes some seconds."""
+    """Return True if compiled code of this version exists; otherwise compilation takes some
+    seconds.
+    """
     return any(folder().rglob("*.nbc"))
 
 
 @contextmanager
 def numba_keeps_code() -> Iterator[bool]:
-    """Have numba keep what is decorated in `folder`; yields whether that can be written."""
+    """Make numba cache the functions decorated inside; yields False if the folder is not
+    writable.
+    """
     import numba
 
     place, before = folder(), numba.config.CACHE_DIR

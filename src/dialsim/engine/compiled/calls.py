@@ -1,4 +1,4 @@
-"""Calls from the dial to the end (rules Q1, Q4, P): their lines, and what chance has in store."""
+"""Calls from the dial to the end (rules Q1, Q4, P): lines, phases and random draws."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ RING, TALK, NUMBER, VOICE = (
     ColumnKind.VOICE.value,
 )
 
-# The arithmetic of chance, caller IDs and days is the SimPy engine's.
+# Arithmetic of chance, caller IDs and days, shared with the SimPy engine.
 with_odds = shared(_behaviour.with_odds)
 fatigue = shared(_behaviour.fatigue)
 ending = shared(_behaviour.ending, with_odds=with_odds)
@@ -70,7 +70,7 @@ ONE_DIAL = _call.DIAL
 
 @rule
 def dial(s: State) -> tuple[bool, int]:
-    """QUEUED → INITIATED while slots and pace allow (Q4): whether any, and why it stopped."""
+    """QUEUED → INITIATED while lines and pace allow (Q4); returns (any dialled, reason to stop)."""
     dialler = s.dialler
     dialled = False
     while dialler.queue_length > 0 and dialler.slots_in_use < dialler.limit:
@@ -93,7 +93,9 @@ def dial(s: State) -> tuple[bool, int]:
 
 @rule
 def draws_of(s: State, person: int) -> int:
-    """The entry with the draws of the next attempt of a person; -1 if they are to be made first."""
+    """Return the entry with the draws of a person's next attempt; -1 if Python must make them
+    first.
+    """
     dialler = s.dialler
     c, attempt = int(s.people[person].campaign), int(s.people[person].attempts) + 1
     campaign = s.campaigns[c]
@@ -115,7 +117,7 @@ def draws_of(s: State, person: int) -> int:
 
 @rule
 def initiate(s: State, person: int, drawn: int) -> None:
-    """The line to the first call in the queue is being set up (P1)."""
+    """Start setting up the line of the first call in the queue (P1)."""
     dialler = s.dialler
     c = int(s.people[person].campaign)
     campaign = s.campaigns[c]
@@ -151,7 +153,7 @@ def initiate(s: State, person: int, drawn: int) -> None:
 
 @rule
 def caller_id(s: State, person: int, drawn: int, place: int) -> int:
-    """The number that a dial shows (P3)."""
+    """Return the caller ID of a dial (P3)."""
     campaign = s.campaigns[int(s.people[person].campaign)]
     first, count = campaign.first_number, campaign.numbers
     if count == 1:
@@ -166,13 +168,13 @@ def caller_id(s: State, person: int, drawn: int, place: int) -> int:
 
 @rule
 def uses_of(s: State, r: int, number: int) -> int:
-    """What is left of the dials of a number, under one of the times of recovery."""
+    """Return the decayed dials of a caller ID under recovery time `r`."""
     return decayed(s.uses[r, number], s.dialler.now - s.used_at[r, number], s.recoveries[r])
 
 
 @rule
 def voice(s: State, campaign: Record, drawn: int, place: int) -> int:
-    """The voice that a dial speaks with (P4)."""
+    """Return the voice of a dial (P4)."""
     if campaign.voices == 1:
         return s.voices[campaign.first_voice]
     draw = s.values[s.entries[drawn, VOICE], place]
@@ -184,9 +186,9 @@ def voice(s: State, campaign: Record, drawn: int, place: int) -> int:
 
 @rule
 def decide(s: State, call: Record, drawn: int, place: int) -> int:
-    """How a call will end, and how long its phases last: by its script, or by chance (P1, P2).
+    """Set a call's end and the duration of its phases, by script or by chance (P1, P2).
 
-    Returns how long its line is being set up.
+    Returns the time of setting up its line.
     """
     setup = max(1, int(s.values[s.entries[drawn, SETUP], place]))  # P1: at least 1 ms
     person = s.people[call.person]
@@ -219,7 +221,7 @@ def decide(s: State, call: Record, drawn: int, place: int) -> int:
 
 @rule
 def make_progress(s: State) -> bool:
-    """Lines stand, people answer, calls end (P1, P2); False where the log has no room."""
+    """Progress calls of this instant: line set up, answer, end (P1, P2). False: the log is full."""
     dialler = s.dialler
     while dialler.slots_in_use > 0 and s.line_at[0] == dialler.now:
         if not has_room(s, ROWS_OF_A_CALL):
@@ -237,13 +239,15 @@ def make_progress(s: State) -> bool:
 
 @rule
 def line_stands(s: State, line: int) -> None:
-    """From here on nothing withdraws the call (C4): its number counts (P3), and it rings."""
+    """Register that a line is set up: the call cannot be withdrawn any more (C4), its caller ID
+    counts (P3).
+    """
     call = s.lines[line]
     campaign = s.campaigns[call.campaign]
     campaign.dialling -= 1
     campaign.under_way += 1
     s.people[call.person].shown_last = call.number
-    if call.ring > 0:  # P1: no row where it would be over at once
+    if call.ring > 0:  # P1: a phase of 0 ms gets no row
         write(s, call.person, RINGS)
         lasts(s, line, RINGING, call.ring)
     else:
@@ -252,7 +256,7 @@ def line_stands(s: State, line: int) -> None:
 
 @rule
 def rung(s: State, line: int) -> None:
-    """Ringing is over, with an answer or without."""
+    """End ringing, with an answer or without."""
     call = s.lines[line]
     if call.ending != REACHED:
         end(s, line)
@@ -266,14 +270,14 @@ def rung(s: State, line: int) -> None:
 
 @rule
 def lasts(s: State, line: int, phase: int, span: int) -> None:
-    """The next phase of the call whose phase is over lasts so long."""
+    """Begin the next phase of the call at the top of the heap, for `span` ms."""
     s.lines[line].phase = phase
     replace_first(s.line_at, s.line_numbers, 0, s.dialler.slots_in_use, s.dialler.now + span, line)
 
 
 @rule
 def end(s: State, line: int) -> None:
-    """A dialled call ends (P2): it counts as an attempt (P5), and may be retried (R1, R3)."""
+    """End a dialled call (P2): count the attempt (P5), and plan a retry (R1, R3)."""
     dialler = s.dialler
     call = s.lines[line]
     c, person, ending_of_call = call.campaign, call.person, call.ending
@@ -288,7 +292,7 @@ def end(s: State, line: int) -> None:
     attempts = int(s.people[person].attempts)
     if ending_of_call == REACHED or attempts >= campaign.max_attempts or campaign.closed:
         campaign.settled += 1
-        dialler.completing = 1  # C3: this may have been the last
+        dialler.completing = 1  # C3: the campaign may be complete
     else:
         call_again(s, person)
 
@@ -298,16 +302,19 @@ def end(s: State, line: int) -> None:
 
 @rule
 def free_line(s: State, line: int) -> None:
-    """A slot is given back (Q1). `free_lines` has the free ones behind as many as are in use."""
+    """Free a line (Q1)."""
     dialler = s.dialler
     dialler.slots_in_use -= 1
+    # `free_lines` is a stack: its first `slots_in_use` entries are stale, the free lines follow.
     s.free_lines[dialler.slots_in_use] = line
     dialler.woken = 1
 
 
 @rule
 def withdraw_dials(s: State, c: int, kind: int, waits: bool) -> None:
-    """Lines being set up are dropped with their slots; no dial was made (C4, P5)."""
+    """Drop the lines that a campaign is setting up (C4, P5); with `waits` the calls return to
+    SCHEDULED.
+    """
     dialler = s.dialler
     if s.campaigns[c].dialling == 0:
         return

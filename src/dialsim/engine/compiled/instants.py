@@ -1,12 +1,12 @@
-"""The instants of one organization, step by step (T4, T5), and its campaigns' states (rules C).
+"""Work of one organization, instant by instant (T4, T5), and states of its campaigns (rules C).
 
-Python calls two functions: `carry_out` for what somebody does (step 1) and `work_off` for all that
-follows (steps 2 to 8). `work_off` stops where it lacks something that only Python can give, a
-longer log or draws of chance; called again, it goes on where it stopped. That takes no
-bookkeeping, because every step is a loop over what is left to do in it.
+Python calls two functions: `carry_out` for commands (step 1) and `work_off` for everything else
+(steps 2 to 8). `work_off` returns when it needs something that only Python can provide, a longer
+log or random draws; the next call continues where it stopped. That needs no bookkeeping, because
+every step is a loop over the remaining work of the step.
 
-Nothing here is shared with the SimPy engine but the plain functions of arithmetic: that the two
-engines agree is how each is tested.
+Only plain arithmetic is shared with the SimPy engine: the agreement of the two engines is the test
+of both.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ BY_CANCEL, BY_DELETE, BY_END = range(3)
 
 @rule
 def become(s: State, c: int, status: int, cause: int) -> None:
-    """A campaign's status changes."""
+    """Change a campaign's status."""
     campaign = s.campaigns[c]
     change = s.changes[s.dialler.changes]
     s.dialler.changes += 1
@@ -86,29 +86,29 @@ def become(s: State, c: int, status: int, cause: int) -> None:
 
 @rule
 def start_instant(s: State, campaign: Record) -> int:
-    """The first instant from now on at which a campaign may become RUNNING (C2)."""
+    """Return the first instant from now on at which a campaign may become RUNNING (C2)."""
     opens = first_open(s, campaign, max(s.dialler.now, campaign.start_at))
     return opens if opens < campaign.end_at else NEVER
 
 
 @rule
 def await_start(s: State, campaign: Record) -> None:
-    """SCHEDULED until C2 starts it."""
+    """Set the timer of a SCHEDULED campaign's start (C2)."""
     campaign.begins_at = start_instant(s, campaign)
     look_at(s, campaign.begins_at)
 
 
 @rule
 def run(s: State, c: int) -> None:
-    """What follows when a campaign has become RUNNING."""
+    """Schedule the work that follows when a campaign becomes RUNNING."""
     s.campaigns[c].started = 1
     s.dialler.woken = 1
-    s.dialler.completing = 1  # C3: nobody may be left to call
+    s.dialler.completing = 1  # C3: no recipient may be left to call
 
 
 @rule
 def is_final(campaign: Record) -> bool:
-    """Whether a campaign is RUNNING, and nobody is left to call or under way (C3)."""
+    """Return True if a campaign is RUNNING and every recipient is settled (C3)."""
     return (
         campaign.status == RUNNING
         and waiting(campaign) == 0
@@ -118,7 +118,7 @@ def is_final(campaign: Record) -> bool:
 
 @rule
 def complete(s: State) -> None:
-    """RUNNING → COMPLETED for campaigns whose people are all settled (C3)."""
+    """RUNNING → COMPLETED for campaigns whose recipients are all settled (C3)."""
     s.dialler.completing = 0
     for c in range(len(s.campaigns)):
         if is_final(s.campaigns[c]):
@@ -127,7 +127,7 @@ def complete(s: State) -> None:
 
 @rule
 def pause(s: State, c: int) -> None:
-    """SCHEDULED or RUNNING → PAUSED; waiting calls go back to SCHEDULED (C4)."""
+    """SCHEDULED or RUNNING → PAUSED; waiting calls return to SCHEDULED (C4)."""
     leave_queue(s, c, PAUSED_IN_QUEUE, True)
     withdraw_dials(s, c, PAUSED_DIALLING, True)
     campaign = s.campaigns[c]
@@ -135,12 +135,12 @@ def pause(s: State, c: int) -> None:
     campaign.closes_at = NEVER
     campaign.releases_at = NEVER
     become(s, c, PAUSED, PAUSE)
-    s.dialler.woken = 1  # Q11: it holds no line any more
+    s.dialler.woken = 1  # Q11: a paused campaign holds no lines
 
 
 @rule
 def resume(s: State, c: int) -> None:
-    """PAUSED → RUNNING if it was so before or would be now, else → SCHEDULED (C5)."""
+    """PAUSED → RUNNING if it was RUNNING before or may start now, else → SCHEDULED (C5)."""
     campaign = s.campaigns[c]
     if campaign.started or start_instant(s, campaign) == s.dialler.now:
         become(s, c, RUNNING, RESUME)
@@ -152,7 +152,7 @@ def resume(s: State, c: int) -> None:
 
 @rule
 def end_date_times(s: State) -> None:
-    """Waiting calls expire, and their campaign with them (C7)."""
+    """Expire waiting calls, and with them their campaign (C7)."""
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
         if campaign.ends_at == s.dialler.now:
@@ -165,7 +165,7 @@ def end_date_times(s: State) -> None:
 
 @rule
 def drop_waiting(s: State, c: int, cause: int) -> None:
-    """Waiting calls end for good, retries not yet due are dropped (C6, C7, C8)."""
+    """End waiting calls for good, and drop retries that are not yet due (C6, C7, C8)."""
     campaign = s.campaigns[c]
     waiting_kind, queued_kind, dialling_kind = DROPPED[cause]
     campaign.settled += waiting(campaign) + campaign.queued + campaign.dialling + campaign.retries
@@ -182,22 +182,25 @@ def drop_waiting(s: State, c: int, cause: int) -> None:
     s.dialler.woken = 1  # Q11
 
 
-_A_WHILE = 1 << 17  # instants: a tenth of a second or less
+# Instants between two reports of progress: a tenth of a second or less.
+_A_WHILE = 1 << 17
 
 
 @rule
 def next_instant(s: State) -> int:
-    """The next instant at which something may happen; NEVER if none is left (T5)."""
+    """Return the next instant at which something may happen; NEVER if none is left (T5)."""
     dialler = s.dialler
     if dialler.woken or dialler.completing:
-        return int(dialler.now)  # a command of this instant came, or its work was interrupted
-    # Timers are few, and seldom the next: `look_at` says until when they need no looking at
+        return int(dialler.now)  # a command came in this instant, or its work was interrupted
+    # Timers of campaigns rarely come next. `look_at` is a lower bound of all of them, so that most
+    # instants need no loop over campaigns.
     at = NEVER
     if dialler.slots_in_use > 0:
         at = s.line_at[0]
     if dialler.retries > 0:
         at = min(at, s.retry_due[0])
-    if dialler.queue_length > 0:  # all wait equally long: the first in the queue times out first
+    # all calls wait equally long, so the first in the queue times out first
+    if dialler.queue_length > 0:
         at = min(at, s.queue[dialler.queue_first].queued_at + dialler.queue_timeout)
     if at < dialler.look_at:
         return at
@@ -216,7 +219,7 @@ def next_instant(s: State) -> int:
 
 @rule
 def rows_of_timers(s: State) -> int:
-    """How many rows steps 2 and 3 of this instant may write at the most."""
+    """Return an upper limit of the rows that steps 2 and 3 of this instant write."""
     rows = 0
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
@@ -229,7 +232,7 @@ def rows_of_timers(s: State) -> int:
 
 @rule
 def release_and_dial(s: State) -> int:
-    """Release and dial until neither can do more (T4 step 7); says why it stopped."""
+    """Release and dial until neither is possible (T4 step 7); returns the reason to stop."""
     dialler = s.dialler
     dialler.pace = NEVER
     for c in range(len(s.campaigns)):
@@ -249,7 +252,7 @@ def release_and_dial(s: State) -> int:
 
 @rule
 def fall_due(s: State) -> bool:
-    """Retries fall due, campaigns start, windows open (T4 step 6); False where the log is full."""
+    """Create due retries, start campaigns, open windows (T4 step 6). False: the log is full."""
     dialler = s.dialler
     while dialler.retries > 0 and s.retry_due[0] <= dialler.now:
         if not has_room(s, ROWS_OF_A_CALL):
@@ -272,7 +275,7 @@ def fall_due(s: State) -> bool:
 
 @entry(State, int)
 def work_off(s: State, until: int) -> int:
-    """Work off one instant after the other, up to `until`; returns why it stopped (T4, T5)."""
+    """Process instant after instant up to `until`; returns the reason to stop (T4, T5)."""
     dialler = s.dialler
     for _ in range(_A_WHILE):
         dialler.ahead = next_instant(s)
@@ -297,15 +300,15 @@ def work_off(s: State, until: int) -> int:
 
 @entry(State, int, int)
 def carry_out(s: State, command: int, c: int) -> None:
-    """Do what was asked of a campaign, and is allowed (T4 step 1).
+    """Run an allowed command for a campaign (T4 step 1).
 
-    The log must have room for a row for each of the campaign's people.
+    The log must have room for one row per recipient of the campaign.
     """
     campaign = s.campaigns[c]
     if command == SCHEDULE:
         become(s, c, SCHEDULED, SCHEDULE)
         if campaign.end_at != NEVER:
-            campaign.ends_at = max(s.dialler.now, campaign.end_at)  # C7: also one already past
+            campaign.ends_at = max(s.dialler.now, campaign.end_at)  # C7: also an end in the past
             look_at(s, campaign.ends_at)
         await_start(s, campaign)
     elif command == PAUSE:

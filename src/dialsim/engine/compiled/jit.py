@@ -1,4 +1,4 @@
-"""How rules are compiled: functions into machine code, columns into addresses."""
+"""Compilation: functions into machine code, columns into addresses."""
 
 from __future__ import annotations
 
@@ -28,28 +28,33 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def rule(function: F) -> F:
-    """Compile a function of this package; it is compiled into whatever calls it."""
+    """Compile a function of this package; it is inlined into its compiled callers."""
     compiled: F = numba.njit(function)
     return compiled
 
 
 def shared(function: F, **uses: Callable[..., Any]) -> F:
-    """Compile a function that the SimPy engine calls as it is.
+    """Compile a function that the SimPy engine calls uncompiled.
 
-    `uses` are the compiled versions of functions that it calls, by their names.
+    `uses` are the compiled versions of the functions that it calls, by name.
     """
     assert isinstance(function, FunctionType)
+    # A copy with other globals: the Python function itself must go on calling Python functions.
     seen = {**function.__globals__, **uses}
     return rule(FunctionType(function.__code__, seen, function.__name__))  # type: ignore[return-value]
 
 
 def entry(*arguments: type) -> Callable[[F], F]:
-    """Compile, or load, a function that Python calls with arguments of these types."""
+    """Compile, or load from the cache, a function that Python calls with arguments of these
+    types.
+    """
 
     def compile_now(function: F) -> F:
         with numba_keeps_code() as is_kept:
             compiled = numba.njit(cache=is_kept)(function)
         if not numba.config.DISABLE_JIT:
+            # Compiled at import for these types only, so that no run compiles anything, not even
+            # for an int of another width.
             compiled.compile(tuple(map(_type_of, arguments)))
             compiled.disable_compile()
         kept: F = compiled
@@ -61,22 +66,21 @@ def entry(*arguments: type) -> Callable[[F], F]:
 # -- columns ---------------------------------------------------------------------------------------
 
 _WORDS = 4
-"""An address and up to three lengths say where a column is."""
+"""int64 words per column: its address and up to three lengths."""
 
 
 class Columns:
-    """Columns and records under one name, which compiled functions are given by one address.
+    """Columns and records that compiled functions receive as one address.
 
-    numba would pass a tuple of arrays by value, several machine words for each, to every function,
-    and count references to each of them: with thirty, that takes forty times as long as all the
-    work. Here compiled code reads address and shape of a column where it needs it. Nothing is
-    counted: what is put here must stay here while compiled functions run.
-
-    Subclasses name their columns in `FORMS`, each with its dtype and number of dimensions. With no
-    dimension it is a single record, which is given as the first of a column. All can be replaced by
-    others of the same form.
+    Subclasses declare their columns in `FORMS`, each with dtype and number of dimensions. Number 0
+    means a single record, assigned as an array of length 1. Columns can be replaced by others of
+    the same form.
     """
 
+    # numba would pass a tuple of arrays by value, several machine words each, to every function,
+    # and count references to each array: with thirty arrays that takes forty times as long as all
+    # the work. Here compiled code reads address and shape of a column where needed. Without counted
+    # references, an array must stay assigned while compiled functions run.
     FORMS: ClassVar[dict[str, tuple[np.dtype[Any], int]]]
 
     def __init__(self, **columns: Any) -> None:
@@ -98,14 +102,14 @@ class Columns:
 
 
 class ColumnsType(types.Type):
-    """A class of columns, as numba sees it: an address."""
+    """numba type of a class of columns: an address."""
 
     def __init__(self, of: type[Columns]) -> None:
         self.of = of
         super().__init__(f"{of.__module__}.{of.__qualname__}")
 
     def form(self, name: str) -> Any:
-        """numba's type of a column; None if there is none."""
+        """Return numba's type of a column; None if there is no such column."""
         if name not in self.of.FORMS:
             return None
         dtype, dimensions = self.of.FORMS[name]

@@ -1,4 +1,4 @@
-"""One organization in the compiled engine: what is done to it, and what its rules lack."""
+"""One organization in the compiled engine: commands, and data that the compiled rules request."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ S = CampaignStatus
 
 
 class Organization:
-    """An organization's calls and campaigns; `state` is what the rules work on.
+    """Calls and campaigns of one organization; the compiled rules work on `state`.
 
-    Commands are those of the file's timeline. They raise `Refused` where the rules forbid them, and
-    then change nothing.
+    The commands are those of the file's timeline. They raise `Refused` if the rules forbid them. A
+    refused command changes nothing.
     """
 
     def __init__(self, trace: Trace, block: OrganizationBlock) -> None:
@@ -101,23 +101,23 @@ class Organization:
 
     @property
     def now(self) -> int:
-        """The last instant worked off."""
+        """Last completed instant."""
         return int(self.state.dialler.now)
 
     @property
     def ahead(self) -> int:
-        """The next instant at which something may happen; `NEVER` if none is left."""
+        """Next instant at which something may happen; `NEVER` if none is left."""
         return int(self.state.dialler.ahead)
 
     @property
     def people_done(self) -> int:
-        """How many people are final."""
+        """Number of settled recipients."""
         return int(self.state.campaigns["settled"].sum())
 
     def advance(self, until: int, look_up: Callable[[], object]) -> None:
-        """Work everything off up to an instant, itself included.
+        """Process everything up to and including an instant.
 
-        `look_up` is called now and then on the way.
+        `look_up` is called occasionally, to report progress.
         """
         while True:
             self._ensure_changes()
@@ -134,7 +134,7 @@ class Organization:
     # -- commands ---------------------------------------------------------------------------------
 
     def at(self, instant: int) -> None:
-        """What is commanded next is commanded at this instant, up to which all is worked off."""
+        """Set the instant of the next command; everything up to it must be processed."""
         self.state.dialler.now = instant
 
     def schedule(self, c: int, request: ScheduleRequest) -> None:
@@ -173,24 +173,26 @@ class Organization:
         self._carry_out(RESUME, c)
 
     def cancel(self, c: int) -> None:
-        """Any state that isn't final → CANCELLED (C6)."""
+        """Any state that is not final → CANCELLED (C6)."""
         self._require_existing(c)
         self._require_status(c, "cancel", S.DRAFT, S.SCHEDULED, S.RUNNING, S.PAUSED)
         self._carry_out(CANCEL, c)
 
     def delete(self, c: int) -> None:
-        """Gone for campaign and recipient endpoints, from any state (C8)."""
+        """Delete the campaign, in any state (C8)."""
         self._require_existing(c)
         self._deleted.add(c)
         self._carry_out(DELETE, c)
 
     def reanalyze(self, c: int, share: float) -> None:
-        """Have a share of the delivered calls analyzed again (A5); nothing dialled changes."""
+        """Start another analysis of a share of the delivered calls (A5); dialling is not
+        affected.
+        """
         self._require_existing(c)
         self._trace.reanalyses.append(Reanalysis(self.now, self.block.position, c, share))
 
     def set_limit(self, limit: int) -> None:
-        """Change maxConcurrentCalls; a lower one hangs up nobody (Q1)."""
+        """Change maxConcurrentCalls; a lower limit ends no call (Q1)."""
         dialler = self.state.dialler
         dialler.limit = limit
         dialler.capacity = self._queue_capacity(limit)
@@ -198,7 +200,7 @@ class Organization:
         self._trace.limits.append(LimitChange(self.now, self.block.position, limit))
 
     def set_webhook_url(self, url: str | None) -> None:
-        """Change where results are sent; the next one goes there (W6)."""
+        """Change the webhook URL from the next result on (W6)."""
         self._trace.urls.append(UrlChange(self.now, self.block.position, url))
 
     def set_calling_allowed(self, allowed: bool) -> None:
@@ -206,7 +208,7 @@ class Organization:
         self._calling_allowed = allowed
 
     def use_behaviour(self, agent: str, behaviour: str) -> None:
-        """Have the people whom an agent calls react by another behaviour from the next dial on."""
+        """Change the behaviour of the people whom an agent calls, from the next dial on."""
         for c, block in enumerate(self._blocks):
             if block.agent.name == agent:
                 self._behaviours[c] = behaviour
@@ -216,7 +218,7 @@ class Organization:
     # -- what came of it --------------------------------------------------------------------------
 
     def changes(self) -> list[CampaignChange]:
-        """The changes of the campaigns' status, in the order in which they happened."""
+        """Return the changes of the campaigns' status, in order of time."""
         rows = self.state.changes[: self.state.dialler.changes].tolist()
         return [
             CampaignChange(
@@ -226,11 +228,11 @@ class Organization:
         ]
 
     def statuses(self) -> list[CampaignStatus]:
-        """The status of each campaign."""
+        """Return the status of each campaign."""
         return [self._status(c) for c in range(len(self._blocks))]
 
     def unfinished(self) -> list[int]:
-        """The campaigns that are neither final nor DRAFT."""
+        """Return the campaigns that are neither final nor DRAFT."""
         return [
             c
             for c, status in enumerate(self.statuses())
@@ -238,7 +240,7 @@ class Organization:
         ]
 
     def logs(self) -> list[CallLog]:
-        """The log of each campaign."""
+        """Return the log of each campaign."""
         s = self.state
         at, keys = s.log_at[: s.dialler.rows], s.log_keys[: s.dialler.rows]
         dials = np.asarray(s.dials[: s.dialler.dials])
@@ -322,7 +324,7 @@ class Organization:
         )
 
     def _limits(self) -> list[int]:
-        """The limits that the file ever sets."""
+        """Return all limits that the scenario ever sets."""
         settings = self.block.settings
         given = (
             action.value
@@ -335,7 +337,7 @@ class Organization:
         ]
 
     def _queue_capacity(self, limit: int) -> int:
-        """How many calls the queue takes under a limit (Q2)."""
+        """Return the capacity of the queue under a limit (Q2)."""
         queue_limit = self._world.scenario.engine.queue_limit
         if limit == 0:
             return 0
@@ -344,7 +346,7 @@ class Organization:
         return limit if queue_limit is None else queue_limit
 
     def _set_up_campaigns(self) -> None:
-        """Every campaign a DRAFT, with its people and their scripts."""
+        """Initialize all campaigns as DRAFT, with their recipients and scripts."""
         first = 0
         scripts: list[tuple[int, ...]] = []
         steps: list[tuple[int, ...]] = []
@@ -375,7 +377,7 @@ class Organization:
         self.state.steps = np.array(steps, dtype=STEP).view(np.recarray)
 
     def _set_share(self, c: int) -> None:
-        """The part of a campaign in the organization's lines (Q7 to Q11)."""
+        """Set a campaign's share of the organization's lines (Q7 to Q11)."""
         campaign, share = self.state.campaigns[c], self._blocks[c].share
         counts = self._world.scenario.engine.sharing == "priority"
         priorities = [block.share.priority if counts else 0 for block in self._blocks]
@@ -399,7 +401,7 @@ class Organization:
             raise calling_not_allowed()
 
     def _duplicates(self, c: int, request: ScheduleRequest) -> NDArray[np.int64]:
-        """The recipients whom the request drops, check 6 of a schedule request (D3, C9)."""
+        """Return the recipients that the request drops: check 6 of a schedule request (D3, C9)."""
         alert, own = self.block.settings.duplicate_call_alert, self._blocks[c]
         if not request.remove_duplicates or alert is None:
             return np.empty(0, dtype=np.int64)
@@ -424,7 +426,7 @@ class Organization:
         self.state.window_ends = np.append(self.state.window_ends, _integers(ends))
 
     def _set_numbers_and_voices(self, c: int, request: ScheduleRequest) -> None:
-        """Take the caller IDs and voices from the schedule request (P3, P4)."""
+        """Adopt the caller IDs and voices of a schedule request (P3, P4)."""
         agent, world, campaign = self._blocks[c].agent, self._world, self.state.campaigns[c]
         numbers = shown_numbers(world, agent, request, self.block.settings)
         voices = spoken_voices(world, agent, request)
@@ -438,16 +440,16 @@ class Organization:
         self.state.used_at = np.pad(self.state.used_at, more)
 
     def _go_on_from_history(self, c: int, removed: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Take up each person where the history left them (C1); returns who has one.
+        """Continue recipients with a history (C1), and return them.
 
-        Who was reached, or has no attempt left, is final; anybody else's next call is a retry, due
-        at the later of now and retryInterval after the last one ended.
+        Recipients who were reached, or have no attempt left, are final. All others get a retry, due
+        at the later of now and retryInterval after their last call.
         """
         s, campaign, people = self.state, self.state.campaigns[c], self._blocks[c].people
         if not people.history:
             return np.empty(0, dtype=np.int64)
         persons, first = self._of(c, s.people), int(campaign.first_person)
-        # Fields of records take a microsecond each to read
+        # Read once: a field of a record takes a microsecond to read in Python.
         now, most, interval = self.now, int(campaign.max_attempts), int(campaign.retry_interval)
         dropped, attempts, numbers, due = set(removed.tolist()), {}, {}, {}
         for recipient, past in people.history.items():
@@ -466,7 +468,7 @@ class Organization:
         return _integers(people.history)
 
     def _add_retries(self, due: list[int], people: list[int]) -> None:
-        """Put retries into their heap: sorted columns are one."""
+        """Add retries to their heap. A sorted array is a valid heap."""
         s, before = self.state, int(self.state.dialler.retries)
         after = before + len(due)
         s.retry_due[before:after], s.retry_people[before:after] = due, people
@@ -478,7 +480,9 @@ class Organization:
     def _create_first_calls(
         self, c: int, removed: NDArray[np.int64], gone_on: NDArray[np.int64]
     ) -> None:
-        """A call in SCHEDULED for every recipient but those removed or with a history."""
+        """Create a call in SCHEDULED for every recipient who is neither removed nor has a
+        history.
+        """
         s, campaign, count = self.state, self.state.campaigns[c], self._blocks[c].people.count
         first = int(campaign.first_person)
         has_one = np.ones(count, dtype=bool)
@@ -496,13 +500,14 @@ class Organization:
     # -- what the rules lack ----------------------------------------------------------------------
 
     def _carry_out(self, command: int, c: int) -> None:
-        """Have the rules do what is allowed."""
+        """Run an allowed command in the compiled rules."""
         self._ensure_changes()
+        # carry_out cannot stop halfway for a longer log, unlike work_off.
         self._ensure_rows(self._blocks[c].people.count)
         carry_out(self.state, command, c)
 
     def _ensure_rows(self, more: int) -> None:
-        """Have room for so many more rows of the log, and some dials."""
+        """Ensure room for `more` rows of the log, and for some dials."""
         s = self.state
         rows, dials = int(s.dialler.rows), int(s.dialler.dials)
         if rows + more > len(s.log_at):
@@ -518,7 +523,7 @@ class Organization:
             s.changes = longer(s.changes, 2 * needed)
 
     def _draw(self) -> None:
-        """Make the draws that the next dial wants."""
+        """Make the draws that the next dial requests."""
         dialler = self.state.dialler
         reaction = int(dialler.wanted_reaction)
         [c] = np.flatnonzero(self.state.campaigns["reaction"][: len(self._blocks)] == reaction)
@@ -536,7 +541,7 @@ class Organization:
         self._take_chances()
 
     def _set_reaction(self, c: int) -> None:
-        """Have a scheduled campaign's people react by its behaviour of now."""
+        """Set the reactions of a scheduled campaign by its current behaviour."""
         request = self._trace.requests[self._place(c)].request  # P8
         reactions = self._world.reactions(self._blocks[c], self._behaviours[c], request)
         number = self._chances.reaction(reactions)
@@ -568,7 +573,7 @@ class Organization:
         return STATUSES[self.state.campaigns[c].status]
 
     def _of(self, c: int, column: Any) -> Any:
-        """The part of a column of people that is a campaign's."""
+        """Return a campaign's part of a column of people."""
         first = int(self.state.campaigns[c].first_person)
         return column[first : first + self._blocks[c].people.count]
 

@@ -1,7 +1,7 @@
-"""The people who wait (rules Q, R): for a retry, for their release, and in the queue.
+"""Waiting calls (rules Q, R): retries not yet due, calls before their release, and the queue.
 
-They wait in binary heaps on arrays. Several heaps may lie in one pair of arrays, each from its
-`base` on. numba compiles Python's heapq as well, but a list of tuples takes three times as long.
+They are kept in binary heaps on arrays. Several heaps share one pair of arrays, each starting at
+its `base`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Integers = NDArray[np.int64]
 
 @rule
 def push(keys: Integers, items: Integers, base: int, size: int, key: int, item: int) -> None:
-    """Put an entry into a heap of `size` entries."""
+    """Insert an entry into a heap of `size` entries."""
+    # numba also compiles Python's heapq, but a heap of tuples in a list takes three times as long.
     place = size
     while place > 0:
         parent = (place - 1) >> 1
@@ -49,7 +50,7 @@ def push(keys: Integers, items: Integers, base: int, size: int, key: int, item: 
 def replace_first(
     keys: Integers, items: Integers, base: int, size: int, key: int, item: int
 ) -> None:
-    """Take the first of `size` entries out and put another one in."""
+    """Replace the first of `size` entries by another one."""
     place = 0
     while True:
         child = 2 * place + 1
@@ -72,27 +73,27 @@ def replace_first(
 
 @rule
 def remove_first(keys: Integers, items: Integers, base: int, size: int) -> None:
-    """Take the first of `size` entries out."""
+    """Remove the first of `size` entries."""
     last = base + size - 1
     replace_first(keys, items, base, size - 1, keys[last], items[last])
 
 
 @rule
 def restore(keys: Integers, items: Integers, base: int, size: int) -> None:
-    """Make a heap of `size` entries in any order."""
+    """Turn `size` entries in any order into a heap."""
     for count in range(size):
         push(keys, items, base, count, keys[base + count], items[base + count])
 
 
-# Compiled functions see names of numbers as constants.
+# Compiled functions treat global numbers as constants.
 CREATED_RETRY = _trace.RETRY
 RELEASED = _trace.RELEASED
 TIMED_OUT = _trace.QUEUE_TIMEOUT
 WINDOW_CLOSED = _trace.WINDOW_CLOSED
 
-_RANK_SHIFT = 62  # instants and durations together stay below
+_RANK_SHIFT = 62  # instants and durations together stay below this bit
 
-# The arithmetic of windows is the SimPy engine's.
+# Arithmetic of windows, shared with the SimPy engine.
 week_position = shared(_windows.week_position)
 range_at = shared(_windows.range_at)
 first_multiple = shared(_windows.first_multiple)
@@ -107,7 +108,7 @@ next_open_on_grid = shared(
 
 @rule
 def call_again(s: State, person: int) -> None:
-    """Another call follows, `retryInterval` after the end of the one before (R2)."""
+    """Plan another call, `retryInterval` after the end of the one before (R2)."""
     dialler = s.dialler
     campaign = s.campaigns[int(s.people[person].campaign)]
     due = dialler.now + campaign.retry_interval
@@ -118,7 +119,7 @@ def call_again(s: State, person: int) -> None:
 
 @rule
 def create_retry(s: State) -> None:
-    """The next call of a person is created at its due instant, pause or not (R2)."""
+    """Create a retry at its due instant, even during a pause (R2)."""
     dialler = s.dialler
     due, person = s.retry_due[0], s.retry_people[0]
     remove_first(s.retry_due, s.retry_people, 0, dialler.retries)
@@ -127,13 +128,14 @@ def create_retry(s: State) -> None:
     s.people[person].calls += 1
     write(s, person, CREATED_RETRY)
     wait(s, person, due)
-    if dialler.queue_length < dialler.capacity:  # else whatever makes room wakes the dialler (Q2)
+    # Without room, the event that makes room wakes the dialler (Q2).
+    if dialler.queue_length < dialler.capacity:
         dialler.woken = 1
 
 
 @rule
 def drop_retries(s: State, c: int) -> None:
-    """Nobody of a campaign is to be called again."""
+    """Drop the retries of a campaign that are not yet due."""
     dialler = s.dialler
     if s.campaigns[c].retries == 0:
         return
@@ -154,25 +156,25 @@ def drop_retries(s: State, c: int) -> None:
 
 @rule
 def waiting(campaign: Record) -> int:
-    """How many calls of a campaign are in SCHEDULED."""
+    """Return the number of a campaign's calls in SCHEDULED."""
     return int(campaign.fresh_end - campaign.fresh_next + campaign.heaped)
 
 
 @rule
 def place_in_order(rank: int, due: int) -> int:
-    """What the order inside a campaign goes by, before upload order: class, due instant (Q3)."""
+    """Return the sort key of a waiting call before upload order: class, then due instant (Q3)."""
     return rank << _RANK_SHIFT | due
 
 
 @rule
 def fresh_key(s: State, campaign: Record) -> int:
-    """The place in the order of first calls: all are due at startAt (C1)."""
+    """Return the sort key of first calls, which are all due at startAt (C1)."""
     return place_in_order(s.dialler.fresh_rank, campaign.start_at)
 
 
 @rule
 def goes_on_fresh(s: State, campaign: Record) -> bool:
-    """Whether a first call goes before the others that wait (Q3)."""
+    """Return True if a first call goes before the other waiting calls (Q3)."""
     if campaign.fresh_next == campaign.fresh_end:
         return False
     if campaign.heaped == 0:
@@ -185,7 +187,7 @@ def goes_on_fresh(s: State, campaign: Record) -> bool:
 
 @rule
 def first_key(s: State, c: int) -> int:
-    """The place in the order of the call of a campaign that goes next (Q3)."""
+    """Return the sort key of a campaign's next call (Q3)."""
     campaign = s.campaigns[c]
     if goes_on_fresh(s, campaign):
         return fresh_key(s, campaign)
@@ -194,7 +196,7 @@ def first_key(s: State, c: int) -> int:
 
 @rule
 def take_waiting(s: State, campaign: Record) -> tuple[int, int]:
-    """Take the waiting call that goes next (Q3): its due instant and its person."""
+    """Take the next waiting call (Q3); returns its due instant and its person."""
     if goes_on_fresh(s, campaign):
         person = s.fresh[campaign.fresh_next]
         campaign.fresh_next += 1
@@ -208,7 +210,7 @@ def take_waiting(s: State, campaign: Record) -> tuple[int, int]:
 
 @rule
 def wait(s: State, person: int, due: int) -> None:
-    """A call waits in SCHEDULED, at its place in the order (Q3)."""
+    """Insert a call in SCHEDULED by its order (Q3)."""
     campaign = s.campaigns[int(s.people[person].campaign)]
     dialler = s.dialler
     rank = dialler.retry_rank if s.people[person].attempts > 0 else dialler.fresh_rank
@@ -228,7 +230,7 @@ def wait(s: State, person: int, due: int) -> None:
 
 @rule
 def can_release(s: State, campaign: Record) -> bool:
-    """Whether a call of this campaign may be released now (Q2), if the queue has room."""
+    """Return True if a call of this campaign may be released now (Q2), given room in the queue."""
     interval = s.dialler.release_interval
     return (
         campaign.status == RUNNING
@@ -240,7 +242,7 @@ def can_release(s: State, campaign: Record) -> bool:
 
 @rule
 def release(s: State) -> bool:
-    """SCHEDULED → QUEUED while the queue has room (Q2); False where the log has none."""
+    """SCHEDULED → QUEUED while the queue has room (Q2). False: the log is full."""
     dialler = s.dialler
     while dialler.queue_length < dialler.capacity:
         c = next_campaign(s)
@@ -269,7 +271,7 @@ def release(s: State) -> bool:
 
 @rule
 def next_campaign(s: State) -> int:
-    """The campaign whose call is released next (Q3); -1 where none has one."""
+    """Return the campaign to release from next (Q3); -1 if there is none."""
     first = -1
     for c in range(len(s.campaigns)):
         if not s.campaigns[c].is_ready or (s.dialler.counts_lines and not has_line(s, c)):
@@ -281,18 +283,19 @@ def next_campaign(s: State) -> int:
 
 @rule
 def goes_before(s: State, c: int, other: int) -> bool:
-    """Whether a campaign goes before another one that stands before it in the scenario (Q3)."""
+    """Return True if campaign `c` goes before `other`, which precedes it in the scenario (Q3)."""
     mine, others = s.campaigns[c], s.campaigns[other]
     sharing = s.dialler.sharing
     if sharing == FIFO:
         return first_key(s, c) < first_key(s, other)
-    if sharing == WEIGHTED:  # Q8
+    if sharing == WEIGHTED:  # Q8, multiplied crosswise to stay with integers
         return (lines(mine) + 1) * others.weight < (lines(others) + 1) * mine.weight
     if sharing == DEADLINE:  # Q9
         return mine.end_at < others.end_at
     if mine.priority != others.priority:  # Q7
         return mine.priority < others.priority
-    return other <= s.campaigns[mine.first_of_priority].released_last < c  # it is this one's turn
+    # True if it is the turn of `c`
+    return other <= s.campaigns[mine.first_of_priority].released_last < c
 
 
 # -- Q10, Q11: lines of campaigns ------------------------------------------------------------------
@@ -300,13 +303,13 @@ def goes_before(s: State, c: int, other: int) -> bool:
 
 @rule
 def lines(campaign: Record) -> int:
-    """How many calls of a campaign are QUEUED or INITIATED."""
+    """Return the number of a campaign's calls that are QUEUED or INITIATED."""
     return int(campaign.queued + campaign.dialling + campaign.under_way)
 
 
 @rule
 def held_lines(s: State, campaign: Record) -> int:
-    """The lines that are kept for a campaign, in use or not (Q11)."""
+    """Return the number of lines kept for a campaign, in use or not (Q11)."""
     if campaign.reserved == 0 or campaign.status != RUNNING or not is_open(s, campaign):
         return 0
     return min(campaign.reserved, campaign.people - campaign.settled)
@@ -314,13 +317,13 @@ def held_lines(s: State, campaign: Record) -> int:
 
 @rule
 def has_free_line(s: State) -> bool:
-    """Whether a line is neither in use nor waited for by a queued call (Q10)."""
+    """Return True if a line is neither in use nor needed by a queued call (Q10)."""
     return s.dialler.slots_in_use + s.dialler.queue_length < s.dialler.limit
 
 
 @rule
 def has_line(s: State, c: int) -> bool:
-    """Whether a line is there for the next call of a campaign (Q10, Q11)."""
+    """Return True if a line is available for a campaign's next call (Q10, Q11)."""
     dialler, campaign = s.dialler, s.campaigns[c]
     if not has_free_line(s) or lines(campaign) >= campaign.at_most:
         return False
@@ -334,18 +337,18 @@ def has_line(s: State, c: int) -> bool:
 
 @rule
 def await_releases(s: State) -> None:
-    """Look again when a closed window opens or a release instant comes (Q2), if there is room.
-
-    Without room, or a line, nothing need be awaited: whatever makes them wakes the dialler.
-    """
+    """Set the timers for openings of windows and for release instants (Q2)."""
     dialler = s.dialler
+    # Without room or a line there is nothing to wait for: the event that makes it wakes the
+    # dialler.
     has_place = dialler.queue_length < dialler.capacity
     if dialler.counts_lines and not has_free_line(s):
         has_place = False
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
         campaign.releases_at = NEVER
-        if has_place and held_lines(s, campaign) > 0:  # Q11: it lends them when its window closes
+        # Q11: held lines become free when the window closes
+        if has_place and held_lines(s, campaign) > 0:
             campaign.releases_at = campaign.shuts
             look_at(s, campaign.shuts)
         if has_place and campaign.status == RUNNING and waiting(campaign) > 0:
@@ -356,7 +359,7 @@ def await_releases(s: State) -> None:
                 )
             else:
                 at = first_open(s, campaign, dialler.now)
-            if at > dialler.now:  # open now: it lacks a line
+            if at > dialler.now:  # open already: only a line is missing
                 campaign.releases_at = at
                 look_at(s, at)
 
@@ -366,9 +369,9 @@ def await_releases(s: State) -> None:
 
 @rule
 def time_out(s: State) -> bool:
-    """QUEUED → CANCELLED for those who waited too long (Q5); False where the log has no room.
+    """QUEUED → CANCELLED for calls that waited too long (Q5). False: the log is full.
 
-    No attempt is counted, so another is left (R1).
+    No attempt is counted, so a further call follows (R1).
     """
     dialler = s.dialler
     while dialler.queue_length > 0:
@@ -387,7 +390,7 @@ def time_out(s: State) -> bool:
 
 @rule
 def take_first_in_queue(s: State) -> None:
-    """The call that was released first leaves the queue."""
+    """Remove the first call of the queue."""
     dialler = s.dialler
     person = s.queue[dialler.queue_first].person
     s.campaigns[int(s.people[person].campaign)].queued -= 1
@@ -399,7 +402,7 @@ def take_first_in_queue(s: State) -> None:
 
 @rule
 def close_windows(s: State) -> None:
-    """Queued calls go back to SCHEDULED; lines being set up go on (Q6)."""
+    """Return queued calls to SCHEDULED; lines being set up are not affected (Q6)."""
     for c in range(len(s.campaigns)):
         campaign = s.campaigns[c]
         if campaign.closes_at == s.dialler.now:
@@ -409,7 +412,7 @@ def close_windows(s: State) -> None:
 
 @rule
 def leave_queue(s: State, c: int, kind: int, waits: bool) -> None:
-    """Every queued call of a campaign leaves the queue, and `waits` for another release or ends."""
+    """Remove all queued calls of a campaign; with `waits` they return to SCHEDULED."""
     dialler = s.dialler
     campaign = s.campaigns[c]
     if campaign.queued == 0:
@@ -435,14 +438,14 @@ def leave_queue(s: State, c: int, kind: int, waits: bool) -> None:
 
 @rule
 def windows(s: State, campaign: Record):  # type: ignore[no-untyped-def]
-    """The starts and ends of a campaign's open ranges."""
+    """Return the starts and ends of a campaign's open ranges."""
     first, end = campaign.first_window, campaign.first_window + campaign.windows
     return s.window_starts[first:end], s.window_ends[first:end]
 
 
 @rule
 def is_open(s: State, campaign: Record) -> bool:
-    """Whether a window is open now; `opened` and `shuts` are then the ends of this open span."""
+    """Return True if a window is open now; sets `opened` and `shuts` to this open span."""
     now = s.dialler.now
     if campaign.opened <= now < campaign.shuts:
         return True
@@ -458,6 +461,6 @@ def is_open(s: State, campaign: Record) -> bool:
 
 @rule
 def first_open(s: State, campaign: Record, instant: int) -> int:
-    """The first open instant of a campaign's windows from `instant` on (T3)."""
+    """Return the first open instant of a campaign's windows from `instant` on (T3)."""
     starts, ends = windows(s, campaign)
     return next_open(starts, ends, instant)

@@ -21,11 +21,7 @@ Progress = Callable[[int, int], object]
 
 
 def run(world: World, progress: Progress | None = None) -> Trace:
-    """Work a world off to its end (T5).
-
-    Organizations have nothing to do with one another between two instants at which the file acts;
-    there they go on one by one. `progress(done, people)` is called now and then.
-    """
+    """Run a world to its end (T5). `progress(done, people)` is called occasionally."""
     trace = Trace(world=world, calls=[], engine="compiled")
     organizations = [Organization(trace, block) for block in world.organizations]
     people = sum(c.people.count for o in world.organizations for c in o.campaigns)
@@ -44,6 +40,8 @@ def run(world: World, progress: Progress | None = None) -> Trace:
     listed = deeds(world)
     last_own = max((at for at, deed in enumerate(listed) if not deed.planned), default=-1)
     done = 0
+    # Organizations do not affect one another between two actions of the file, so each is advanced
+    # on its own up to the next action.
     for instant, together in groupby(listed, key=lambda deed: deed.at):
         if clock.end is not None and instant > clock.end:
             left_out = True
@@ -73,7 +71,7 @@ def run(world: World, progress: Progress | None = None) -> Trace:
 
 
 def _is_awaited(planned: list[Deed], organizations: list[Organization]) -> bool:
-    """Whether anything is ahead but what is moot (T6)."""
+    """Return True if anything but moot actions is ahead (T6)."""
     if any(each.ahead <= LAST_INSTANT for each in organizations):
         return True
     statuses = [each.statuses() for each in organizations]
@@ -81,7 +79,7 @@ def _is_awaited(planned: list[Deed], organizations: list[Organization]) -> bool:
 
 
 def _carry_out(organization: Organization, deed: Deed, trace: Trace) -> None:
-    """Do what the file says at this instant; what is refused is noted."""
+    """Run an action of the file at its instant; a refusal is recorded in the trace."""
     organization.at(deed.at)
     try:
         if deed.campaign is None:

@@ -1,9 +1,8 @@
-"""The state of one organization while it is worked off: records and columns of plain numbers.
+"""State of one organization during a run: records and columns of plain numbers.
 
-Records are read and written by reference (`campaign = s.campaigns[0]; campaign.status = RUNNING`),
-compiled or not. Their fields are 64 bits wide, so that uncompiled arithmetic on them never
-overflows; only `PERSON`, of which there are many, is narrow, and its fields are read through
-`int()`.
+Records are accessed by reference (`campaign = s.campaigns[0]; campaign.status = RUNNING`), compiled
+or not. Fields are 64 bits wide, so that uncompiled arithmetic on them never overflows. Only
+`PERSON`, of which there are many, is narrow; its fields are read through `int()`.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from dialsim.engine.trace import CALL_SHIFT, RECIPIENT_SHIFT
 from dialsim.interface.status import CampaignStatus
 
 Record = Any
-"""One record: numba knows its fields, mypy can't."""
+"""One record. numba infers its fields; mypy cannot."""
 Records = NDArray[np.void]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 NEVER = int(np.iinfo(np.int64).max)
-"""The instant of what is not to happen."""
+"""Instant of an event that is not scheduled."""
 UNLIMITED = int(np.iinfo(np.int64).max)
 
 STATUSES = tuple(CampaignStatus)
 DRAFT, SCHEDULED, RUNNING, PAUSED, COMPLETED, CANCELLED, EXPIRED = range(len(STATUSES))
-"""Statuses as numbers; from COMPLETED on they are final."""
+"""Statuses as numbers; those from COMPLETED on are final."""
 
 CAUSES = (
     "schedule",
@@ -45,14 +44,14 @@ SCHEDULE, START, ALL_FINAL, PAUSE, RESUME, CANCEL, END_DATE_TIME, DELETE = range
 """Causes of a campaign's changes, and commands, as numbers."""
 
 DONE, LOG_IS_FULL, DRAWS_ARE_WANTED, GO_ON = range(4)
-"""Why the rules stopped; GO_ON: they have worked for a while, and whoever waits may look up."""
+"""Reasons why the rules return to Python; GO_ON only lets Python report progress."""
 
 SHARING = ("roundRobin", "priority", "fifo", "weighted", "deadline")
 ROUND_ROBIN, PRIORITY, FIFO, WEIGHTED, DEADLINE = range(len(SHARING))
 """Settings of `sharing` as numbers."""
 
 ROWS_OF_A_CALL = 8
-"""More than a step writes of one call."""
+"""More than one step writes for one call."""
 
 
 def _record(*names: str, form: str = "i8") -> np.dtype[np.void]:
@@ -60,31 +59,31 @@ def _record(*names: str, form: str = "i8") -> np.dtype[np.void]:
 
 
 DIALLER = _record(
-    "now",  # the instant that is worked off
-    "ahead",  # the next one, NEVER if there is none
-    "look_at",  # no timer of a campaign is set to an earlier instant
-    "woken",  # releases and dials are to be looked at in this instant
-    "completing",  # a campaign may be final in this instant
+    "now",  # current instant
+    "ahead",  # next instant, NEVER if there is none
+    "look_at",  # lower bound of the campaigns' timers
+    "woken",  # releases and dials are to be checked in this instant
+    "completing",  # a campaign may be complete in this instant
     "limit",  # maxConcurrentCalls (Q1)
-    "capacity",  # how many calls the queue takes (Q2)
-    "slots_in_use",  # INITIATED calls; as many entries has the heap of `lines`
+    "capacity",  # calls that the queue accepts (Q2)
+    "slots_in_use",  # INITIATED calls, also the size of the heap of `lines`
     "queue_first",
     "queue_length",
     "queue_timeout",
     "release_interval",
-    "gap",  # the least time between two dials (Q4)
-    "pace",  # when the next dial may come, if that is what a free slot waits for
-    "dialled_last",  # an instant, -1 before the first
-    "sharing",  # a position in `SHARING` (Q3)
-    "counts_lines",  # a line must be there for whoever is released (Q10)
-    "fresh_rank",  # of people without a counted attempt, and of the others, in `order` (Q3)
+    "gap",  # minimum time between two dials (Q4)
+    "pace",  # next instant at which the pace allows a dial
+    "dialled_last",  # instant, -1 before the first
+    "sharing",  # index into `SHARING` (Q3)
+    "counts_lines",  # a release requires a free line (Q10)
+    "fresh_rank",  # class in `order` of people without and with a counted attempt (Q3)
     "retry_rank",
-    "notes_reached",  # duplicates are asked for (D3)
+    "notes_reached",  # reached recipients are recorded (D3)
     "retries",  # entries in the heap of retries
-    "rows",  # of `log_at` and `log_keys`
+    "rows",  # lengths in use: of `log_at` and `log_keys`, `dials`, `changes`
     "dials",
     "changes",
-    "wanted_reaction",  # what chance has in store for these is to be drawn
+    "wanted_reaction",  # draws that Python must make next
     "wanted_attempt",
     "wanted_block",
 )
@@ -92,7 +91,7 @@ DIALLER = _record(
 CAMPAIGN = _record(
     "status",
     "started",  # has been RUNNING
-    "closed",  # nobody will be called again
+    "closed",  # no recipient will be called again
     "is_ready",  # may release calls in this instant
     "first_person",
     "people",
@@ -100,25 +99,25 @@ CAMPAIGN = _record(
     "end_at",
     "max_attempts",
     "retry_interval",
-    "begins_at",  # timers: when it becomes RUNNING, when its endDateTime comes,
-    "ends_at",  # when the window closes behind which calls were released,
+    "begins_at",  # timers: start of the campaign,
+    "ends_at",  # endDateTime, close of the window of released calls,
     "closes_at",
-    "releases_at",  # and when a release has to be looked at
-    "opened",  # the open span asked about last
+    "releases_at",  # and next check for a release
+    "opened",  # open span of the last query
     "shuts",
     "first_window",
     "windows",
-    "fresh_next",  # first calls not yet released, in `fresh`
+    "fresh_next",  # first calls not yet released, as indices into `fresh`
     "fresh_end",
     "heaped",  # other waiting calls, in the heap of `waiting`
     "queued",  # calls in QUEUED
     "dialling",  # lines being set up
     "under_way",  # calls ringing or in conversation
-    "retries",  # not created yet
-    "settled",  # people who are final
-    "priority",  # 0 where it doesn't count (Q7)
-    "first_of_priority",  # the first campaign that has the same
-    "released_last",  # there: the campaign that these released from last, -1 before the first
+    "retries",  # retries not created yet
+    "settled",  # settled recipients
+    "priority",  # 0 where priorities do not apply (Q7)
+    "first_of_priority",  # first campaign with the same priority
+    "released_last",  # there: campaign of this priority released last, -1 before the first
     "weight",  # Q8
     "at_most",  # Q10
     "reserved",  # Q11
@@ -133,8 +132,8 @@ PERSON = _record(
     "campaign",
     "attempts",  # counted (P5)
     "calls",  # created
-    "shown_last",  # the number of the last counted dial (P3)
-    "script",  # -1: none
+    "shown_last",  # caller ID of the last counted dial (P3)
+    "script",  # index into `scripts`, -1: none
     form="i4",
 )
 
@@ -147,7 +146,7 @@ LINE = _record(  # an INITIATED call
 REACTION = np.dtype(
     [
         ("behaviour", "i8"),
-        ("recovery", "i8"),  # a position in `recoveries`, -1: caller IDs don't tire
+        ("recovery", "i8"),  # index into `recoveries`, -1: no fatigue of caller IDs
         ("per1000", "f8"),
         ("on_holiday", "f8"),
         ("no_answer", "f8"),
@@ -156,7 +155,7 @@ REACTION = np.dtype(
 )
 
 SCRIPT = _record("first_step", "steps")
-STEP = _record("ending", "ring", "talk", "setup", "until")  # the last two -1: not said
+STEP = _record("ending", "ring", "talk", "setup", "until")  # the last two -1: not set
 DIAL = np.dtype([("number", "i4"), ("voice", "i4"), ("behaviour", "i2")])
 CHANGE = _record("at", "campaign", "before", "after", "cause")
 
@@ -165,11 +164,12 @@ INTEGER, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 
 
 class State(Columns):
-    """All of it; heaps are pairs of columns (`heap`), positions are explained at the records.
+    """Complete state of an organization; a heap is a pair of columns.
 
-    People of all campaigns are counted on, campaign by campaign. A campaign's heap of waiting calls
-    has its people's places. `uses` and `used_at` have a row for each of `recoveries` and a column
-    for each of `World.numbers`. `slots` to `values` are those of `Chances`.
+    People of all campaigns are numbered consecutively, campaign by campaign. A campaign's heap of
+    waiting calls uses the indices of its people. `uses` and `used_at` have a row for each of
+    `recoveries` and a column for each of `World.numbers`. `slots` to `values` are columns of
+    `Chances`.
     """
 
     FORMS: ClassVar = {
@@ -248,12 +248,12 @@ class State(Columns):
 
 
 def records(count: int, form: np.dtype[np.void]) -> Any:
-    """So many records, all zero."""
+    """Return `count` records of zeros."""
     return np.zeros(count, dtype=form).view(np.recarray)
 
 
 def longer(column: Any, length: int) -> Any:
-    """A column with the same beginning and room for `length` entries."""
+    """Return a copy of a column with room for `length` entries."""
     grown = np.empty(length, dtype=column.dtype).view(type(column))
     grown[: len(column)] = column
     return grown
@@ -261,19 +261,19 @@ def longer(column: Any, length: int) -> Any:
 
 @rule
 def look_at(s: State, instant: int) -> None:
-    """A timer was set to an instant."""
+    """Register that a timer was set to an instant."""
     s.dialler.look_at = min(s.dialler.look_at, instant)
 
 
 @rule
 def has_room(s: State, rows: int) -> bool:
-    """Whether the log has room for so many rows, and one more dial."""
+    """Return True if the log has room for `rows` rows and one more dial."""
     return s.dialler.rows + rows <= len(s.log_at) and s.dialler.dials < len(s.dials)
 
 
 @rule
 def write(s: State, person: int, kind: int) -> None:
-    """Write a change of a person's newest call."""
+    """Write a change of a person's newest call to the log."""
     dialler = s.dialler
     call = int(s.people[person].calls)
     s.log_at[dialler.rows] = dialler.now
