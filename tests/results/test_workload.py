@@ -162,6 +162,32 @@ def test_the_bound_is_said_in_a_line() -> None:
     assert ": 1 line cannot be done before Sun 11 Jan " in later
 
 
+@pytest.mark.parametrize("listed", [True, False])
+def test_each_segment_counts_with_its_own_odds_and_no_hour_outside_the_windows(
+    listed: bool,
+) -> None:
+    odds = {"bySegment": {"vip": 9, "gone": 0}, "byHour": {"5": 0}}
+    scenario = crowd(
+        1600, 4,
+        outcomes={"answered": 0.5, "noAnswer": 0.5},
+        ringTime={"answered": 0, "noAnswer": "20s"},
+        answeredOdds=odds,
+    ).with_(
+        "January.windows=Mon-Sun 09:00-18:00",
+        "January.recipients.segments={vip: 0.25, gone: 0.25, other: 0.5}",
+    )  # fmt: skip
+    if listed:
+        people = [{"tel": f"08{k:08}", "segment": ("vip", "gone", "other", "other")[k % 4]}
+                  for k in range(1600)]  # fmt: skip
+        scenario = scenario.with_(f"January.recipients={json.dumps(people)}")
+    bound = workload(scenario)
+    assert bound is not None
+    # 400 of the vip answer 9 of 10 calls, 800 others every second one, 400 none
+    hours = (400 * (0.9 * 60 + 0.1 * 21) + 800 * 40.5 + 400 * 21) / 3600
+    assert 0.93 * hours < bound.line_hours < hours
+    assert bound.not_before <= finish(scenario)
+
+
 def test_people_with_a_script_or_a_history_are_not_counted_on() -> None:
     listed = [{"tel": f"08{k:08}"} | ({"script": "answered 5s 60s"} if k % 2 else {})
               for k in range(400)]  # fmt: skip

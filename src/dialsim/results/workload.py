@@ -8,14 +8,15 @@ derivation is in docs/theory.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
 from math import ceil, log, prod, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialsim.engine.behaviour import durations
+from dialsim.engine.behaviour import durations, with_odds
 from dialsim.engine.windows import Windows
 from dialsim.interface.instants import HOUR, MINUTE, WEEK, minute_text, thai
 from dialsim.scenario.campaign import GeneratedRecipients, RecipientsFile
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dialsim.scenario.behaviour import Behaviour
-    from dialsim.scenario.campaign import Campaign
+    from dialsim.scenario.campaign import Campaign, Recipient
     from dialsim.scenario.distribution import Distribution
     from dialsim.scenario.organization import Organization
     from dialsim.scenario.scenario import Scenario
@@ -34,6 +35,7 @@ RISK = 0.001
 
 _LEAST_HOURS = 1.0  # a bound of less work a line says nothing that is not seen at once
 _LONGEST = 520  # weeks
+_GREAT = 1e12  # odds that stand for certainty, as infinite ones have no share
 _GRID = 4096
 _CAPS = {"setup": 2 * MINUTE, "ring": 2 * MINUTE, "talk": 15 * MINUTE}
 
@@ -142,18 +144,14 @@ def _mixture(parts: Sequence[tuple[float, _Hold]]) -> _Hold:
     )
 
 
-def _worst(holds: Sequence[_Hold]) -> _Hold:
-    """What is true of each of them."""
-    return _Hold(
-        min(hold.mean for hold in holds),
-        max(hold.most for hold in holds),
-        max(hold.square for hold in holds),
-        max(hold.top for hold in holds),
-    )
+def _worst(holds: Iterable[_Hold]) -> _Hold:
+    """Return limits that hold for each of several."""
+    means, mosts, squares, tops = zip(*map(astuple, holds), strict=True)
+    return _Hold(min(means), max(mosts), max(squares), max(tops))
 
 
-def _first_call(behaviour: Behaviour) -> _Hold:
-    """A first call to somebody without history or script, at whatever hour it is made.
+def _first_call(behaviour: Behaviour, segment: str | None, windows: Windows) -> _Hold:
+    """Bound a first call to somebody of a segment, without history or script, within windows.
 
     The share that is answered depends on the hour and the like, so both ends of it are looked at;
     for what lies between, everything is linear.
@@ -169,40 +167,48 @@ def _first_call(behaviour: Behaviour) -> _Hold:
     rest = sum(shares)
     weights = [share / rest for share in shares] if rest else [1.0, 0.0, 0.0]
     vain = _mixture([*zip(weights, (no_answer, busy, failed), strict=True)])
-    reachable = 1.0 if people is None else people.reachable
-    return _worst([
+    return _worst(
         _mixture([(share, answered), (dead, failed), (max(0.0, 1 - dead - share), vain)])
-        for share in _shares_answered(behaviour, reachable)
-    ])  # fmt: skip
+        for share in _shares_answered(behaviour, segment, windows)
+    )
 
 
-def _shares_answered(behaviour: Behaviour, reachable: float) -> tuple[float, float]:
-    """The least and the greatest share of first calls that may be answered.
+def _shares_answered(
+    behaviour: Behaviour, segment: str | None, windows: Windows
+) -> tuple[float, float]:
+    """Return the least and the greatest share of a segment's first calls that may be answered.
 
-    Odds times a factor f ≤ 1 make of a chance p at least f p, and times f ≥ 1 at most f p.
+    Where people differ, only limits are known: odds times a factor f ≤ 1 make of a chance p at
+    least f p, and times f ≥ 1 at most f p.
     """
-    odds = behaviour.answered_odds
+    odds, people = behaviour.answered_odds, behaviour.people
+    hours = [
+        odds.by_day.get(hour // 24 + 1, 1.0) * odds.by_hour.get(hour % 24, 1.0)
+        for start, end in zip(*windows.ranges, strict=True)
+        for hour in range(start // HOUR, ceil(end / HOUR))
+    ]
     factors = [
-        (1.0, *odds.by_hour.values()),
-        (1.0, *odds.by_day.values()),
+        hours,
         (1.0, odds.on_holiday),
         (odds.by_attempt[0],),
-        (1.0, *odds.by_segment.values()),
+        (1.0 if segment is None else odds.by_segment.get(segment, 1.0),),
     ]
     least, most = prod(map(min, factors)), prod(map(max, factors))
     use = odds.by_caller_id_use
     if use is not None:
         least, most = (0.0, most) if use.per1000 <= 1 else (least, float("inf"))
     share = behaviour.outcomes.answered
-    return share * min(1.0, least), min(reachable, share * max(1.0, most)) if share else 0.0
+    if people is None:
+        return with_odds(share, least), with_odds(share, min(most, _GREAT))
+    most = min(people.reachable, share * max(1.0, most)) if share else 0.0
+    return share * min(1.0, least), most
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The first calls of a campaign: of how many people, how long, and when they may be made."""
+    """The first calls of a campaign: of how many people how long, and when they may be made."""
 
-    people: int
-    hold: _Hold
+    calls: tuple[tuple[int, _Hold], ...]
     windows: Windows
     begin: int
 
@@ -216,35 +222,59 @@ class _Work:
             for action in organization.timeline
             if action.action == "setBehaviour" and action.agent == agent.name and action.behaviour
         ]
+        behaviours = [scenario.behaviours[name] for name in dict.fromkeys(names)]
+        windows = Windows.of(request.time_windows)
+
+        def hold(segment: str | None) -> _Hold:
+            return _worst(_first_call(behaviour, segment, windows) for behaviour in behaviours)
+
+        recipients, calls = campaign.recipients, []
+        if request.remove_duplicates:
+            pass  # nobody is surely called
+        elif isinstance(recipients, GeneratedRecipients):
+            named = recipients.segments or {}
+            rest = max(0.0, 1 - sum(named.values()))
+            mixed = [(share, hold(segment)) for segment, share in named.items()]
+            calls = [
+                (recipients.count, _mixture([*mixed, *([(rest, hold(None))] if rest else [])]))
+            ]
+        else:
+            calls = [(count, hold(segment)) for segment, count in _fresh(recipients).items()]
         asked = campaign.scheduled_at or scenario.clock.start
-        return cls(
-            0 if request.remove_duplicates else _fresh(campaign),
-            _worst([_first_call(scenario.behaviours[name]) for name in dict.fromkeys(names)]),
-            Windows.of(request.time_windows),
-            max(request.start_date_time, asked),
+        return cls(tuple(calls), windows, max(request.start_date_time, asked))
+
+
+def _fresh(recipients: RecipientsFile | Sequence[Recipient]) -> Counter[str | None]:
+    """Count by segment the people who are surely called as the behaviour says.
+
+    Those with a history or a script are not.
+    """
+    if not isinstance(recipients, RecipientsFile):
+        return Counter(
+            person.segment
+            for person in recipients
+            if person.history is None and person.script is None
         )
-
-
-def _fresh(campaign: Campaign) -> int:
-    """How many people are surely called, and as the behaviour says: no history, no script."""
-    recipients = campaign.recipients
-    if isinstance(recipients, GeneratedRecipients):
-        return recipients.count
-    if isinstance(recipients, RecipientsFile):
-        codes, past = recipients.table.scripts.codes, recipients.table.history
-        return sum(code < 0 and k not in past for k, code in enumerate(codes))
-    return sum(person.history is None and person.script is None for person in recipients)
+    table = recipients.table
+    names: dict[int, str | None] = {code: name for name, code in table.segments.texts.items()}
+    pairs = enumerate(zip(table.scripts.codes, table.segments.codes, strict=True))
+    return Counter(
+        names.get(segment)
+        for k, (script, segment) in pairs
+        if script < 0 and k not in table.history
+    )
 
 
 def _bound(name: str, parts: Sequence[_Work], lines: int) -> Workload | None:
     """What lines can't be done with before, if it is long enough to be worth saying."""
-    people = sum(part.people for part in parts)
+    calls = [call for part in parts for call in part.calls]
+    people = sum(count for count, _ in calls)
     if not people:
         return None
-    work = _surely([(part.people, part.hold) for part in parts])
+    work = _surely(calls)
     if work < _LEAST_HOURS * HOUR * lines:
         return None
-    overrun = ceil(max(part.hold.top for part in parts))
+    overrun = ceil(max(hold.top for _, hold in calls))
     begin, needed = min(part.begin for part in parts), work / lines
     weeks = 1
     while weeks <= _LONGEST:
