@@ -1,1 +1,1 @@
-"""What a planner writes: scenario files, their units, their people, and the checks on them."""
+"""The planner's input: scenario files, their units, their people, and the checks on them."""

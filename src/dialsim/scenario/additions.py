@@ -1,4 +1,4 @@
-"""Additions: campaigns, organizations and agents added while a scenario runs, and checked."""
+"""Campaigns, organizations and agents added during a run, and the checks on them."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from dialsim.scenario.service import Beginning, check_order, not_after
 from dialsim.scenario.sheet import Sheet
 
 NAME = "campaign"
-"""What problems call the campaign, which comes from no file."""
+"""Name of the added campaign in problems, in place of a file name."""
 CSV_NAME = "recipients.csv"
-"""What they call the CSV that comes with it."""
+"""Name in problems of the CSV that comes with the campaign."""
 _NO_PLAN = "can't come with a campaign that is added: give schedule.timeWindows"
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a campaign is added to.
+    """Scenario to which a campaign is added.
 
-    `organization` is the position of its organization in the scenario. By organization,
-    `campaigns` has name and id of each campaign that is there by now; `recipient_ids` are the ids
-    that their recipients fix. `now` is in ms.
+    `organization` is the position of the campaign's organization. `campaigns` has, by organization,
+    name and id of each present campaign. `recipient_ids` are the fixed ids of their recipients.
+    `now` is in ms.
     """
 
     scenario: Scenario
@@ -52,22 +52,24 @@ class Surroundings:
 
     @property
     def path(self) -> NodePath:
-        """Where the campaign would stand in the file."""
+        """Path that the campaign would have in the file."""
         position = len(self.campaigns[self.organization])
         return "organizations", self.organization, "campaigns", position
 
     @property
     def beginning(self) -> Beginning:
-        """What the campaign's instants are held against."""
+        """Lower bound of the campaign's instants."""
         return Beginning(self.now, "now")
 
     def schema(self, agent: object) -> Mapping[str, ParamSchema]:
-        """The paramsSchema of an agent by name; empty where there is none."""
+        """Return the paramsSchema of an agent by name; empty for an unknown agent."""
         agents = self.scenario.organizations[self.organization].agents
         return next((a.params_schema for a in agents if a.name == agent), None) or {}
 
     def document(self, campaign: object) -> Cursor:
-        """A document with the campaign at its path, and of the rest what it can be checked by."""
+        """Build a document with the campaign at its path, and the parts of the scenario that
+        checks need.
+        """
         campaigns: list[list[object]] = [
             [{"name": name, "id": fixed} for name, fixed in there] for there in self.campaigns
         ]
@@ -84,7 +86,7 @@ class Surroundings:
 
 
 def _checked_by(owner: Organization) -> dict[str, object]:
-    """The parts of an organization's block that a campaign is checked by."""
+    """Return the parts of an organization's block that checks of a campaign need."""
     parts: dict[str, object] = owner.model_dump(
         mode="json", by_alias=True, include={"caller_ids", "sip_accounts"}
     )
@@ -103,11 +105,11 @@ def read_campaign(
     csv: bytes | None = None,
     folder: Path | None = None,
 ) -> Campaign:
-    """Read a campaign's block as it may stand in a scenario file, and check it.
+    """Read and check a campaign's block in the form of a scenario file.
 
-    `csv` is the content of a CSV of recipients, in place of `recipients`; `folder` is where the
-    names of files start, which are not read without one. Raises ScenarioError with the texts of
-    `load`, their paths beginning at the block; instants are held against now, not clock.start.
+    `csv` is the content of a CSV of recipients, in place of `recipients`. `folder` is the base of
+    file names; without it no file is read. Raises ScenarioError with the texts of `load`; paths
+    start at the block, and instants are compared with now instead of clock.start.
     """
     problems, root = Problems(NAME), around.document(block)
     with _errors_seen_from(around.path):
@@ -129,9 +131,9 @@ def read_campaign(
 
 
 def check_campaign(campaign: Campaign, around: Surroundings) -> None:
-    """Check a campaign that was read before; raises ScenarioError as `read_campaign` does.
+    """Check a campaign model; raises ScenarioError like `read_campaign`.
 
-    Its schedule request is left to the interface's checks when it is made (C9).
+    The schedule request is not checked here: the interface's checks do so when it is made (C9).
     """
     outline: dict[str, object] = {"name": campaign.name, "id": campaign.id, "agent": campaign.agent}
     if campaign.scheduled_at is not None:
@@ -153,7 +155,7 @@ def check_campaign(campaign: Campaign, around: Surroundings) -> None:
 def _check_lines(
     campaign: Campaign, around: Surroundings, place: Cursor, problems: Problems
 ) -> None:
-    """Note lines that are counted where the engine releases at intervals (Q10)."""
+    """Report lines of a campaign that cannot be combined with a release interval (Q10)."""
     misfit = campaign.misfit(around.scenario.engine.release_interval)
     if misfit is not None:
         key, says = misfit
@@ -162,7 +164,7 @@ def _check_lines(
 
 @contextmanager
 def _errors_seen_from(path: NodePath) -> Iterator[None]:
-    """Have the paths of errors begin at a part of the document."""
+    """Make the paths of errors start at a part of the document."""
     try:
         yield
     except ScenarioError as error:
@@ -177,7 +179,9 @@ def _values(
     folder: SourceFolder | None,
     problems: Problems,
 ) -> object:
-    """The block's plain values, with what the models take as read: the request, and files."""
+    """Return the block's plain values, with schedule requests and files replaced by what was
+    read.
+    """
     campaign, depth = root.at(*around.path), len(around.path)
     values = campaign.value
     if campaign.at("plan").exists:
@@ -198,7 +202,9 @@ def _values(
 
 
 def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[NodePath, str]]:
-    """What doesn't fit: parameters their agent's paramsSchema, or histories the instant of now."""
+    """Yield misfits: parameters against the agent's paramsSchema, histories against the current
+    instant.
+    """
     recipients, schema = campaign.recipients, around.schema(campaign.agent)
     if isinstance(recipients, GeneratedRecipients):
         faults = check_agent_params(schema, recipients.agent_params) if recipients.count else ()
@@ -215,7 +221,7 @@ def _misfits(campaign: Campaign, around: Surroundings) -> Iterator[tuple[NodePat
 def _misfits_of(
     table: PeopleTable, schema: Mapping[str, ParamSchema]
 ) -> Iterator[tuple[NodePath, str]]:
-    """The parameters of listed people that don't fit, column by column."""
+    """Yield the parameters of listed people that do not fit, column by column."""
     absent = [None] * len(table.tels)
     for name, entry in schema.items():
         for row, value in enumerate(table.params.get(name, absent)):
@@ -225,7 +231,7 @@ def _misfits_of(
 
 
 _OWN = ("name", "id", "apiKey")
-"""What no two organizations share."""
+"""Keys that must be unique among organizations."""
 
 
 _NONE = WithJsonSchema({"type": "array", "maxItems": 0})
@@ -234,7 +240,7 @@ _LATER = "can't come with an organization that is added: they are commands that 
 
 
 class AddedOrganization(Organization):
-    """An organization as in a scenario file; its campaigns are added afterwards."""
+    """Organization as in a scenario file; its campaigns are added afterwards."""
 
     lines: Annotated[Lines, WithJsonSchema({"type": "object", "additionalProperties": False})] = (
         Field(default_factory=dict, description=_EMPTY)
@@ -256,10 +262,10 @@ def read_organization(
     there: Sequence[Organization],
     like: Organization | None = None,
 ) -> Organization:
-    """Read an organization's block as it may stand in a scenario file, and check it.
+    """Read and check an organization's block in the form of a scenario file.
 
-    `there` are those that the scenario has by now. What the block leaves out is as in `like`, but
-    for names, ids, keys, campaigns and timeline. Raises ScenarioError with what is wrong.
+    `there` are the present organizations. Keys that the block leaves out are taken from `like`,
+    except names, ids, keys, campaigns and timeline. Raises ScenarioError.
     """
     settled: dict[str, object] = {} if like is None else _copied(like)
     listed = [*map(_outline, there), {**settled, **block}]
@@ -272,9 +278,8 @@ def read_agent(
     there: Sequence[Organization],
     organization: int,
 ) -> Agent:
-    """Read the block of an agent of an organization, by position, and check it.
-
-    Raises ScenarioError with what is wrong.
+    """Read and check an agent's block for an organization, given by position. Raises
+    ScenarioError.
     """
     listed = [*map(_outline, there)]
     agents = [*listed[organization]["agents"], block]
@@ -289,7 +294,7 @@ _ModelT = TypeVar("_ModelT", bound=Model)
 def _read(
     model: type[_ModelT], organizations: Sequence[object], path: NodePath, scenario: Scenario
 ) -> _ModelT:
-    """The part of a document at a path, the rest being there to check it by."""
+    """Validate the part of a document at a path; the rest of the document serves references."""
     name = str(path[-2]).removesuffix("s")
     content = {
         "voices": [{"voiceKey": voice.voice_key} for voice in scenario.voices],
@@ -311,13 +316,13 @@ def _read(
 
 
 def _outline(owner: Organization) -> dict[str, Any]:
-    """The parts of an organization's block by which others are checked."""
+    """Return the parts of an organization's block that checks of other blocks need."""
     agents = [{"name": agent.name, "id": agent.id} for agent in owner.agents]
     return {"name": owner.name, "id": owner.id, "apiKey": owner.api_key, "agents": agents}
 
 
 def _copied(owner: Organization) -> dict[str, object]:
-    """The block of an organization without what it does and what is its own."""
+    """Return an organization's block without its campaigns, timeline, lines and unique keys."""
     block: dict[str, Any] = owner.model_dump(
         mode="json", by_alias=True, exclude={"campaigns", "timeline", "lines"}
     )

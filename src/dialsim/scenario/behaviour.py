@@ -1,4 +1,4 @@
-"""Behaviours: how people and lines behave when an agent calls them."""
+"""Behaviours: reactions of people and lines to an agent's calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dialsim.scenario.units import PositiveDuration
 
 
 def _key_from(least: int, most: int, noun: str) -> BeforeValidator:
-    """The validator of a key that is a whole number, which comes as text."""
+    """Build the validator of a key that is a whole number, given as text."""
 
     def check(key: object) -> int:
         if isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 3:
@@ -32,7 +32,7 @@ _Odds = Annotated[Amount, Field(le=1_000_000)]
 
 
 class Outcomes(Model):
-    """How attempts end before any odds apply, as shares of all people; they sum to 1."""
+    """Ends of attempts before any odds apply, as shares of all people; they sum to 1."""
 
     answered: Share = Field(default=0.0, description="Somebody answers.", examples=[0.35])
     no_answer: Share = Field(default=0.0, description="It rings in vain.", examples=[0.45])
@@ -45,12 +45,12 @@ class Outcomes(Model):
         return self
 
     def others(self, dead_numbers: float) -> tuple[float, float, float]:
-        """No answer, busy and failed of the people whose number is not among the dead ones (P7)."""
+        """Return the shares of no answer, busy and failed without dead numbers (P7)."""
         return self.no_answer, self.busy, max(0.0, self.failed - dead_numbers)
 
 
 class CallerIdUse(Model):
-    """Fatigue: the more a number has dialled of late, the less it is answered."""
+    """Fatigue of caller IDs: recent dials of a number make answers less likely."""
 
     per1000: Annotated[Number, Field(gt=0, le=10)] = Field(
         alias="per1000",
@@ -100,7 +100,7 @@ class AnsweredOdds(Model):
 
 
 class Persons(Model):
-    """How people differ from each other; `outcomes` hold over all of them."""
+    """Differences between people; `outcomes` hold over all of them."""
 
     dead_numbers: Share = Field(
         default=0.0,
@@ -128,7 +128,7 @@ class Persons(Model):
 
 
 class RingTime(Model):
-    """How long the phone rings before each end; what is left out is the default behaviour's."""
+    """Ring time before each end; the default behaviour fills in what is left out."""
 
     answered: Distribution = Field(
         default=distribution(
@@ -151,7 +151,7 @@ class RingTime(Model):
 
 
 class Rates(Model):
-    """What goes wrong in answered calls: shares of one draw each, in this order."""
+    """Failures of answered calls: shares of one draw each, in this order."""
 
     silent: Share = Field(default=0.0, description="Nobody speaks.", examples=[0.02])
     agent_error: Share = Field(
@@ -181,9 +181,9 @@ class Rates(Model):
 
 
 class Behaviour(Model):
-    """How people and lines behave when an agent calls.
+    """Reactions of people and lines to an agent's calls.
 
-    The fields' defaults hold for behaviours of a file; only the built-in one sets `people`.
+    The fields' defaults apply to behaviours of a file; only the built-in one sets `people`.
     """
 
     outcomes: Outcomes = Field(
@@ -240,24 +240,27 @@ class Behaviour(Model):
         if people.dead_numbers > outcomes.failed:
             says = f"must not be more than outcomes.failed, which is {outcomes.failed:g}"
             raise broken(says, "deadNumbers")
-        if outcomes.answered > people.reachable + 1e-6:  # as exact as outcomes sum to 1
+        # Outcomes sum to 1 within this tolerance.
+        if outcomes.answered > people.reachable + 1e-6:
             says = f"must not be less than outcomes.answered, which is {outcomes.answered:g}"
             raise broken(says, "reachable")
         return people
 
 
 BUILT_IN = Behaviour.model_validate({"people": {"deadNumbers": 0.05, "concentration": 2.8}})
-"""The default behaviour of a file that defines none; its figures are explained in the docs."""
+"""Default behaviour of a file without behaviours; docs/default-behaviour.md explains its
+figures.
+"""
 
 _INHERITED = ("outcomes", "setupTime", "talkTime", "analysisDelay", "lateResultDelay")
 
 
 def inherit(written: Mapping[str, object]) -> dict[str, object]:
-    """Behaviours by name, as written, with what each takes from the file's own `default`.
+    """Return behaviours by name, completed from the file's own `default`.
 
-    Times and `outcomes` as a whole are inherited, the ring times one by one; whatever is missing
-    then is the built-in default's, which the models fill in. A file without `default` has the
-    built-in one. Entries that are no blocks stay as they are, for the models to refuse.
+    Times and `outcomes` are inherited as a whole, ring times one by one. The models fill in what is
+    still missing from the built-in default. A file without `default` gets the built-in one. Entries
+    that are not mappings are returned unchanged, for the models to reject.
     """
     default = written.get("default")
     base = default if isinstance(default, dict) else {}

@@ -1,7 +1,7 @@
-"""The calendar: which days are holidays, and what is written per class of day or date.
+"""The calendar: holidays, and settings per class of day or date.
 
-A day is a Thai date. Its class is `weekday` (Monday to Friday), `saturday` or `sunday`, or
-`holiday` whatever day of the week it is. Plans and compliance rules are written in these classes.
+A day is a Thai date. Its class is `weekday` (Monday to Friday), `saturday`, `sunday`, or `holiday`
+on any day of the week. Plans and compliance rules are written in these classes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DAY_CLASSES: tuple[DayClass, ...] = ("weekday", "saturday", "sunday", "holiday")
 
 
 def days_between(first: date, last: date) -> Iterator[date]:
-    """Every date from the first to the last, both included."""
+    """Yield every date from the first to the last, both included."""
     for number in range((last - first).days + 1):
         yield first + timedelta(days=number)
 
@@ -47,7 +47,7 @@ DATE_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 def _parse_date(text: str) -> date:
-    """Read a date; raises ValueError, worded to stand behind the name of what was read."""
+    """Parse a date. Raises ValueError with a text that follows the name of the value."""
     if era_fault(text) is not None:
         year = int(text[:4])
         meant = f"{year - 543}{text[4:]}"
@@ -77,7 +77,7 @@ Date = Annotated[
     BeforeValidator(_date),
     WithJsonSchema({"type": "string", "pattern": DATE_PATTERN}),
 ]
-"""A date in Thailand."""
+"""Date in Thailand."""
 
 RANGE_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9] ?- ?([01][0-9]|2[0-3]):[0-5][0-9]$"
 _LOOSE_RANGE = re.compile(
@@ -88,12 +88,12 @@ Range = tuple[int, int]
 
 
 def range_text(span: Range) -> str:
-    """`09:00-18:00`."""
+    """Format a range: `09:00-18:00`."""
     return f"{clock_text(span[0])}-{clock_text(span[1])}"
 
 
 def _range(text: object) -> Range:
-    """Read a range; raises ValueError, worded to stand behind the name of what was read."""
+    """Parse a range. Raises ValueError with a text that follows the name of the value."""
     if not isinstance(text, str) or not re.fullmatch(RANGE_PATTERN[1:-1], text.strip()):
         raise ValueError(f'must be a time such as 09:00-18:00, not "{text}"{_range_meant(text)}')
     start, end = (int(part[:2]) * 60 + int(part[3:]) for part in map(str.strip, text.split("-")))
@@ -104,18 +104,19 @@ def _range(text: object) -> Range:
 
 
 def _range_meant(text: object) -> str:
-    """`: write 09:00-18:00` for `9-18`; no time of the interface is 24:00 (T3)."""
+    """Return a hint such as `: write 09:00-18:00` for `9-18`, or an empty text."""
     found = _LOOSE_RANGE.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         return ""
     start, end = (int(found[k]) * 60 + int(found[k + 1] or 0) for k in (1, 3))
+    # No time of the interface is 24:00 (T3).
     if end == 24 * 60:
         return f": days end at 23:59, so write {range_text((start, end - 1))}"
     return f": write {range_text((start, end))}" if start < end < 24 * 60 else ""
 
 
 def _ranges(value: object) -> tuple[Range, ...]:
-    """One range, a list of them, or `closed`."""
+    """Parse one range, a list of ranges, or `closed`."""
     if value == "closed":
         return ()
     listed = isinstance(value, list | tuple)
@@ -152,7 +153,7 @@ Ranges = Annotated[
 
 
 def union(spans: Iterable[Range]) -> tuple[Range, ...]:
-    """The same time as few sorted ranges."""
+    """Merge ranges into the smallest number of sorted ranges."""
     merged: list[Range] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -163,7 +164,7 @@ def union(spans: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def without(spans: Iterable[Range], taken: Iterable[Range]) -> tuple[Range, ...]:
-    """The time of some ranges that is in none of others."""
+    """Return the time in `spans` that is not in `taken`."""
     left = list(union(spans))
     for start, end in taken:
         left = [
@@ -176,9 +177,9 @@ def without(spans: Iterable[Range], taken: Iterable[Range]) -> tuple[Range, ...]
 
 
 class DayClasses(Model):
-    """Times of the day in Thailand, by class of day; nothing on a class that is left out.
+    """Times of the day in Thailand, by class of day; a class that is left out has none.
 
-    Holidays that are left out are as the day of the week that they fall on.
+    Holidays that are left out follow the day of the week.
     """
 
     weekday: Ranges = Field(
@@ -197,18 +198,18 @@ class DayClasses(Model):
     )
 
     def of(self, day: date, days: Days) -> tuple[Range, ...]:
-        """The times of a date, by its class."""
+        """Return the ranges of a date, by its class."""
         if days.day_class(day) == "holiday" and self.holiday is not None:
             return self.holiday
         return self.of_weekday(day.isoweekday())
 
     def of_weekday(self, number: int) -> tuple[Range, ...]:
-        """The times of a day of the week (1 is Monday) that is no holiday."""
+        """Return the ranges of a day of the week (1 is Monday) that is not a holiday."""
         return self.weekday if number <= 5 else self.saturday if number == 6 else self.sunday
 
 
 def time_windows(by_day: Mapping[int, Iterable[Range]]) -> tuple[DayWindows, ...]:
-    """What a schedule request says for these times by day of the week."""
+    """Return the `timeWindows` of a schedule request for ranges by day of the week."""
     return tuple(
         DayWindows(
             day_of_week=number,
@@ -223,9 +224,10 @@ def time_windows(by_day: Mapping[int, Iterable[Range]]) -> tuple[DayWindows, ...
 
 
 def _country(value: object) -> str:
-    """A country that the package `holidays` knows, by its code; imported only where it is asked."""
+    """Validate the code of a country that the package `holidays` supports."""
     if not isinstance(value, str):
         raise wrong('must be the code of a country in quotes, such as "TH"')
+    # Imported here: only files with holidays need the package.
     from holidays.registry import COUNTRIES
 
     codes = {code for _, *codes in COUNTRIES.values() for code in codes if len(code) == 2}
@@ -237,13 +239,13 @@ def _country(value: object) -> str:
     near = [value.strip().upper()] if value.strip().upper() in codes else []
     near += [names[name] for name in get_close_matches(text, names, n=1, cutoff=0.7)]
     if len(text) == 2 and sum(a == b for a, b in zip(text, "th", strict=True)) == 1:
-        near.append("TH")  # the service's own
+        near.append("TH")  # the service's own country
     hint = f"did you mean {near[0]}?" if near else "write its code of two letters, such as TH"
     raise broken(f'"{value}" is no country whose holidays are known; {hint}')
 
 
 class Calendar(Model):
-    """Which days are holidays, and on which nobody is called."""
+    """Holidays, and dates without calls."""
 
     holidays: (
         Annotated[
@@ -305,14 +307,14 @@ class Calendar(Model):
         return self
 
     def years_known(self) -> range | None:
-        """The years whose holidays the package knows; None without a country."""
+        """Return the years for which the package has holidays; None without a country."""
         if self.holidays is None:
             return None
         country = _of_country(self.holidays, [], ())
         return range(country.start_year, country.end_year + 1)
 
     def resolve(self, years: range) -> None:
-        """Look up the holidays of these years, as far as they are known."""
+        """Look up the holidays of these years, as far as the package has them."""
         names: dict[date, str] = {}
         known = self.years_known()
         if known is not None and self.holidays is not None:
@@ -323,11 +325,11 @@ class Calendar(Model):
 
     @property
     def names(self) -> Mapping[date, str]:
-        """The holidays that count, with their names, in order of date."""
+        """Holidays in force with their names, in order of date."""
         return self._names
 
     def is_listed(self, day: date) -> bool:
-        """Whether the country has a holiday on a date."""
+        """Return True if the country has a holiday on a date."""
         if self.holidays is None:
             return False
         return day in _of_country(self.holidays, [day.year], self.categories)
@@ -346,18 +348,18 @@ def _of_country(country: str, years: list[int], categories: tuple[str, ...]) -> 
 
 
 class Days:
-    """What kind of day a date is, under a calendar or without one."""
+    """Classes of dates, with or without a calendar."""
 
     def __init__(self, calendar: Calendar | None) -> None:
         self.names: Mapping[date, str] = {} if calendar is None else calendar.names
         self._closed = frozenset(() if calendar is None else calendar.closed)
 
     def is_closed(self, day: date) -> bool:
-        """Whether plans call nobody on a date."""
+        """Return True for a date without calls from plans."""
         return day in self._closed
 
     def day_class(self, day: date) -> DayClass:
-        """The class of a date."""
+        """Return the class of a date."""
         if day in self.names:
             return "holiday"
         return DAY_CLASSES[max(0, day.isoweekday() - 5)]
@@ -377,10 +379,10 @@ _WHOLE_DAY = (0, 24 * 60)
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """When a number of lines holds: on these days of the week, on holidays, or on one date.
+    """Time to which a number of lines applies: days of the week, holidays, or one date.
 
-    Where several hold, a date goes before holidays, and these before days of the week; among these
-    a time goes before a whole day.
+    If several apply, a date precedes holidays, and holidays precede days of the week. Among equals,
+    a time of day precedes a whole day.
     """
 
     text: str
@@ -391,12 +393,12 @@ class LineTime:
 
     @property
     def rank(self) -> int:
-        """What goes first is higher."""
+        """Precedence; higher ranks apply first."""
         kind = 2 if self.only is not None else 1 if self.holiday else 0
         return 2 * kind + (self.span != _WHOLE_DAY)
 
     def holds_on(self, day: date, days: Days) -> bool:
-        """Whether it says something of a date."""
+        """Return True if the entry applies to a date."""
         if self.only is not None:
             return self.only == day
         return (
@@ -404,7 +406,7 @@ class LineTime:
         )
 
     def meets(self, other: LineTime) -> bool:
-        """Whether both hold at some time, and neither goes before the other."""
+        """Return True if both apply at some time with equal precedence."""
         days = (self.weekdays & other.weekdays) or (self.holiday and other.holiday)
         dates = self.only is not None and self.only == other.only
         (a, b), (c, d) = self.span, other.span
@@ -412,7 +414,7 @@ class LineTime:
 
 
 def line_time(text: str) -> LineTime:
-    """Read a key of `lines`; raises ValueError with what is wrong with it."""
+    """Parse a key of `lines`. Raises ValueError with the fault."""
     found = _TIMED.fullmatch(text.strip())
     days, time = (found["days"].strip(), found["time"]) if found else (text.strip(), None)
     if text == "default":
@@ -476,11 +478,11 @@ def _no_overlap(lines: dict[str, int]) -> dict[str, int]:
 Lines = Annotated[
     dict[Annotated[str, BeforeValidator(_line_key)], Limit], AfterValidator(_no_overlap)
 ]
-"""How many lines there are when, by times as `line_time` reads them."""
+"""Numbers of lines by times in the notation of `line_time`."""
 
 
 def lines_of(lines: Mapping[str, int], otherwise: int, day: date, days: Days) -> dict[int, int]:
-    """By minute of a date from which on it holds: how many lines there are."""
+    """Return the number of lines of a date, by the minute from which it applies."""
     held = sorted(
         (
             (time, count)

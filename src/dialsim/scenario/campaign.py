@@ -1,6 +1,6 @@
-"""Campaigns as a planner writes them: whom to call, by which agent, and when.
+"""Campaigns in scenario files: recipients, agent, and times.
 
-A recipient may have a history, which makes a forecast from the middle (P8).
+A recipient may have a history, for forecasts that start in the middle of a campaign (P8).
 """
 
 from __future__ import annotations
@@ -31,17 +31,21 @@ from dialsim.scenario.sheet import FileForm
 from dialsim.scenario.units import Instant
 
 MOST_ATTEMPTS = 1_000_000
-"""More of them than anybody is called; totals stay far from the ends of their columns."""
+"""Upper limit of attempts, larger than any real number.
+
+Totals stay far below the range of their columns.
+"""
 REACHED = frozenset({CallStatus.COMPLETED, CallStatus.ANALYSIS_FAILED})  # R3
 _COUNTED = REACHED | {CallStatus.NO_ANSWER, CallStatus.BUSY, CallStatus.FAILED}  # P5
-_ENDED = _COUNTED | {CallStatus.CANCELLED}  # F1: those that have an end (Q5)
+_ENDED = _COUNTED | {CallStatus.CANCELLED}  # F1: statuses with an end (Q5)
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Where a recipient stands at the start: attempts counted (P5) and how the last call ended.
+    """State of a recipient at the start: counted attempts (P5) and end of the last call.
 
-    `last_ended_at` is in ms UTC; `last_caller_id` is the number of the last dialled call, if known.
+    `last_ended_at` is in ms UTC; `last_caller_id` is the caller ID of the last dialled call, if
+    known.
     """
 
     call_attempt: int
@@ -51,12 +55,12 @@ class Past:
 
     @property
     def reached(self) -> bool:
-        """Whether a call was answered (R3)."""
+        """True if a call was answered (R3)."""
         return self.latest_call_status in REACHED
 
 
 class History(Model):
-    """What happened to a recipient before the scenario begins, with the interface's names."""
+    """Calls to a recipient before the scenario begins, with the interface's names."""
 
     call_attempt: Annotated[Whole, Field(ge=0, le=MOST_ATTEMPTS)] = Field(
         default=0, description="Attempts that were dialled and ended.", examples=[1]
@@ -85,7 +89,7 @@ class History(Model):
 
     @property
     def past(self) -> Past | None:
-        """Where it leaves the recipient; None where there was no call."""
+        """State after the history; None without a call."""
         if self.last_ended_at is None or self.latest_call_status is None:
             return None
         return Past(
@@ -96,10 +100,11 @@ class History(Model):
 def contradiction(
     call_attempt: int, status: CallStatus | None, last_ended_at: int | None
 ) -> tuple[str, str] | None:
-    """What a history can't mean: the key at fault, and what is said of it; None if it is sound.
+    """Return the key at fault in an impossible history and the text of the fault; None if it is
+    possible.
 
-    A call that ended has an end, and one that was dialled and ended is an attempt. Calls that were
-    still to be made, or expired, need neither.
+    An ended call has an end, and a dialled and ended call is an attempt. Calls not yet made, and
+    expired ones, need neither.
     """
     if status in _COUNTED and call_attempt == 0:
         return "callAttempt", f"must be 1 or more where latestCallStatus is {status}"
@@ -111,24 +116,26 @@ def contradiction(
 
 
 MOST_SEGMENTS = 32_767
-"""As many as the engine's codes of 16 bits tell apart."""
+"""Upper limit of segments, given by the engine's 16-bit codes."""
 
 
 class Codes:
-    """A column of few different texts: each text once, in order of appearance, and codes."""
+    """Column of a few distinct texts: each text once, in order of appearance, and codes."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
         self.codes: list[int] = []
 
     def append(self, text: str | None) -> None:
-        """Add a row; None is coded as -1."""
+        """Append a row; None has code -1."""
         self.codes.append(-1 if text is None else self.texts.setdefault(text, len(self.texts)))
 
 
 @dataclass(slots=True)
 class Normalized:
-    """How many cells of a column were read as what they mean, and the first: its row and texts."""
+    """Number of normalized cells of a column, and the first of them: row, text written and text
+    read.
+    """
 
     column: str
     count: int
@@ -141,10 +148,10 @@ class Normalized:
 class PeopleTable:
     """Recipients as columns of equal length, in upload order.
 
-    `params` has a column per parameter, None where a recipient lacks it. `history` has an entry
-    per recipient who has one. `lines` are those of the file in which the recipients begin, and
-    `digest` is a SHA-256 of the file they come from and of how it is read, empty for a list.
-    `normalized` has the columns in which cells were read otherwise than they are written.
+    `params` has a column per parameter, None where a recipient lacks it. `history` maps recipients
+    to histories. `lines` are the lines of the file at which the recipients start. `digest` is a
+    SHA-256 of the file and of the settings for reading it, empty for a list. `normalized` describes
+    the columns in which cells were normalized.
     """
 
     tels: list[str] = field(default_factory=list)
@@ -162,11 +169,11 @@ class PeopleTable:
 AgentParams = dict[Text, ParamValue]
 MOST_GENERATED = 10_000_000
 MOST_LINES = 1_000_000
-"""Of an organization; priorities and weights end there too."""
+"""Upper limit of an organization's lines, also of priorities and weights."""
 
 
 class Recipient(Model):
-    """A person to call, as an item of a list."""
+    """Person to call, as an item of a list."""
 
     tel: Phone = Field(description="Phone number, in quotes.", examples=["0812345678"])
     customer_name: str | None = Field(
@@ -220,7 +227,7 @@ _DELIMITER = 'must be one sign, such as ";", or tab'
 
 
 class RecipientsFile(Model):
-    """Recipients in a CSV or a workbook; its `table` is filled when the scenario is loaded."""
+    """Recipients in a CSV or a workbook, which is read when the scenario is loaded."""
 
     file: Text = Field(
         description="The CSV or Excel workbook (xlsx) with a column tel, relative to the scenario "
@@ -256,24 +263,24 @@ class RecipientsFile(Model):
 
     @property
     def table(self) -> PeopleTable:
-        """The people in the file, in its order."""
+        """The recipients of the file, in its order."""
         assert self._table is not None, "a scenario's files are read when it is loaded"
         return self._table
 
     @property
     def form(self) -> FileForm:
-        """How the file is written."""
+        """Settings for reading the file."""
         return FileForm(self.sheet, self.encoding, self.delimiter)
 
     def holding(self, table: PeopleTable) -> RecipientsFile:
-        """The same recipients, with what was read from the file."""
+        """Return a copy that contains the table read from the file."""
         recipients = self.model_copy()
         recipients._table = table
         return recipients
 
 
 class GeneratedRecipients(Model):
-    """Recipients made up: plausible Thai mobile numbers and names, by seed and position."""
+    """Made-up recipients: plausible Thai mobile numbers and names, by seed and position."""
 
     count: Annotated[Whole, Field(ge=0, le=MOST_GENERATED)] = Field(
         description="How many people.", examples=[20000]
@@ -323,7 +330,7 @@ Recipients = Annotated[
 
 
 class Campaign(Model):
-    """A campaign: its agent, its recipients, and the request that starts it."""
+    """Campaign: its agent, its recipients, and the request that starts it."""
 
     name: Text = Field(
         description="The campaign's name; unique in its organization.", examples=["January"]
@@ -392,11 +399,13 @@ class Campaign(Model):
 
     @property
     def counts_lines(self) -> bool:
-        """Whether its lines are counted, so that calls are released only where one is (Q10)."""
+        """True if the campaign's calls are released only onto free lines (Q10)."""
         return self.reserved > 0 or self.at_most is not None
 
     def misfit(self, release_interval: int) -> tuple[str, str] | None:
-        """The key that can't stand beside the engine's interval (ms), and what is said of it."""
+        """Return the key that conflicts with the engine's release interval (ms), and the text;
+        else None.
+        """
         if not (self.counts_lines and release_interval):
             return None
         says = "can't stand beside engine.releaseInterval: lines would be idle between two releases"
@@ -404,7 +413,7 @@ class Campaign(Model):
 
     @property
     def size(self) -> int:
-        """How many recipients it has."""
+        """Number of recipients."""
         if isinstance(self.recipients, GeneratedRecipients):
             return self.recipients.count
         listed = self.recipients

@@ -1,8 +1,9 @@
 """Checks of a document as a whole: references, schedule requests, and remarks.
 
-Names, ids and references are checked in the document as written. Schedule requests are read by the
-interface's own checks (C9, C10), whose failures are told at their places. Remarks are sentences on
-what is allowed but may not be meant: one for each kind of thing, with the first places of it.
+Names, ids and references are checked in the document as written. Schedule requests use the
+interface's own checks (C9, C10); their failures get a file location. Remarks are warnings about
+settings that are allowed but probably not intended: one per kind of thing, with its first
+locations.
 """
 
 from __future__ import annotations
@@ -53,10 +54,9 @@ from dialsim.scenario.units import era_fault, has_offset, instant_meant, parse_d
 
 
 def check_references(root: Cursor, problems: Problems) -> None:
-    """Note names and ids that are not unique, and references to what is not there.
-
-    Looks at the document as written, so that it can be done whatever else is wrong with it.
-    """
+    """Report names and ids that are not unique, and references to unknown names."""
+    # In the document and not in the models, so that references are checked even if other parts are
+    # invalid.
     organizations = list(root.at("organizations").items())
     if root.at("organizations").value == []:
         problems.add(root.at("organizations"), "must not be empty: one organization, at least")
@@ -74,7 +74,7 @@ def check_references(root: Cursor, problems: Problems) -> None:
 
 
 def voice_keys(root: Cursor) -> frozenset[str]:
-    """The keys of the document's voice catalog."""
+    """Return the keys of the document's voice catalog."""
     if not root.at("voices").exists:
         return frozenset(voice.voice_key for voice in DEFAULT_VOICES)
     return frozenset(_listed_texts(root.at("voices"), "voiceKey"))
@@ -104,7 +104,7 @@ def _check_organization(
 
 
 def check_plans(root: Cursor, problems: Problems) -> None:
-    """Note plans, lines and odds that lack what they need, or stand beside what they replace."""
+    """Report plans, lines and odds that lack a required key or conflict with another one."""
     if not root.at("calendar").exists:
         for place in _of_holidays(root):
             problems.add(place, "needs holidays: write calendar: {holidays: TH} at the top level")
@@ -134,7 +134,7 @@ def check_plans(root: Cursor, problems: Problems) -> None:
 
 
 def _of_holidays(root: Cursor) -> Iterator[Cursor]:
-    """What is said of holidays, but for compliance rules."""
+    """Yield the settings for holidays, except those of compliance rules."""
     for _, behaviour in root.at("behaviours").entries():
         if behaviour.at("answeredOdds", "onHoliday").exists:
             yield behaviour.at("answeredOdds", "onHoliday")
@@ -155,7 +155,7 @@ def _listed_texts(blocks: Cursor, key: str) -> Iterator[str]:
 
 
 def _names(blocks: Cursor) -> frozenset[str] | None:
-    """The names of blocks; None if they can't be known, as a name is missing or no text."""
+    """Return the names of blocks; None if a name is missing or not a text."""
     items = list(blocks.items())
     names = frozenset(_listed_texts(blocks, "name"))
     listed = isinstance(blocks.node, SequenceNode) or not blocks.exists
@@ -182,7 +182,9 @@ def _check_value(
     problems: Problems,
     agent: str | None = None,
 ) -> None:
-    """Note keys of a value that no agent's analysis brings; `agent` is the only one that can."""
+    """Report keys of a value that no agent's analysis can produce; `agent` limits the agents to
+    one.
+    """
     if value.value == {}:
         problems.add(value, f"must not be empty: {_VALUES}")
     known = ["reached"]
@@ -241,15 +243,15 @@ _DATE = "must be a valid ISO 8601 date string"
 _EXAMPLE = "2026-01-05T09:00:00+07:00"
 _EXAMPLES = (("must be HH:MM", "09:00"), (_DATE, "2026-01-05T02:00:00Z"))
 INSTANTS = ("startDateTime", "endDateTime")
-"""The fields of a schedule request that hold instants."""
+"""Fields of a schedule request that hold instants."""
 
 
 def read_schedules(
     root: Cursor, problems: Problems
 ) -> Iterator[tuple[Cursor, ScheduleRequest | None]]:
-    """Each schedule request of a document, with the place of its body.
+    """Yield each schedule request of a document with the position of its body.
 
-    Bodies that fail steps 1 or 4 of the interface's checks are noted, in its words, and None.
+    Bodies that fail steps 1 or 4 of the interface's checks are reported, and yielded as None.
     """
     voices = voice_keys(root)
     for organization in root.at("organizations").items():
@@ -260,9 +262,9 @@ def read_schedules(
 
 @dataclass(frozen=True, slots=True)
 class BareInstant:
-    """An instant of a schedule request that is written without an offset, and `at`, in ms.
+    """Instant of a schedule request without an offset; `at` is its reading as UTC, in ms.
 
-    `campaign` is the name as in `January of Acme`.
+    `campaign` is a name such as `January of Acme`.
     """
 
     campaign: str
@@ -272,9 +274,9 @@ class BareInstant:
 
 
 def bare_instants(root: Cursor) -> Iterator[BareInstant]:
-    """The instants of a good document's schedule requests that are UTC for want of an offset.
+    """Yield the instants of a valid document's schedule requests that lack an offset.
 
-    Those before 1970 are left out: they are past in either reading.
+    Instants before 1970 are left out: they are in the past in either time zone.
     """
     for organization in root.at("organizations").items():
         for campaign, body in _bodies(organization):
@@ -287,7 +289,7 @@ def bare_instants(root: Cursor) -> Iterator[BareInstant]:
 
 
 def _bodies(organization: Cursor) -> Iterator[tuple[str, Cursor]]:
-    """Each schedule request of an organization, with the name of the campaign that it is for."""
+    """Yield each schedule request of an organization with the name of its campaign."""
     for campaign in organization.at("campaigns").items():
         if campaign.at("schedule").exists:
             yield campaign.at("name").text or "", campaign.at("schedule")
@@ -297,7 +299,7 @@ def _bodies(organization: Cursor) -> Iterator[tuple[str, Cursor]]:
 
 
 def _account(organization: Cursor) -> CallingAccount:
-    """What requests may ask of an organization, as far as its block can be read."""
+    """Return the settings that schedule requests refer to, as far as the block is readable."""
     numbers = [number.text for number in organization.at("callerIds").items()]
     accounts = {
         account.at("id").text or "": {
@@ -329,9 +331,9 @@ def _read(
 
 
 def _in_common_era(body: Cursor, problems: Problems) -> tuple[object, bool]:
-    """The body with Buddhist years as they are meant, and whether it has none.
+    """Return the body with Buddhist years corrected, and True if there were none.
 
-    Each is noted, and everything else is then checked as if it were right.
+    Each Buddhist year is reported. All other checks then use the corrected year.
     """
     values = body.value
     faults = dict(era_faults(values))
@@ -344,7 +346,7 @@ def _in_common_era(body: Cursor, problems: Problems) -> tuple[object, bool]:
 
 
 def era_faults(body: object) -> Iterator[tuple[str, str]]:
-    """Each instant of a schedule request that has a Buddhist year, and what it is told."""
+    """Yield each field of a schedule request with a Buddhist year, and the text of the fault."""
     for name in INSTANTS:
         text = body.get(name) if isinstance(body, Mapping) else None
         says = era_fault(text) if isinstance(text, str) else None
@@ -353,11 +355,9 @@ def era_faults(body: object) -> Iterator[tuple[str, str]]:
 
 
 def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
-    """A fault behind the path of its body: `….schedule.maxAttempts must not be less than 1`.
-
-    The texts begin with their own path and go on with a point, as in class-validator's nested
-    messages (C10); those of the conditions that name no field stand behind a colon.
-    """
+    """Convert a fault of a request body into a problem with the path of the body (C10)."""
+    # Texts that begin with a field's path are joined by a point, as in class-validator's nested
+    # messages; texts of conditions, which name no field, by a colon.
     culprit = body.at(*fault.path)
     if not fault.path:
         return told(body.place, body.path, unlike("must be a mapping of keys", body))
@@ -371,7 +371,7 @@ def _problem(fault: Fault, body: Cursor, root: Cursor) -> Problem:
 
 
 def _advice(fault: Fault, culprit: Cursor) -> str:
-    """What to do where a text of the interface leaves that open in a file."""
+    """Return advice for a fault whose interface text does not suffice in a file."""
     if fault.message.endswith("must be a string"):
         return quoting(culprit)
     if isinstance(culprit.node, ScalarNode) and isinstance(culprit.value, int | float):
@@ -395,7 +395,7 @@ _SHOWN = 3
 
 
 def remarks_on(scenario: Scenario, root: Cursor) -> tuple[Remark, ...]:
-    """Plain sentences on a good scenario and the document that it was read from."""
+    """Return the warnings about a valid scenario and its document."""
     owned = (
         Remark(text, position)
         for position, organization in enumerate(scenario.organizations)
@@ -407,7 +407,7 @@ def remarks_on(scenario: Scenario, root: Cursor) -> tuple[Remark, ...]:
 def remarks_on_campaign(
     scenario: Scenario, organization: Organization, campaign: Campaign
 ) -> Iterator[str]:
-    """Plain sentences on a good campaign, its recipients above all."""
+    """Yield the warnings about a valid campaign, most of them about its recipients."""
     where = f"Campaign {campaign.name} of {organization.name}"
     agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
     yield from _on_share(where, scenario, campaign)
@@ -460,13 +460,13 @@ def _on_document(root: Cursor) -> Iterator[str]:
 
 
 def _time(instant: int) -> str:
-    """`2026-01-05 09:00`, with seconds where there are any."""
+    """Format an instant as `2026-01-05 09:00`, with seconds if not zero."""
     date, time = format_instant(min(instant, LAST_INSTANT)).removesuffix("Z").split("T")
     return f"{date} {time.removesuffix('.000').removesuffix(':00')}"
 
 
 def _texts(node: Node | None, path: NodePath) -> Iterator[tuple[str, NodePath]]:
-    """Every text of a document, keys included, and where it stands."""
+    """Yield every text of a document, keys included, with its path."""
     if node is None:
         return
     if isinstance(node, ScalarNode):
@@ -522,7 +522,7 @@ def _on_agent(organization: Organization, agent: Agent) -> Iterator[str]:
 
 
 def _on_share(where: str, scenario: Scenario, campaign: Campaign) -> Iterator[str]:
-    """A priority or weight that another sharing does not look at."""
+    """Warn about a priority or weight that the setting of sharing ignores."""
     sharing = scenario.engine.sharing
     for key, value, wanted in (
         ("priority", campaign.priority, "priority"),
@@ -562,10 +562,8 @@ def _param_names(campaign: Campaign) -> Sequence[str]:
 def _on_segments(
     where: str, scenario: Scenario, organization: Organization, campaign: Campaign
 ) -> Iterator[str]:
-    """Segments that the agent's behaviours do not name, where they, or others, name any.
-
-    Where nobody names them, segments are there for the tables.
-    """
+    """Warn about segments that the agent's behaviours do not name."""
+    # If no behaviour names any segment, segments only serve the tables, and need no warning.
     own = _behaviours(organization, campaign)
     known = [name for key in own for name in scenario.behaviours[key].answered_odds.by_segment]
     others = {
@@ -598,7 +596,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def _behaviours(organization: Organization, campaign: Campaign) -> list[str]:
-    """The behaviours that a campaign's agent has at some time."""
+    """Return the behaviours that a campaign's agent has at any time."""
     agent = next(agent for agent in organization.agents if agent.name == campaign.agent)
     later = [
         action.behaviour
@@ -609,7 +607,7 @@ def _behaviours(organization: Organization, campaign: Campaign) -> list[str]:
 
 
 def _segments(campaign: Campaign) -> Iterable[str]:
-    """The segments of a campaign, in order of appearance."""
+    """Return the segments of a campaign, in order of appearance."""
     recipients = campaign.recipients
     if isinstance(recipients, GeneratedRecipients):
         return recipients.segments or ()
@@ -619,7 +617,7 @@ def _segments(campaign: Campaign) -> Iterable[str]:
 
 
 def _size(segment: str, campaign: Campaign) -> str:
-    """How many people are in a segment of a campaign, and where the first one is."""
+    """Describe the size of a segment in a campaign, and its first recipient."""
     recipients = campaign.recipients
     if isinstance(recipients, GeneratedRecipients):
         return f"a share of {(recipients.segments or {})[segment]:g}"
@@ -637,7 +635,9 @@ def _size(segment: str, campaign: Campaign) -> str:
 
 
 def _places(campaign: Campaign) -> Callable[[int], str]:
-    """How the recipient at an index is found: `people.csv:5`, or `recipients.3` in the scenario."""
+    """Return a function from a recipient's index to a location: `people.csv:5`, or
+    `recipients.3`.
+    """
     recipients = campaign.recipients
     if isinstance(recipients, RecipientsFile):
         file, lines = recipients.file, recipients.table.lines
@@ -680,7 +680,7 @@ def _on_spellings(where: str, tels: Sequence[str], place: Callable[[int], str]) 
 def _on_normalized(
     where: str, normalized: Sequence[Normalized], place: Callable[[int], str]
 ) -> Iterator[str]:
-    """What was read otherwise than it is written: never without a count."""
+    """Report normalized cells with their number, so that no change is silent."""
     if normalized:
         counts = [f"{column.count:,} of {column.column}" for column in normalized]
         first = normalized[0]
@@ -696,7 +696,7 @@ def _on_normalized(
 
 
 def _on_dropped_zeros(where: str, tels: Sequence[str]) -> Iterator[str]:
-    """Thai numbers have 9 or 10 digits, the first of them 0, which spreadsheets take away."""
+    """Warn about numbers whose leading 0 a spreadsheet has probably dropped."""
     bare = [tel for tel in tels if lacks_zero(tel)]
     if bare:
         yield (
@@ -708,7 +708,7 @@ def _on_dropped_zeros(where: str, tels: Sequence[str]) -> Iterator[str]:
 def _on_numbers(
     where: str, tels: Sequence[str], told: bool, place: Callable[[int], str]
 ) -> Iterator[str]:
-    """Numbers that nobody can have; those that lack a 0 may have been `told` before."""
+    """Warn about impossible numbers, except those without a 0 if they were `told` before."""
     odd = [
         row
         for row, tel in enumerate(tels)

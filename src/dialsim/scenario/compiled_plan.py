@@ -1,8 +1,8 @@
-"""Plans compiled to what the interface can do: weekly windows, pauses and resumes (T6).
+"""Plans compiled to the means of the interface: weekly windows, pauses and resumes (T6).
 
-The interface knows one week of windows for a whole campaign, and no dates. So the windows of a day
-of the week are the union of all that is planned on its dates, and where a date has less, the
-campaign is paused. Lines by time of the week or date become settings of maxConcurrentCalls.
+The interface has one week of windows per campaign, and no dates. So the windows of a day of the
+week are the union of the plans for its dates, and the campaign is paused where a date has less.
+Lines by time become settings of maxConcurrentCalls.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ from dialsim.scenario.problems import Problems, Remark
 from dialsim.scenario.scenario import Scenario
 
 WEEKS = 13
-"""How far a plan without any end is compiled."""
+"""Compiled weeks of a plan without an end."""
 _YEARS_AHEAD = 5
 
 Span = tuple[int, int]
-"""From an instant (ms) to another, which is excluded."""
+"""Span in ms: from an instant to another one, which is excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """Up to when something is compiled (ms), and what says so."""
+    """End of compilation (ms), and the setting that it comes from."""
 
     at: int
     source: str
 
     @property
     def is_known(self) -> bool:
-        """Whether the file sets it: nothing comes behind it."""
+        """True if the file sets it; no call comes after it."""
         return self.source in ("endDateTime", "clock.end")
 
     def holds_at(self, instant: int) -> bool:
-        """Whether anything need be done at an instant."""
+        """Return True if an action is needed at an instant."""
         return instant < self.at or (instant == self.at and not self.is_known)
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledCampaign:
-    """A campaign's plan as the service is told it: the schedule's windows, pauses and resumes."""
+    """Compiled plan of a campaign: windows of the schedule request, pauses and resumes."""
 
     organization: str
     name: str
@@ -74,7 +74,7 @@ class CompiledCampaign:
 
 @dataclass(frozen=True, slots=True)
 class CompiledLines:
-    """An organization's lines as the service is told them."""
+    """Compiled lines of an organization."""
 
     organization: str
     horizon: Horizon
@@ -83,13 +83,13 @@ class CompiledLines:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """All that plans, lines and calendar of a scenario come to."""
+    """Compiled plans, lines and calendar of a scenario."""
 
     campaigns: tuple[CompiledCampaign, ...]
     lines: tuple[CompiledLines, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, in the words of scenario files and of the interface."""
+        """Return plain values, in the words of scenario files and of the interface."""
         return {
             "campaigns": [
                 {
@@ -121,7 +121,7 @@ def _plain(action: TimelineAction) -> dict[str, Any]:
 
 
 def week_text(windows: tuple[DayWindows, ...]) -> Iterator[str]:
-    """`Mon-Fri 08:00-20:00`: the windows of a week, days that are alike together."""
+    """Yield the windows of a week, equal days together: `Mon-Fri 08:00-20:00`."""
     said = {
         day.day_of_week: ", ".join(f"{span.start}-{span.end}" for span in day.time)
         for day in windows
@@ -136,14 +136,14 @@ def week_text(windows: tuple[DayWindows, ...]) -> Iterator[str]:
 
 
 def holidays_listed(scenario: Scenario) -> dict[date, str]:
-    """The holidays in the years of the run, with their names."""
+    """Return the holidays in the years of the run, with their names."""
     first, last = thai_date(scenario.clock.start).year, _last_date(scenario).year
     names = {} if scenario.calendar is None else scenario.calendar.names
     return {day: name for day, name in names.items() if first <= day.year <= last}
 
 
 def compiled_plan(scenario: Scenario) -> CompiledPlan:
-    """What plans and lines come to; the same for a scenario into which they were put already."""
+    """Return the compiled plans and lines of a scenario."""
     days = Days(scenario.calendar)
     owned = [(owner, campaign) for owner in scenario.organizations for campaign in owner.campaigns]
     return CompiledPlan(
@@ -159,9 +159,9 @@ def compiled_plan(scenario: Scenario) -> CompiledPlan:
 
 
 def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario:
-    """The scenario with its calendar looked up, and plans and lines put into schedules and actions.
+    """Return the scenario with holidays looked up, and with plans and lines compiled into it.
 
-    What can't be compiled is noted.
+    Settings that cannot be compiled are reported.
     """
     calendar = scenario.calendar
     if calendar is not None:
@@ -203,14 +203,14 @@ def with_plans(scenario: Scenario, root: Cursor, problems: Problems) -> Scenario
 
 
 def _years(scenario: Scenario) -> range:
-    """The years whose holidays may matter."""
+    """Return the years whose holidays may matter."""
     first, last = thai_date(scenario.clock.start).year, _last_year(scenario)
     ahead = _YEARS_AHEAD if scenario.clock.end is None else 0
     return range(first, max(last, first + ahead) + 1)
 
 
 def _last_year(scenario: Scenario) -> int:
-    """The last year that the file speaks of."""
+    """Return the last year named in the file."""
     clock = scenario.clock
     ends = [clock.start if clock.end is None else clock.end]
     if clock.end is None:
@@ -224,7 +224,7 @@ def _last_year(scenario: Scenario) -> int:
 
 
 def _start(campaign: Campaign) -> int:
-    """The effective start of a campaign that is scheduled by the file (C1)."""
+    """Return the effective start of a campaign that the file schedules (C1)."""
     assert campaign.schedule is not None
     return max(campaign.scheduled_at or 0, campaign.schedule.start_date_time)
 
@@ -248,7 +248,7 @@ def _campaign(
     windows = {number: union(spans) for number, spans in weekly_spans.items()}
     cuts = [*_cuts(plan, windows, dates, days, (start, horizon.at))]
     if not horizon.is_known:
-        cuts.append((horizon.at, _NEVER))  # nothing is planned any more
+        cuts.append((horizon.at, _NEVER))  # nothing is planned after the horizon
     actions = _pauses(owner, campaign, cuts, horizon)
     return CompiledCampaign(
         owner.name, campaign.name, horizon, time_windows(windows), tuple(actions)
@@ -259,19 +259,20 @@ _NEVER = 1 << 62
 
 
 def horizon_of(scenario: Scenario, campaign: Campaign) -> Horizon:
-    """Up to when a campaign's plan is compiled."""
+    """Return the instant up to which a campaign's plan is compiled."""
     assert campaign.schedule is not None
     end, clock_end = campaign.schedule.end_date_time, scenario.clock.end
     if end is not None and (clock_end is None or end <= clock_end):
         return Horizon(end, "endDateTime")
     if clock_end is not None:
-        return Horizon(clock_end + 1, "clock.end")  # that instant is simulated, too (T5)
+        # T5: the instant of clock.end is simulated as well
+        return Horizon(clock_end + 1, "clock.end")
     first = midnight(thai_date(_start(campaign)))
     return Horizon(first + WEEKS * 7 * DAY, f"{WEEKS} weeks")
 
 
 def planned(plan: DayClasses, day: date, days: Days) -> tuple[Range, ...]:
-    """When a plan has people called on a date."""
+    """Return the ranges in which a plan allows calls on a date."""
     return () if days.is_closed(day) else plan.of(day, days)
 
 
@@ -282,10 +283,9 @@ def _cuts(
     days: Days,
     within: Span,
 ) -> Iterator[Span]:
-    """When the weekly windows are open and nothing is planned; as one where nothing lies between.
-
-    What lies between is closed anyhow: a long weekend is one pause, not three.
-    """
+    """Yield the spans in which the weekly windows are open but nothing is planned."""
+    # Neighbouring spans with nothing but closed time between them are joined: a long weekend is one
+    # pause, not three.
     cut: Span | None = None
     for day in dates:
         wanted = planned(plan, day, days)
@@ -313,11 +313,9 @@ def _covers(spans: tuple[tuple[int, int], ...], minute: int) -> bool:
 def _pauses(
     owner: Organization, campaign: Campaign, cuts: list[Span], horizon: Horizon
 ) -> Iterator[TimelineAction]:
-    """Pauses and resumes, so that it calls where neither a cut nor a pause of the timeline holds.
-
-    A pause of the timeline holds up to its own resume; one that resumes inside a cut is followed by
-    a pause of ours at the same instant.
-    """
+    """Yield pauses and resumes, so that calls are made outside cuts and pauses of the timeline."""
+    # A pause of the timeline lasts until its own resume. A resume inside a cut is followed by
+    # another pause at the same instant, since the timeline cannot be changed.
     own = defaultdict(list)
     for action in owner.timeline:
         if action.campaign == campaign.name and action.at >= (campaign.scheduled_at or 0):
@@ -376,7 +374,7 @@ _SHOWN = 3
 
 
 def remarks_on_plans(scenario: Scenario) -> Iterator[Remark]:
-    """Sentences on a calendar, plans, lines and rules that are allowed but may not be meant."""
+    """Yield warnings about calendar, plans, lines and rules."""
     days = Days(scenario.calendar)
     last = _last_date(scenario)
     yield from map(Remark, _on_calendar(scenario, last))
@@ -400,7 +398,7 @@ def _runs_on(scenario: Scenario, day: date, last: date) -> bool:
 
 
 def _last_date(scenario: Scenario) -> date:
-    """The last date that anything is compiled for."""
+    """Return the last compiled date."""
     horizons = [
         horizon_of(scenario, campaign).at
         for owner in scenario.organizations
@@ -497,7 +495,7 @@ def _on_campaign(
 
 
 def _called(campaign: Campaign, day: date, days: Days) -> tuple[Range, ...]:
-    """When people may be called on a date."""
+    """Return the ranges in which a campaign may call people on a date."""
     if campaign.plan is not None:
         return planned(campaign.plan, day, days)
     assert campaign.schedule is not None

@@ -1,7 +1,7 @@
-"""Compliance rules: when and how often people may be contacted, as data.
+"""Compliance rules, as data: when and how often people may be contacted.
 
-They change nothing that is simulated. Validation warns where windows allow more than a rule does,
-and the summary counts what was dialled outside it.
+They do not change the simulation. Validation warns about windows that exceed a rule, and the
+summary counts the dials outside it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dialsim.scenario.fields import Model, Text, Whole
 
 
 class ComplianceRule(Model):
-    """One rule: `contact` left out allows any time, `perDay` left out any number of contacts."""
+    """Compliance rule: a missing `contact` allows any time, a missing `perDay` any number."""
 
     name: Text = Field(description="What the rule is called; unique.", examples=["House rule"])
     contact: DayClasses | None = Field(
@@ -57,13 +57,17 @@ THAI_DEBT_COLLECTION = ComplianceRule.model_validate(
         "Royal Gazette of 23 August 2019",
     }
 )
-"""Not checked against the Gazette itself, only against press and law firms; see the docs."""
+"""Thai debt collection rule, checked against press and law firms, not against the Gazette
+itself.
+"""
 
 BUILT_IN_RULES = {rule.name: rule for rule in (THAI_DEBT_COLLECTION,)}
 
 
 def _rule(value: object) -> object:
-    """The built-in rule that a text names; everything else is left to the model."""
+    """Return the built-in rule with this name; other values are returned for the model to
+    validate.
+    """
     if not isinstance(value, str) or value in BUILT_IN_RULES:
         return BUILT_IN_RULES[value] if isinstance(value, str) else value
     near = get_close_matches(value, BUILT_IN_RULES, n=1, cutoff=0.4)
@@ -80,7 +84,7 @@ def _unique(rules: tuple[ComplianceRule, ...]) -> tuple[ComplianceRule, ...]:
 
 
 class _OrByName:
-    """Lets the JSON Schema of a rule show that the name of a built-in one will do."""
+    """Annotation of a rule: its JSON Schema also accepts the name of a built-in rule."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -92,4 +96,4 @@ ComplianceRules = Annotated[
     tuple[Annotated[ComplianceRule, BeforeValidator(_rule), _OrByName()], ...],
     AfterValidator(_unique),
 ]
-"""Rules by the names of built-in ones, or written out."""
+"""Rules, given by the names of built-in ones or in full."""

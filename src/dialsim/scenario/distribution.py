@@ -33,9 +33,9 @@ from dialsim.scenario.units import DURATION_SCHEMA, Duration, PositiveDuration, 
 def read_measurements(
     root: Cursor, folder: SourceFolder, problems: Problems
 ) -> Iterator[tuple[Cursor, dict[str, object]]]:
-    """Each distribution of a document that names a file and a column, with its values written out.
+    """Yield each distribution that names a file and a column, with its values read from the file.
 
-    Durations that can't be read are noted with their file, line and column.
+    Invalid durations are reported with file, line and column.
     """
     for cursor in _from_files(root):
         written = {key: part.value for key, part in cursor.entries()}
@@ -101,7 +101,7 @@ DISTRIBUTIONS = (
 
 
 def not_below(earlier: str) -> Callable[[int | None, ValidationInfo], int | None]:
-    """The check that a field is not less than an earlier one of the same block."""
+    """Build the validator that a field is not less than an earlier field of the same block."""
 
     def check(value: int | None, info: ValidationInfo) -> int | None:
         least = info.data.get(earlier)
@@ -116,7 +116,7 @@ _DIST = "Which distribution it is; times are durations such as 75s."
 
 
 class Clipped(Model):
-    """What every distribution may add: draws below `min` are `min`, above `max` are `max`."""
+    """Limits of any distribution: draws below `min` become `min`, above `max` become `max`."""
 
     min: Duration | None = Field(
         default=None, description="Smaller draws become this.", examples=["2s"]
@@ -129,14 +129,14 @@ class Clipped(Model):
 
 
 class Constant(Clipped):
-    """Always the same duration; a plain duration says the same."""
+    """A fixed duration; a plain duration means the same."""
 
     dist: Literal["constant"] = Field(description=_DIST, examples=["constant"])
     value: Duration = Field(description="The duration.", examples=["30s"])
 
 
 class Uniform(Clipped):
-    """Any duration from `low` to `high`, all alike."""
+    """Uniform distribution of durations from `low` to `high`."""
 
     dist: Literal["uniform"] = Field(description=_DIST, examples=["uniform"])
     low: Duration = Field(description="The shortest.", examples=["1s"])
@@ -146,7 +146,7 @@ class Uniform(Clipped):
 
 
 class Exponential(Clipped):
-    """Exponential with the given mean (ms)."""
+    """Exponential distribution with the given mean (ms)."""
 
     dist: Literal["exponential"] = Field(description=_DIST, examples=["exponential"])
     mean: PositiveDuration = Field(description="The mean; more than 0.", examples=["60s"])
@@ -171,25 +171,25 @@ class _Spread(Clipped):
 
 
 class Lognormal(_Spread):
-    """Log-normal with the given mean and standard deviation (ms) of the duration itself."""
+    """Log-normal distribution; mean and standard deviation (ms) are of the duration itself."""
 
     dist: Literal["lognormal"] = Field(description=_DIST, examples=["lognormal"])
 
 
 class Gamma(_Spread):
-    """Gamma with the given mean and standard deviation (ms)."""
+    """Gamma distribution with the given mean and standard deviation (ms)."""
 
     dist: Literal["gamma"] = Field(description=_DIST, examples=["gamma"])
 
 
 class Weibull(_Spread):
-    """Weibull with the given mean and standard deviation (ms)."""
+    """Weibull distribution with the given mean and standard deviation (ms)."""
 
     dist: Literal["weibull"] = Field(description=_DIST, examples=["weibull"])
 
 
 class Triangular(Clipped):
-    """Triangular from `low` to `high` with its peak at `mode`."""
+    """Triangular distribution from `low` to `high` with its peak at `mode`."""
 
     dist: Literal["triangular"] = Field(description=_DIST, examples=["triangular"])
     low: Duration = Field(description="The shortest.", examples=["5s"])
@@ -218,7 +218,7 @@ def _values_or_file(schema: dict[str, Any]) -> None:
 
 
 class Empirical(Clipped, json_schema_extra=_values_or_file):
-    """One of the measured durations, all alike; listed, or read from a CSV's column."""
+    """Measured durations, all equally likely; listed, or read from a CSV's column."""
 
     dist: Literal["empirical"] = Field(description=_DIST, examples=["empirical"])
     values: Annotated[tuple[Duration, ...], NotEmpty] = Field(
@@ -228,7 +228,7 @@ class Empirical(Clipped, json_schema_extra=_values_or_file):
 
 @dataclass(frozen=True, slots=True)
 class _OrPlainDuration:
-    """Shows in the JSON Schema that a plain duration is a distribution too."""
+    """Annotation: the JSON Schema of a distribution also accepts a plain duration."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -242,7 +242,7 @@ class _OrPlainDuration:
 
 
 def _spelled_out(value: Any) -> Any:
-    """A plain duration as the constant that it is; the rest as it stands, its `dist` checked."""
+    """Convert a plain duration into a constant distribution, and check the `dist` of others."""
     if isinstance(value, Clipped):
         return value
     if not isinstance(value, dict):
@@ -285,7 +285,7 @@ _ADAPTER: TypeAdapter[Any] = TypeAdapter(Distribution)
 
 
 def distribution(written: object) -> Any:
-    """The distribution that is so written, `30s` or `{"dist": "uniform", "low": "1s", …}`.
+    """Build a distribution from its notation: `30s` or `{"dist": "uniform", "low": "1s", …}`.
 
     Raises pydantic.ValidationError.
     """

@@ -1,10 +1,4 @@
-"""A YAML 1.2 document as a tree of values with their places, and the files it is read from.
-
-The tree is built from the parser's events rather than by `yaml.compose`, which recurses: a hundred
-thousand brackets make its C version crash the interpreter. Its nodes would not do either: they
-don't tell a tag that was written from one that YAML 1.1 resolved, nor where an alias stands, and
-errors name both.
-"""
+"""A YAML 1.2 document as a tree of values with their locations, and the files it is read from."""
 
 from __future__ import annotations
 
@@ -21,15 +15,18 @@ import yaml
 from dialsim.errors import ScenarioError
 from dialsim.scenario.problems import Problem, Problems, told
 
+# The tree is built from the parser's events and not by `yaml.compose`, which recurses: a hundred
+# thousand brackets make its C version crash the interpreter. Its nodes also lack the location of an
+# alias, and do not distinguish a written tag from one that YAML 1.1 resolved; errors name both.
 DEEPEST = 50
-"""Levels of nesting; a scenario needs about ten."""
+"""Maximum level of nesting; a scenario needs about ten."""
 
 NodePath: TypeAlias = tuple[str | int, ...]
 Leaf: TypeAlias = str | int | float | bool | None
 
 
 class Place(NamedTuple):
-    """Where something stands: a file's name with line and column from 1, or an override."""
+    """Location of a node: file name with line and column from 1, or an override."""
 
     file: str
     line: int | None = None
@@ -38,7 +35,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ScalarNode:
-    """A value without parts; `text` is as it stands in the file, `value` what YAML makes of it."""
+    """A scalar; `text` is the text in the file, `value` its YAML value."""
 
     place: Place
     text: str
@@ -55,7 +52,7 @@ class SequenceNode:
 
 @dataclass(slots=True, eq=False)
 class MappingEntry:
-    """A key's place, and the node under it."""
+    """Location of a key, and the node under it."""
 
     place: Place
     node: Node
@@ -63,7 +60,7 @@ class MappingEntry:
 
 @dataclass(slots=True, eq=False)
 class MappingNode:
-    """A block of keys; keys are their texts, so that `9` and `"9"` are one."""
+    """A mapping; keys are stored as texts, so that `9` and `"9"` are one key."""
 
     place: Place
     entries: dict[str, MappingEntry] = field(default_factory=dict)
@@ -73,7 +70,7 @@ Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
 
 
 def plain(node: Node) -> object:
-    """The values of a tree as dicts, lists and scalars, as JSON would have them."""
+    """Convert a tree into dicts, lists and scalars, as in JSON."""
     if isinstance(node, ScalarNode):
         return node.value
     if isinstance(node, SequenceNode):
@@ -82,7 +79,7 @@ def plain(node: Node) -> object:
 
 
 def mappings(node: Node | None, path: NodePath = ()) -> Iterator[tuple[NodePath, MappingNode]]:
-    """Every mapping of a tree and where it stands, in the order of the document."""
+    """Yield every mapping of a tree with its path, in the order of the document."""
     parts: Iterable[tuple[str | int, Node]] = ()
     if isinstance(node, MappingNode):
         yield path, node
@@ -95,9 +92,9 @@ def mappings(node: Node | None, path: NodePath = ()) -> Iterator[tuple[NodePath,
 
 
 def planted(value: object, place: Place, level: int = 0) -> Node:
-    """The tree of plain values, all of it at one place; the reverse of `plain`.
+    """Convert plain values into a tree with one location for all nodes; the inverse of `plain`.
 
-    Raises ScenarioError where they are nested too deeply.
+    Raises ScenarioError for excessive nesting.
     """
     if level > DEEPEST:
         says = f"is nested more than {DEEPEST} levels deep"
@@ -112,13 +109,13 @@ def planted(value: object, place: Place, level: int = 0) -> Node:
 
 
 def _written(leaf: Leaf) -> str:
-    """A value as YAML and JSON write it."""
+    """Format a value as in YAML and JSON."""
     names = {None: "null", True: "true", False: "false"}
     return names[leaf] if leaf is None or isinstance(leaf, bool) else str(leaf)
 
 
 def put(values: object, path: NodePath, value: object) -> None:
-    """Replace what stands at `path` in the plain values of a tree; the path must be there."""
+    """Replace the value at `path` in plain values; the path must exist."""
     *parents, last = path
     for key in parents:
         values = values[key]  # type: ignore[index]
@@ -126,7 +123,7 @@ def put(values: object, path: NodePath, value: object) -> None:
 
 
 class Cursor(NamedTuple):
-    """A position in a tree that may or may not be there; `place` is then the nearest parent's."""
+    """A position in a tree, existing or not; `place` is then the location of the nearest parent."""
 
     node: Node | None
     path: NodePath
@@ -135,11 +132,11 @@ class Cursor(NamedTuple):
 
     @classmethod
     def root(cls, node: Node) -> Cursor:
-        """The cursor at the top of a document."""
+        """Return the cursor at the top of a document."""
         return cls(node, (), node.place, node.place)
 
     def at(self, *keys: str | int) -> Cursor:
-        """The position that the keys and indexes lead to, there or not."""
+        """Return the position below, given by keys and indices, whether it exists or not."""
         cursor = self
         for key in keys:
             cursor = cursor._child(key)
@@ -156,30 +153,30 @@ class Cursor(NamedTuple):
         return Cursor(None, path, self.place, self.place)
 
     def items(self) -> Iterator[Cursor]:
-        """The items, if this is a list."""
+        """Yield the items of a list; nothing for other nodes."""
         if isinstance(self.node, SequenceNode):
             for index in range(len(self.node.items)):
                 yield self._child(index)
 
     def entries(self) -> Iterator[tuple[str, Cursor]]:
-        """The keys and what is under them, if this is a mapping."""
+        """Yield the keys of a mapping with the cursors below; nothing for other nodes."""
         if isinstance(self.node, MappingNode):
             for key in self.node.entries:
                 yield key, self._child(key)
 
     @property
     def exists(self) -> bool:
-        """Whether something stands here; null counts as nothing."""
+        """True if there is a value other than null."""
         return not (self.node is None or (isinstance(self.node, ScalarNode) and self.value is None))
 
     @property
     def value(self) -> object:
-        """The plain value here, None if there is nothing."""
+        """Plain value at this position, or None."""
         return None if self.node is None else plain(self.node)
 
     @property
     def text(self) -> str | None:
-        """The text here, None if there is something else."""
+        """Text at this position; None for other values."""
         value = self.node.value if isinstance(self.node, ScalarNode) else None
         return value if isinstance(value, str) else None
 
@@ -188,7 +185,10 @@ _ZIP = b"PK\x03\x04"
 
 
 def read_bytes(path: Path, shown: str) -> bytes:
-    """The bytes of a file; raises ScenarioError, with `shown` as its name, if there are none."""
+    """Return the bytes of a file.
+
+    Raises ScenarioError, with the name `shown`, if it cannot be read.
+    """
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -203,10 +203,10 @@ def read_bytes(path: Path, shown: str) -> bytes:
 
 
 def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
-    """The text of a UTF-8 file, without its byte order mark if it has one.
+    """Decode UTF-8, without a byte order mark.
 
-    Raises ScenarioError with the place of the first byte that is not UTF-8; `names_encodings` is
-    whether who names the file could say its encoding.
+    Raises ScenarioError with the location of the first byte that is not UTF-8. With
+    `names_encodings` the message advises to set the encoding.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         says = "this is UTF-16; save it as UTF-8" + (
@@ -231,9 +231,9 @@ def decoded(content: bytes, shown: str, names_encodings: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """The folder at `path`; files in `kept`, by the names that the scenario uses, come from there.
+    """Folder at `path` of a scenario's files. Files in `kept` replace files of the folder, by name.
 
-    With `only_kept` no others are read. `taken` collects what has been read.
+    With `only_kept` no other files are read. `taken` collects the files read.
     """
 
     path: Path
@@ -242,11 +242,11 @@ class SourceFolder:
     only_kept: bool = False
 
     def shown(self, name: str) -> str:
-        """How errors name a file."""
+        """Return the name of a file for errors."""
         return name if self.only_kept else str(self.path / name)
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file; raises ScenarioError if there are none."""
+        """Return the bytes of a file; raises ScenarioError if there is none."""
         content = self.kept.get(name)
         if content is None:
             if self.only_kept:
@@ -293,9 +293,10 @@ _TEXTS = (
 
 
 def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
-    """What a syntax error means for whoever wrote `text`; YAML's own words if none fit better."""
+    """Explain a syntax error in `text` in plain words, or else in YAML's own."""
     problem, mark = error.problem or "", error.problem_mark
-    lines = text.splitlines()  # the mark of what never ends may be behind the last one
+    # The mark of an unclosed construct may lie after the last line.
+    lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     char = line[mark.column : mark.column + 1] if mark else ""
     if char == "\t" or "'\\t'" in problem:
@@ -307,13 +308,13 @@ def reworded(error: yaml.MarkedYAMLError, text: str) -> str:
 
 
 MOST_EXPANDED = 100_000
-"""Nodes that aliases may add by repeating what an anchor names."""
+"""Limit of the nodes that aliases add by repeating anchors."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NUMERIC = frozenset("+-.0123456789")  # how a number begins
+_NUMERIC = frozenset("+-.0123456789")  # first characters of numbers
 _SPECIAL: dict[str, Leaf] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -330,10 +331,10 @@ _INDENTING_TABS = re.compile(r"^[ \t]*\t[ \t]*", re.MULTILINE)
 
 
 def parse_yaml(text: str, file: str, problems: Problems) -> Node:
-    """The tree of the one YAML document in `text`; `file` is what its places are to name.
+    """Parse the one YAML document in `text`; `file` is the name in locations.
 
-    Duplicate keys and the like are noted in `problems`. Raises ScenarioError, with all problems
-    noted so far, if there is no such document or its syntax is wrong.
+    Faults such as duplicate keys are added to `problems`. Raises ScenarioError, with all problems
+    so far, for a missing document or wrong syntax.
     """
     control = _CONTROL.search(text)
     if control is not None:
@@ -356,20 +357,20 @@ def parse_yaml(text: str, file: str, problems: Problems) -> Node:
 
 
 def _json_for_libyaml(text: str) -> str:
-    """JSON without the two things of it that libyaml refuses: indenting tabs, surrogate pairs."""
+    """Rewrite JSON features that libyaml rejects: tabs as indentation, and surrogate pairs."""
     text = _INDENTING_TABS.sub(lambda tabs: " " * len(tabs.group()), text)
     return _SURROGATES.sub(_code_point, text)
 
 
 def _code_point(pair: re.Match[str]) -> str:
-    """The two escapes of a surrogate pair as the one that YAML has for it."""
+    """Convert the two escapes of a surrogate pair into one YAML escape."""
     high, low = int(pair[2], 16), int(pair[3], 16)
     return f"{pair[1]}\\U{0x10000 + ((high & 0x3FF) << 10 | low & 0x3FF):08X}"
 
 
 @dataclass(slots=True)
 class _Open:
-    """A collection that is being read: its anchor, the key whose value is awaited, its size."""
+    """A collection that is being read: anchor, key whose value comes next, and size."""
 
     node: MappingNode | SequenceNode
     anchor: str | None
@@ -382,7 +383,7 @@ class _Open:
 
 
 class _Composer:
-    """Builds the tree, event by event; collections under way are a stack, not recursion."""
+    """Builder of the tree from events, with a stack of open collections instead of recursion."""
 
     def __init__(self, file: str, problems: Problems) -> None:
         self.document: Node | None = None
@@ -393,7 +394,7 @@ class _Composer:
         self._expanded = 0
 
     def _told(self, place: Place, says: str, *key: str) -> Problem:
-        """The problem that says something of the place reached so far, or of a key in it."""
+        """Build a problem about the current position, or about a key in it."""
         here: list[str | int] = []
         for collection in self._stack:
             if isinstance(collection.node, SequenceNode):
@@ -458,7 +459,7 @@ class _Composer:
         self._add(node, None, size)
 
     def _add(self, node: Node, anchor: str | None, size: int) -> None:
-        """Put a complete node where it belongs: as a key, under its key, or in its list."""
+        """Insert a complete node as a key, as the value of a key, or as an item."""
         if anchor is not None:
             self._anchors[anchor] = (node, size)
         if not self._stack:
@@ -494,7 +495,7 @@ class _Composer:
         return ScalarNode(place, text, text)
 
     def _resolved(self, text: str, place: Place) -> Leaf:
-        """What a plain scalar means by the core schema of YAML 1.2."""
+        """Resolve a plain scalar by the core schema of YAML 1.2."""
         if text in _SPECIAL:
             return _SPECIAL[text]
         if text[0] not in _NUMERIC or not (_FLOAT.fullmatch(text) or _INTEGER.fullmatch(text)):
@@ -506,7 +507,7 @@ class _Composer:
             return float(text)
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
         number = int(text, base)
-        # more than 64 bits is what it is in JSON that is uploaded: a number like any other
+        # ^Larger integers become floats, as in uploaded JSON.
         return number if -(2**63) <= number < 2**64 else float(str(number))
 
 

@@ -1,4 +1,4 @@
-"""The models' validation errors as problems: short texts, at the places they are about."""
+"""Validation errors of the models as problems: short texts with locations."""
 
 from __future__ import annotations
 
@@ -38,23 +38,24 @@ _LONGEST_SHOWN = 40
 
 
 def problems_of(error: ValidationError, root: Cursor, part: NodePath = ()) -> Iterator[Problem]:
-    """The problems that a failed validation of a document means, in no particular order.
+    """Yield the problems of a failed validation of a document, in no particular order.
 
-    `part` is the path of what was validated, if that is not the whole document. What is
-    wrong with values that the document does not hold at their path is left out: they are those that
-    a behaviour inherits, and are told where they stand.
+    `part` is the path of the validated part, if not the whole document.
     """
     for details in error.errors(include_url=False, include_input=False):
         path = _path(details, root, part)
         parent = path[:-1] if details["type"] == "missing" else path
         if root.at(*parent).node is not None:
+            # A value that is not in the document at its path was inherited by a behaviour. Its
+            # fault is reported at the original.
             yield _problem(details, path, root)
 
 
 def _path(details: ErrorDetails, root: Cursor, part: NodePath) -> NodePath:
-    """The location without pydantic's names for the alternatives of a union, and for keys.
+    """Return the path of an error without pydantic's names for alternatives of a union and for
+    keys.
 
-    It ends at a plain duration, which the models know as a constant and its value.
+    It ends at a plain duration, which the models expand to a constant with a value.
     """
     path = part
     for key in details["loc"]:
@@ -98,7 +99,7 @@ def _unknown_key(culprit: Cursor, root: Cursor) -> str:
 
 
 def suggestion(path: NodePath, root: Cursor) -> str:
-    """What may have been meant by the unknown key that a path ends with: `; did you mean …?`."""
+    """Suggest the key meant by the unknown key at the end of a path: `; did you mean …?`."""
     if path[-1] in known_keys(path[:-2], root.value):
         return f"; it stands beside {path[-2]}, not in it"
     block = root.at(*path[:-1])
@@ -122,7 +123,7 @@ def _none_of(expected: str, culprit: Cursor) -> str:
 
 
 def unlike(says: str, culprit: Cursor) -> str:
-    """What a value must be, completed by what stands in its place."""
+    """Append the actual value to a text about the required value."""
     node = culprit.node
     if isinstance(node, ScalarNode):
         if node.value is None:
@@ -139,7 +140,7 @@ def unlike(says: str, culprit: Cursor) -> str:
 
 
 def _correction(says: str, text: str) -> str:
-    """What to write for a number or a phone number of another spelling: `: write 4356`."""
+    """Suggest a spelling for a number or phone number: `: write 4356`."""
     if says == PHONE_TEXT:
         tel = phone_meant(text)
         return f': write "{tel}"' if tel else ""
@@ -156,25 +157,25 @@ def _short(text: str) -> str:
 
 
 def joined(texts: Sequence[str], joint: str = "and", between: str = ", ") -> str:
-    """Texts, at least one, in a row: `a, b and c`."""
+    """Join one or more texts: `a, b and c`."""
     *others, last = texts
     return f"{between.join(others)} {joint} {last}" if others else last
 
 
 def few(first: Sequence[str], count: int, joint: str = "and", between: str = ", ") -> str:
-    """The first of `count` texts, and how many more there are: `a, b, c and 4 more`."""
+    """Join the first of `count` texts, and the number of the others: `a, b, c and 4 more`."""
     more = [f"{count - len(first):,} more"] if count > len(first) else []
     return joined([*first, *more], joint, between)
 
 
 def behind(where: str, message: str, culprit: Cursor) -> Problem:
-    """A problem that the interface words itself: its text behind what leads to it (C10)."""
+    """Prefix an interface error text with the path of its field (C10)."""
     problem = told(culprit.place, culprit.path, "")
     return replace(problem, message=where + message)
 
 
 def quoting(culprit: Cursor) -> str:
-    """The advice to put a text in quotes where YAML takes it for something else."""
+    """Advise to put a text in quotes if YAML reads it as another type."""
     node = culprit.node
     if isinstance(node, ScalarNode) and not isinstance(node.value, str | None):
         return f'; put it in quotes, "{_short(node.text)}"'

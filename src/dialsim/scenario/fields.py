@@ -1,9 +1,8 @@
-"""The base of the models of a scenario file, and fields with exact errors.
+"""Base class of the models of a scenario file, and field types with exact errors.
 
-Validators raise one of two errors, and `error_text` makes the final text: `wrong` is completed by
-what stands in the file (`must be true or false, not "yes"`), `broken` is complete (`must not be
-empty`) and may name a field below with `path`. Errors propose what people are likely to mean, and
-phone numbers are checked and written as in Thailand.
+Validators raise one of two errors, which `error_text` words: `wrong` is completed by the actual
+value (`must be true or false, not "yes"`). `broken` is complete (`must not be empty`) and may name
+a field below with `path`. Errors propose the likely meaning. Phone numbers follow Thai rules.
 """
 
 from __future__ import annotations
@@ -30,7 +29,9 @@ _BETWEEN_THOUSANDS = re.compile(r"[, \u00a0\u202f]")
 
 
 def is_curly_quoted(text: str) -> bool:
-    """Whether one pair of curly quotes stands around a text: surely meant as straight ones."""
+    """Return True for a text in one pair of curly quotes, which are certainly meant as straight
+    ones.
+    """
     return (
         len(text) > 1
         and text[0] in CURLY_QUOTES
@@ -40,13 +41,13 @@ def is_curly_quoted(text: str) -> bool:
 
 
 def in_ascii(text: str) -> str:
-    """A text out of its quotes, with Thai and other digits as ASCII ones."""
+    """Return a text without quotes, with Thai and other digits as ASCII digits."""
     bare = text.strip().strip(CURLY_QUOTES + "\"'").strip()
     return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in bare)
 
 
 def number_meant(text: str) -> str | None:
-    """The number that is meant by `4,356`, `฿4,356.50` or `๔๓๕๖`; None if that can't be told."""
+    """Return the number meant by `4,356`, `฿4,356.50` or `๔๓๕๖`; None if unclear."""
     found = _NUMBER.fullmatch(in_ascii(text))
     return _BETWEEN_THOUSANDS.sub("", found[1]) if found else None
 
@@ -56,22 +57,22 @@ PLAUSIBLE_TEXT = (
     "and +66 may stand in place of the 0; foreign ones begin with + and the code of their country"
 )
 
-# Thai numbering plan (NBTC): mobile 0 + 9 digits, fixed 0 + 8 digits. Numbers of services (191,
-# 1669, 1800 xxx xxx) are left out: nobody answers them for themselves. Foreign ones: ITU-T E.164.
+# Thai numbering plan (NBTC): mobile 0 + 9 digits, fixed 0 + 8 digits. Service numbers (191, 1669,
+# 1800 xxx xxx) are left out, because they belong to no person. Foreign numbers: ITU-T E.164.
 _MOBILE, _FIXED = r"[689][0-9]{8}", r"[23457][0-9]{7}"
 _PLAUSIBLE = re.compile(rf"(?:0|\+66)(?:{_MOBILE}|{_FIXED})|\+(?!66)[1-9][0-9]{{6,14}}")
 _SEPARATORS = re.compile(r"\(0\)|[\s()\-\u2010-\u2015.'\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 
 
 def is_plausible(tel: str) -> bool:
-    """Whether a number has the length and the prefix of a Thai one, or may be a foreign one."""
+    """Return True for the length and prefix of a Thai number, or for a possible foreign number."""
     return _PLAUSIBLE.fullmatch(tel) is not None
 
 
 def national(tel: str) -> str:
-    """A Thai number as it is dialled in Thailand, with one 0 in front; others as they are.
+    """Return a Thai number in national form, with one leading 0; other numbers unchanged.
 
-    `+66812345678`, `66812345678` and, where a spreadsheet has been, `812345678` are `0812345678`.
+    `+66812345678`, `66812345678` and `812345678`, from a spreadsheet, become `0812345678`.
     """
     if tel[0] == "0":
         return tel
@@ -83,18 +84,18 @@ def national(tel: str) -> str:
 
 
 def lacks_zero(tel: str) -> bool:
-    """Whether a number looks as if a spreadsheet had taken the 0 away in front of it."""
+    """Return True if a spreadsheet has probably dropped the leading 0."""
     return tel[0] not in "0+" and len(tel) in (8, 9)
 
 
 def phone_meant(text: str) -> str | None:
-    """The number that is meant by `081-234-5678` and the like; None if that can't be told."""
+    """Return the number meant by a spelling such as `081-234-5678`; None if unclear."""
     tel = _SEPARATORS.sub("", in_ascii(text))
     return tel if is_plausible(tel) else None
 
 
 def kind_of_number(tel: str) -> str | None:
-    """`mobile` or `fixed` for a Thai number, else `foreign`; None if it is not plausible."""
+    """Return `mobile` or `fixed` for a Thai number, else `foreign`; None if not plausible."""
     if not is_plausible(tel):
         return None
     number = national(tel)
@@ -104,10 +105,9 @@ def kind_of_number(tel: str) -> str | None:
 
 
 def phone_normalized(text: str) -> str | None:
-    """The number as it is dialled in Thailand that a text means, whatever its spelling.
+    """Return the number in national form for any spelling; None if unclear.
 
-    Unlike `phone_meant` it puts back a 0 that a spreadsheet has taken away. None if that can't be
-    told.
+    Unlike `phone_meant` it restores a leading 0 that a spreadsheet has dropped.
     """
     tel = _SEPARATORS.sub("", in_ascii(text))
     number = national(tel) if tel else tel
@@ -118,22 +118,22 @@ _MADE_UP = "0000"
 
 
 def made_up_phone(number: int) -> str:
-    """A number that nobody can have, for a caller ID that is still to be rented."""
+    """Return an impossible number, for a caller ID that is still to be rented."""
     return f"{_MADE_UP}{number:05}"
 
 
 def is_made_up(tel: str) -> bool:
-    """Whether a number is one of those."""
+    """Return True for a number from `made_up_phone`."""
     return tel.startswith(_MADE_UP)
 
 
 PHONE_PATTERN = r"^\+?[0-9]{1,20}$"
-"""A phone number, also for JSON Schema."""
+"""Pattern of a phone number, also for JSON Schema."""
 PHONE_TEXT = "must be a phone number of at most 20 digits, with or without a + in front"
 
 
 class Model(WireModel):
-    """A block of a scenario file: frozen, camelCase keys, no unknown ones; null means left out."""
+    """Block of a scenario file: frozen, camelCase keys, no unknown ones; null means left out."""
 
     @model_validator(mode="before")
     @classmethod
@@ -201,7 +201,7 @@ def _number(value: object) -> float:
 
 
 def patterned(pattern: str, says: str) -> BeforeValidator:
-    """The validator of a text that must match a pattern; `says` what it must be."""
+    """Build the validator of a text that must match a pattern; `says` is the error text."""
     form = re.compile(pattern)
 
     def check(value: object) -> str:
@@ -222,18 +222,18 @@ Phone = Annotated[
 Uuid = Annotated[str, BeforeValidator(_uuid), Field(json_schema_extra={"pattern": UUID_PATTERN})]
 Url = Annotated[str, BeforeValidator(_url), Field(json_schema_extra={"pattern": r"^https?://\S+$"})]
 ParamValue = Annotated[str | int | float | bool, BeforeValidator(_param)]
-"""A value in a recipient's `agentParams`."""
+"""Value in a recipient's `agentParams`."""
 Switch = Annotated[bool, BeforeValidator(_switch)]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Number = Annotated[float, BeforeValidator(_number)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Amount = Annotated[Number, Field(ge=0)]
 Limit = Annotated[Whole, Field(ge=0, le=1_000_000)]
-"""A number of concurrent calls (Q1)."""
+"""Number of concurrent calls (Q1)."""
 
 
 def sum_to_one(shares: Mapping[str, float]) -> Mapping[str, float]:
-    """The shares, if they sum to 1 within a millionth."""
+    """Validate that shares sum to 1 within a millionth."""
     total = math.fsum(shares.values())
     if abs(total - 1) > 1e-6:
         raise broken(f"must sum to 1, but sums to {total:.10g}")

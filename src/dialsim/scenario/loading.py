@@ -1,4 +1,4 @@
-"""Loading: a scenario file, or its text, becomes a Scenario that an engine can take."""
+"""Loading: a scenario file, or its text, becomes a Scenario for an engine."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ from dialsim.scenario.service import Beginning, check_order, start_of
 def load(path: str | os.PathLike[str], overrides: str | Sequence[str] = ()) -> Scenario:
     """Read and check a scenario file, and the CSVs that it names.
 
-    `overrides` are texts `PATH=VALUE`, or one such text, that replace values of the file before it
-    is checked.
-    Raises ScenarioError with all that is wrong: every problem's file, line, column and path.
+    `overrides` is one text `PATH=VALUE` or several; they replace values of the file before the
+    checks. Raises ScenarioError with every problem's file, line, column and path.
     """
     file = Path(path)
     text = decoded(read_bytes(file, str(path)), str(path))
@@ -56,11 +55,11 @@ def loads(
     files: Mapping[str, bytes] | None = None,
     only_files: bool = False,
 ) -> Scenario:
-    """Read and check a scenario given as text; `name` stands for its file in errors.
+    """Read and check a scenario given as text; `name` replaces the file name in errors.
 
-    `folder` is where the names of its CSVs start, by default the current one; `files` are CSVs
-    that need not be read, by the names that the text uses; with `only_files`, for texts of others,
-    no file is read but these. Raises ScenarioError as `load` does.
+    `folder` is the base of CSV names, by default the current folder. `files` are the contents of
+    CSVs, by the names in the text. With `only_files` no other file is read, for texts from other
+    people. Raises ScenarioError like `load`.
     """
     texts = override_texts(overrides)
     return _read(
@@ -69,9 +68,9 @@ def loads(
 
 
 def document_of(scenario: Scenario) -> Any:
-    """A scenario as plain values: as its text says it, with its overrides and without defaults.
+    """Return a scenario as plain values, with its overrides and without defaults.
 
-    One that was made by hand has no text, and says everything.
+    A scenario made in Python has no text; its values include defaults.
     """
     if scenario.origin is None:
         return scenario.model_dump(mode="json", by_alias=True)
@@ -79,15 +78,15 @@ def document_of(scenario: Scenario) -> Any:
 
 
 def is_text(source: str) -> bool:
-    """Whether a string is a scenario's text; otherwise it is the name of a file."""
+    """Return True for a scenario's text, False for a file name."""
     return "\n" in source or source.lstrip().startswith("{")
 
 
 def long_path(scenario: Scenario, path: str) -> str:
-    """The full path that a short one means in a scenario; a full one as it is.
+    """Expand a short path in a scenario; a full path is returned unchanged.
 
-    Raises DialsimError if it could be several, or none, or if `load` or `loads` didn't make the
-    scenario.
+    Raises DialsimError for an ambiguous or unknown path, and for a scenario that was not made by
+    `load` or `loads`.
     """
     try:
         return full_path(path, Cursor.root(_document(scenario)[0]))
@@ -96,14 +95,14 @@ def long_path(scenario: Scenario, path: str) -> str:
 
 
 def understood(scenario: Scenario) -> list[Understood]:
-    """How the overrides of a scenario were understood, where that is worth saying."""
+    """Return the readings of a scenario's overrides that deserve mention."""
     return (
         [] if scenario.origin is None or not scenario.origin.overrides else _document(scenario)[1]
     )
 
 
 def _document(scenario: Scenario) -> tuple[MappingNode, list[Understood]]:
-    """The tree that a scenario was read from, its overrides applied, and what these meant."""
+    """Return the tree of a scenario with overrides applied, and the readings of the overrides."""
     origin = scenario.origin
     if origin is None:
         raise DialsimError("only scenarios from dialsim.load or dialsim.loads can be varied")
@@ -114,10 +113,10 @@ def _document(scenario: Scenario) -> tuple[MappingNode, list[Understood]]:
 
 
 def files_of(scenario: Scenario) -> dict[str, bytes]:
-    """The content of the CSVs that a scenario names, by the names that its text uses.
+    """Return the contents of the CSVs that a scenario names, by the names in its text.
 
-    They are read again. Raises ScenarioError as `load` does, DialsimError if they have changed
-    since the scenario was loaded, or if `load` or `loads` didn't make it.
+    The files are read again. Raises ScenarioError like `load`, and DialsimError if files have
+    changed since loading or the scenario was not made by `load` or `loads`.
     """
     origin = scenario.origin
     if origin is None:
@@ -159,16 +158,16 @@ def _read(origin: Origin, folder: SourceFolder | None = None) -> Scenario:
 
 
 def _campaigns(scenario: Scenario, root: Cursor) -> Iterator[tuple[Cursor, Campaign]]:
-    """Every campaign, and its place in the document."""
+    """Yield every campaign with its position in the document."""
     for o, organization in enumerate(scenario.organizations):
         for c, campaign in enumerate(organization.campaigns):
             yield root.at("organizations", o, "campaigns", c), campaign
 
 
 def _values(root: Cursor, folder: SourceFolder, problems: Problems) -> Any:
-    """The document's plain values, with what the models take as read: requests, files, the clock.
+    """Return the document's plain values, with requests, files and the clock already read.
 
-    What is wrong with these is noted, and they are left out.
+    Invalid ones are reported, and left out.
     """
     values: Any = root.value
     for body, request in read_schedules(root, problems):
@@ -189,7 +188,7 @@ def _values(root: Cursor, folder: SourceFolder, problems: Problems) -> Any:
 
 
 def _fill_scheduled_at(root: Cursor, values: Any, start: int) -> None:
-    """Without `scheduledAt` the request is made when the clock starts."""
+    """Set a missing `scheduledAt` to the start of the clock."""
     for organization in root.at("organizations").items():
         for campaign in organization.at("campaigns").items():
             if campaign.at("schedule").exists and not campaign.at("scheduledAt").exists:
@@ -199,10 +198,10 @@ def _fill_scheduled_at(root: Cursor, values: Any, start: int) -> None:
 
 
 def with_masked_keys(scenario: Scenario) -> Scenario:
-    """The scenario with the API keys that it gives masked, in the text that it came from as well.
+    """Return the scenario with masked API keys, also in its source text.
 
-    A mask has the prefix of the key, then `x` and the number of the organization, as keys must
-    differ. The origin is left out if its text spells a key so that it can't be found.
+    A mask is the prefix of the key, then `x` and the number of the organization, because keys must
+    differ. The origin is dropped if its text spells a key in a form that cannot be found.
     """
     masks = {
         organization.api_key: f"{organization.api_key[:-_KEY_LENGTH]}{number:x>{_KEY_LENGTH}}"
@@ -224,14 +223,15 @@ def with_masked_keys(scenario: Scenario) -> Scenario:
 
 def _with_masks(origin: Origin, masks: Mapping[str, str]) -> Origin:
     text, overrides = origin.text, origin.overrides
-    for key in sorted(masks, key=len, reverse=True):  # one may be the end of another
+    # longest first: a key may be the end of another one
+    for key in sorted(masks, key=len, reverse=True):
         text = text.replace(key, masks[key])
         overrides = tuple(override.replace(key, masks[key]) for override in overrides)
     return replace(origin, text=text, overrides=overrides)
 
 
 def _gives_keys_of(origin: Origin, scenario: Scenario) -> bool:
-    """Whether a text gives the keys that a scenario has."""
+    """Return True if a text contains the keys of a scenario."""
     problems = Problems(origin.name)
     document = parse_yaml(origin.text, origin.name, problems)
     apply(origin.overrides, document, problems)

@@ -1,4 +1,4 @@
-"""Organizations: the accounts that call, their agents, webhooks and timelines."""
+"""Organizations: the accounts that call, with agents, webhooks and timelines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from dialsim.scenario.units import Duration, Instant
 
 
 class FunnelStep(Model):
-    """A step of the conversation and the share of conversations that reach it."""
+    """Step of the conversation, and the share of conversations that reach it."""
 
     step: Text = Field(description="Name of the step.", examples=["Greeted"])
     share: Share = Field(description="Share of conversations that reach it.", examples=[1.0])
@@ -66,7 +66,7 @@ Funnel = Annotated[tuple[FunnelStep, ...], NotEmpty, AfterValidator(_narrows)]
 
 
 class AnalysisField(Model):
-    """A custom field of the analysis, and how often it takes which value."""
+    """Custom field of the analysis, and the frequency of its values."""
 
     type: Literal["string", "text", "number", "boolean", "enum"] = Field(
         description="The field's type.", examples=["boolean"]
@@ -108,7 +108,7 @@ def _is_number(text: str) -> bool:
 
 
 class Analysis(Model):
-    """What the analyses of an agent's conversations say."""
+    """Results of the analyses of an agent's conversations."""
 
     version: Literal["v1", "v2"] = Field(
         default="v2", description="Version of the results' shape.", examples=["v2"]
@@ -123,7 +123,7 @@ class Analysis(Model):
 
 
 class Agent(Model):
-    """A voice agent: its number, voice and parameters, and how people behave towards it."""
+    """Voice agent: its number, voice and parameters, and the behaviour of the people it calls."""
 
     name: Text = Field(
         description="The agent's name; unique in its organization.", examples=["Reminder"]
@@ -155,7 +155,7 @@ class Agent(Model):
 
 
 class Outage(Model):
-    """A span in which the receiver refuses connections, or lets them hang (W5)."""
+    """Span in which the receiver refuses connections, or lets them hang (W5)."""
 
     from_: Instant = Field(
         alias="from", description="First instant of the outage.", examples=["2026-01-06T03:00:00Z"]
@@ -174,7 +174,7 @@ class Outage(Model):
 
 
 class Receiver(Model):
-    """How the simulated receiver answers (W5)."""
+    """Simulated receiver of webhooks (W5)."""
 
     latency: Distribution = Field(
         default=distribution("200ms"),
@@ -190,7 +190,7 @@ class Receiver(Model):
 
 
 class Webhook(Model):
-    """Where results are sent (interface, section 6.1)."""
+    """Destination of results (interface, section 6.1)."""
 
     url: Url = Field(
         description="The URL that results are sent to.", examples=["https://example.test/hook"]
@@ -203,7 +203,7 @@ API_KEY_TEXT = "must be a prefix that ends in an underscore, then 32 characters"
 
 
 class SipCallerId(Model):
-    """A number of a SIP account, by its id."""
+    """Number of a SIP account, by its id."""
 
     id: Uuid = Field(
         description="The id (UUID) that sipCallerId names.",
@@ -213,7 +213,7 @@ class SipCallerId(Model):
 
 
 class SipAccount(Model):
-    """A SIP account and its numbers (legacy)."""
+    """SIP account and its numbers (legacy)."""
 
     id: Uuid = Field(
         description="The id (UUID) that sipAccountId names.",
@@ -223,13 +223,13 @@ class SipAccount(Model):
 
 
 class DuplicateCallAlert(Model):
-    """The feature that finds people reached of late."""
+    """Feature that finds people who were reached recently."""
 
     window: Duration = Field(description="How far back it looks.", examples=["30d"])
 
 
 class Retention(Model):
-    """How long data of a call is kept after its end; what is left out is kept for ever (D2)."""
+    """Time that a call's data are kept after its end; data left out are kept for ever (D2)."""
 
     audio: Duration | None = Field(default=None, description="Recordings.", examples=["30d"])
     personal_data: Duration | None = Field(
@@ -266,7 +266,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "setWebhookUrl": ("url",),
     "setCallingAllowed": ("value",),
 }
-"""The actions, each with the fields it takes beside `at` and `action`."""
+"""Actions, each with its fields beside `at` and `action`."""
 
 _OPTIONAL = ("share",)
 _MAY_BE_NULL = ("url",)
@@ -294,7 +294,7 @@ def _one_form_per_action(schema: dict[str, Any]) -> None:
 
 
 def _form(field: dict[str, Any], name: str, action: str) -> dict[str, Any]:
-    """The schema of a field where an action takes it: not null, and of its one type there."""
+    """Return the schema of a field for one action: not null, and of the type for that action."""
     if "anyOf" not in field or name in _MAY_BE_NULL:
         return field
     form, _null = field["anyOf"]
@@ -318,7 +318,7 @@ _VALUES: Mapping[str, dict[str, Any]] = {
 
 
 class TimelineAction(Model, json_schema_extra=_one_form_per_action):
-    """One action; it has the fields that `ACTIONS` names, the others are as if left out."""
+    """Action of the timeline; it has the fields in `ACTIONS`, others count as left out."""
 
     at: Instant = Field(description="When it is done.", examples=["2026-01-05T05:00:00Z"])
     action: Action = Field(description="What is done.", examples=["pause"])
@@ -364,7 +364,7 @@ class TimelineAction(Model, json_schema_extra=_one_form_per_action):
 
 
 def check_fields(action: Cursor, problems: Problems) -> None:
-    """Note which fields an action lacks or doesn't take; the fields' values are not looked at."""
+    """Report missing and superfluous fields of an action, without looking at their values."""
     name = action.at("action").text
     takes = ACTIONS.get(name or "")
     if takes is None:
@@ -384,7 +384,7 @@ def check_fields(action: Cursor, problems: Problems) -> None:
 
 
 class Organization(Model):
-    """An account of the service: its limit, numbers, agents, campaigns and timeline."""
+    """Account of the service: limit, numbers, agents, campaigns and timeline."""
 
     name: Text = Field(description="The organization's name; unique.", examples=["Acme"])
     id: Uuid | None = Field(
@@ -437,11 +437,13 @@ class Organization(Model):
 
     @property
     def planned(self) -> tuple[TimelineAction, ...]:
-        """What plans and lines are compiled to, in order of time; done behind the timeline's."""
+        """Actions compiled from plans and lines, in order of time; they act after the
+        timeline's.
+        """
         return self._planned
 
     def with_planned(self, actions: Iterable[TimelineAction]) -> Organization:
-        """The same organization with these compiled actions."""
+        """Return a copy with these compiled actions."""
         planned = self.model_copy()
         planned._planned = tuple(actions)
         return planned
@@ -460,7 +462,7 @@ class Organization(Model):
         return self
 
     def calling_account(self) -> CallingAccount:
-        """What a schedule request's conditions are checked against (interface, section 4.6)."""
+        """Return the settings that schedule conditions refer to (interface, section 4.6)."""
         return CallingAccount(
             caller_ids=frozenset(self.caller_ids),
             sip_accounts={

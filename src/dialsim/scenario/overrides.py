@@ -1,12 +1,12 @@
 """Overrides: changes of a document, `PATH=VALUE`, `PATH+=VALUE` and `PATH-=VALUE`.
 
-They are put into the tree of the file before it is checked. A value may be in a planner's words: an
-instant as `Fri 18:00`, a duration or a percentage where the file has milliseconds or a share,
-windows as `Mon-Fri 09:00-19:00`, caller IDs as their number.
+They change the tree of the file before it is checked. Values may use a planner's notation: an
+instant as `Fri 18:00`, a duration or percentage in place of milliseconds or a share, windows as
+`Mon-Fri 09:00-19:00`, caller IDs as their number.
 
-`lines` and `Debt.maxAttempts` are short paths for what a document has under a long one: a word,
-alone where only one part of the document can be meant, or behind the name of an organization, a
-campaign, an agent or a behaviour. A path that begins with a key of the top level is never short.
+`lines` and `Debt.maxAttempts` are short paths: a word, alone if only one part of the document can
+be meant, or after the name of an organization, campaign, agent or behaviour. A path that begins
+with a key of the top level is never short.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ _SCHEDULE = (
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A part of a document: its path, the names that it goes by, and the words that it knows.
+    """Part of a document: path, names and words for short paths.
 
-    `words` lead to paths below; `own` are words that planners use, with nothing below, and come
-    first. Those in `named_only` need its name in front.
+    `words` lead to paths below. `own` are planners' words for single values; they come first. Words
+    in `named_only` are only valid after the name of the part.
     """
 
     path: str
@@ -79,20 +79,20 @@ class _Scope:
 
     @property
     def all_words(self) -> tuple[str, ...]:
-        """What it may be asked for."""
+        """All words for values of the part."""
         return (*self.words, *self.own)
 
     def full(self, rest: str) -> str | None:
-        """The full path of what stands below, if its first word is known here."""
+        """Return the full path of a short one, if its first word is known here."""
         word, dot, below = rest.partition(".")
         known = self.words.get(word) if dot else {**self.words, **self.own}.get(word)
         return None if known is None else f"{self.path}.{known}{dot}{below}"
 
 
 def full_path(path: str, root: Cursor) -> str:
-    """The path as it leads from the top of the document; the same one if it does already.
+    """Return the full path for a short one; a full path is returned unchanged.
 
-    Raises ValueError for a path that could be several, or none.
+    Raises ValueError for an ambiguous or unknown path.
     """
     path = path.strip()
     first = path.partition(".")[0]
@@ -132,7 +132,7 @@ def _unknown_word(named: list[tuple[str, _Scope]], rest: str) -> str:
 
 
 def _unknown(path: str, first: str, top: list[str], scopes: list[_Scope]) -> str:
-    """What is said of a path whose first part is neither a key, a word nor a name."""
+    """Return the error text for a path whose first part is neither a key, a word nor a name."""
     names = [name for scope in scopes for name in scope.names]
     words = [word for scope in scopes for word in scope.all_words if word not in scope.named_only]
     if path in names:
@@ -157,7 +157,7 @@ def _scopes(root: Cursor) -> Iterator[_Scope]:
     behaviours = dict.fromkeys([*(key for key, _ in root.at("behaviours").entries()), "default"])
     for name in behaviours:
         keys = known_keys(("behaviours", name), values)
-        # people alone are those that a campaign calls
+        # ^Without a name, `people` means the number of a campaign's recipients.
         only = frozenset({"people"})
         yield _Scope(f"behaviours.{name}", {key: key for key in keys}, (name,), only)
 
@@ -165,7 +165,7 @@ def _scopes(root: Cursor) -> Iterator[_Scope]:
 def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
     path, own = _place(organization, "organizations")
     keys = {key: key for key in known_keys(organization.path, values)}
-    # callerIds alone are those that a campaign calls from
+    # Without a name, `callerIds` means the numbers that a campaign calls from.
     only = frozenset({"name", "id", "callerIds"})
     yield _Scope(path, keys, (own,) if own else (), only, _ORGANIZATION_WORDS)
     for kind in ("campaigns", "agents"):
@@ -181,7 +181,7 @@ def _of_organization(organization: Cursor, values: object) -> Iterator[_Scope]:
 
 
 def _place(item: Cursor, above: str) -> tuple[str, str | None]:
-    """The path of an item of a list, by its name where that leads there, and the name."""
+    """Return the path of a list's item, by its name if possible, and the name."""
     name = item.at("name").text
     by_index = not name or (name.isascii() and name.isdigit())
     return f"{above}.{item.path[-1] if by_index else name}", name
@@ -189,10 +189,10 @@ def _place(item: Cursor, above: str) -> tuple[str, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """How an override was understood, where that takes more than reading it.
+    """Reading of an override that needed interpretation.
 
-    `path` is the full one. `instants` are those in words, each with what it is in ms; `windows`
-    are a campaign's whole week after a change of it, `caller_ids` the numbers that a count means.
+    `path` is the full path. `instants` maps instants in words to ms. `windows` is a campaign's
+    whole week after a change of it; `caller_ids` are the numbers chosen for a count.
     """
 
     override: str
@@ -203,12 +203,12 @@ class Understood:
 
 
 def apply(overrides: Items[str], root: Node, problems: Problems) -> list[Understood]:
-    """Change the tree by overrides such as `organizations.Acme.maxConcurrentCalls=40`, in order.
+    """Apply overrides such as `organizations.Acme.maxConcurrentCalls=40` to the tree, in order.
 
-    A path's parts are keys, and for items of lists their index from 0 or their `name`, which may
-    itself contain dots; or it is a short path. Keys that are missing are created, items are not.
-    The value is YAML. `+=` adds to a list, `-=` takes away from it. Overrides that can't be applied
-    are noted in `problems`, under their own text. Returns those whose meaning is worth saying.
+    Parts of a path are keys, and for list items their index from 0 or their `name`, which may
+    contain dots; short paths are accepted. Missing keys are created, missing items are not. The
+    value is YAML. `+=` adds to a list, `-=` removes from it. Faulty overrides are added to
+    `problems`, under their own text. Returns the readings that deserve mention.
     """
     understood = []
     for override in overrides:
@@ -246,7 +246,7 @@ def put_in(value: Node, path: str, root: Node, origin: Place) -> None:
 
 
 def _keys(parts: list[str], root: Node, origin: Place) -> NodePath:
-    """The keys and indexes that the parts of a path name."""
+    """Return the keys and indices for the parts of a path."""
     keys: list[str | int] = []
     cursor, done = Cursor.root(root), 0
     while done < len(parts):
@@ -272,7 +272,7 @@ _MOST_CALLER_IDS = 1000
 
 @dataclass(slots=True)
 class _Wish:
-    """An override while it is being understood: the place that it changes, and how."""
+    """An override during its interpretation: the position that it changes, and how."""
 
     override: str
     path: str
@@ -285,7 +285,7 @@ class _Wish:
     caller_ids: tuple[str, ...] = ()
 
     def met(self, value: Node) -> Node:
-        """What is to stand at the path."""
+        """Return the node to put at the path."""
         key = self.keys[-1]
         if key == "timeWindows" and (self.change or _text(value)):
             return self._windows(value)
@@ -297,14 +297,14 @@ class _Wish:
         return self._added(value) if self.change == "+" else self._removed(value)
 
     def understood(self, written: str) -> Understood | None:
-        """What is worth saying of the override, if anything is."""
+        """Return the reading of the override, or None if it needed no interpretation."""
         if self.path == written and not (self.instants or self.windows or self.caller_ids):
             return None
         return Understood(self.override, self.path, self.instants, self.windows, self.caller_ids)
 
     @property
     def _now(self) -> Node | None:
-        """What stands at the path."""
+        """Present node at the path."""
         cursor = Cursor.root(self.root).at(*self.keys)
         return cursor.node if cursor.exists else None
 
@@ -314,7 +314,7 @@ class _Wish:
     # -- words ------------------------------------------------------------------------------------
 
     def _in_words(self, node: Node, keys: NodePath) -> Node:
-        """A value with instants, durations and shares as the file has them."""
+        """Convert instants, durations and shares in words to the notation of files."""
         if isinstance(node, MappingNode):
             for key, entry in node.entries.items():
                 entry.node = self._in_words(entry.node, (*keys, key))
@@ -410,7 +410,7 @@ class _Wish:
     # -- caller IDs -------------------------------------------------------------------------------
 
     def _caller_ids(self, value: Node) -> Node:
-        """Numbers as texts, and a count as so many of those that there are, or made-up ones."""
+        """Return numbers as texts; a count becomes existing or made-up numbers."""
         if isinstance(value, SequenceNode):
             value.items = [self._number(item) for item in value.items]
             return value
@@ -438,7 +438,7 @@ class _Wish:
         return planted(numbers, self.origin)
 
     def _number(self, item: Node) -> Node:
-        """A phone number without the quotes that a file needs."""
+        """Return a phone number as text, without requiring the quotes that a file needs."""
         if isinstance(item, ScalarNode) and type(item.value) is int:
             return ScalarNode(item.place, item.text, item.text)
         return item
@@ -450,17 +450,17 @@ def _text(node: Node) -> str | None:
 
 
 def _is_same(item: Node, unwanted: Node) -> bool:
-    """Whether an item is the one that is to go: the same value, or the one of that name."""
+    """Return True if an item has this value, or this name."""
     return plain(item) == plain(unwanted) or _shown(item) == _shown(unwanted)
 
 
 def _shown(item: Node) -> str:
-    """An item by its name, or as it is written."""
+    """Return an item's name, or its text."""
     return item.text if isinstance(item, ScalarNode) else (_name(item) or str(plain(item)))
 
 
 def _week(node: Node | None) -> Week:
-    """The week that `timeWindows` mean; the default one where there are none."""
+    """Return the week of `timeWindows`; the default week if there are none."""
     windows: Iterable[DayWindows] = DEFAULT_TIME_WINDOWS
     if node is not None:
         items = plain(node)
@@ -494,7 +494,7 @@ def _value(text: str, origin: Place) -> Node:
 
 
 def _move(node: Node, origin: Place) -> None:
-    """Give a value and its parts the override as their place."""
+    """Set the override as the location of a value and its parts."""
     node.place = origin
     if isinstance(node, SequenceNode):
         for item in node.items:
@@ -506,7 +506,7 @@ def _move(node: Node, origin: Place) -> None:
 
 
 def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -> tuple[Node, int]:
-    """Go down by one key or item, and put the value there if the path ends with it."""
+    """Descend by one key or item; at the end of the path, put the value there."""
     here = ".".join(parts[:done])
     if isinstance(node, SequenceNode):
         index, taken = _item(node, parts, done, origin)
@@ -527,13 +527,14 @@ def _step(node: Node, parts: list[str], done: int, value: Node, origin: Place) -
 
 
 def _key_end(node: MappingNode, parts: list[str], done: int) -> int:
-    """How far the path's next key goes: one such as funnel.Promised may have dots."""
+    """Return the index of the part at which the next key ends."""
+    # Longest first, because a key such as funnel.Promised contains dots.
     ends = range(len(parts), done, -1)
     return next((end for end in ends if ".".join(parts[done:end]) in node.entries), done + 1)
 
 
 def _own(node: Node) -> Node:
-    """A copy of a node that no alias shares, but for what is below."""
+    """Return a shallow copy of a node, so that other aliases of it do not change."""
     if isinstance(node, SequenceNode):
         return SequenceNode(node.place, list(node.items))
     if isinstance(node, MappingNode):
@@ -542,7 +543,7 @@ def _own(node: Node) -> Node:
 
 
 def _item(node: SequenceNode, parts: list[str], done: int, origin: Place) -> tuple[int, int]:
-    """The index of the item that the path names next, and how many parts its name takes."""
+    """Return the index of the next item in the path, and the number of parts in its name."""
     part, here = parts[done], ".".join(parts[:done])
     if part.isascii() and part.isdigit() and len(part) < 10:
         if int(part) < len(node.items):

@@ -1,7 +1,7 @@
-"""People: one campaign's recipients as columns, listed or made up.
+"""Recipients of one campaign as columns, listed or made up.
 
-Made-up people have Thai mobile numbers, common first names, and last names that nobody need have.
-They follow from the seed and the campaign's position.
+Made-up people have Thai mobile numbers, common first names, and invented last names. They are
+derived from the seed and the campaign's position.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LAST_NAMES: tuple[str, ...] = tuple(_LAST.split())
 
 
 PREFIXES = ("06", "08", "09")
-"""What Thai mobile numbers begin with; eight digits follow."""
+"""Prefixes of Thai mobile numbers; eight digits follow."""
 
 _DIGITS = 8
 _NUMBERS = len(PREFIXES) * 10**_DIGITS
@@ -63,12 +63,7 @@ _BLOCK_BITS = 12  # people whose names are drawn together
 
 
 class Generator:
-    """Makes up the people of one campaign; person i is the same however many there are.
-
-    Numbers are a bijection of the index (affine, modulo the 300 million mobile numbers), so that
-    no two people of a campaign share one. Numbers and names are labels, alike in all replications
-    of a seed; segments decide how people react, and are drawn anew in each.
-    """
+    """Generator of one campaign's people; person i does not depend on their number."""
 
     __slots__ = ("_factor", "_key", "_offset", "_replication")
 
@@ -77,11 +72,15 @@ class Generator:
         self._replication = replication
         draw = self._draws(_NUMBER)
         self._offset = int(draw.integers(_NUMBERS))
+        # An affine map of the index, modulo the 300 million mobile numbers. A factor coprime to
+        # that makes it a bijection, so that no two people of a campaign share a number.
         self._factor = int(draw.integers(_NUMBERS // 10, _NUMBERS))
         while math.gcd(self._factor, _NUMBERS) != 1:
             self._factor += 1
 
     def _draws(self, purpose: int) -> np.random.Generator:
+        # Numbers and names are labels, equal in all replications of a seed. Segments decide how
+        # people react, and are drawn for each replication.
         anew = self._replication > 0 and purpose == _SEGMENT
         key = np.random.SeedSequence(
             (*self._key, purpose), spawn_key=(self._replication,) if anew else ()
@@ -89,7 +88,7 @@ class Generator:
         return np.random.Generator(np.random.Philox(key))
 
     def tels(self, who: NDArray[np.integer]) -> list[str]:
-        """The numbers of the people at some indexes, ten digits each."""
+        """Return the phone numbers of people by index, ten digits each."""
         index = who.astype(np.int64)
         number = (index * self._factor + self._offset) % _NUMBERS
         digits = np.empty((len(index), 2 + _DIGITS), dtype=np.uint8)
@@ -101,14 +100,14 @@ class Generator:
         return texts
 
     def tel(self, index: int) -> str:
-        """The number of the person at an index."""
+        """Return the phone number of one person."""
         prefix, digits = divmod((index * self._factor + self._offset) % _NUMBERS, 10**_DIGITS)
         return f"{PREFIXES[prefix]}{digits:0{_DIGITS}}"
 
     def names(self, who: NDArray[np.integer]) -> list[str]:
-        """The names of the people at some indexes: a first and a last name."""
+        """Return the names of people by index: first and last name."""
         uniforms = np.empty(len(who))
-        # a block at a time: a page of a million people draws for its own block alone
+        # In blocks, so that a page of a million people needs draws for its own block only.
         blocks = who >> _BLOCK_BITS
         order = np.argsort(blocks, kind="stable")
         starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
@@ -124,26 +123,26 @@ class Generator:
         ]
 
     def segments(self, count: int, shares: Sequence[float]) -> NDArray[np.int16]:
-        """The segments of the first `count` people, as positions in `shares`, drawn one by one."""
+        """Draw the segments of the first `count` people, as indices into `shares`."""
         ends = np.cumsum(shares)[:-1]
         uniforms = self._uniforms(_SEGMENT, 0, count)
         return np.searchsorted(ends, uniforms, side="right").astype(np.int16)
 
     def _uniforms(self, purpose: int, start: int, stop: int) -> NDArray[np.float64]:
-        """One uniform per person, always the same for the same index."""
+        """Return one uniform per person, which depends on the index alone."""
         draws = self._draws(purpose)
         assert isinstance(draws.bit_generator, np.random.Philox)
-        # Philox gives four values per step of its counter
+        # ^Philox makes four values per step of its counter.
         draws.bit_generator.advance(start // 4)
         return draws.random(stop - start + start % 4)[start % 4 :]
 
 
 class People(ABC):
-    """One campaign's recipients, in upload order.
+    """Recipients of one campaign, in upload order.
 
-    `segment` (int16) are codes into `segments`, `script` (int32) codes into `scripts`, both -1
-    where a recipient has none, and None where nobody has one. `history` tells of the recipients,
-    by index, who were called before the scenario begins.
+    `segment` (int16) has indices into `segments`, `script` (int32) into `scripts`. Both are -1 for
+    recipients without one, and None if no recipient has one. `history` maps the indices of
+    recipients who were called before the scenario begins.
     """
 
     count: int
@@ -155,35 +154,35 @@ class People(ABC):
 
     @abstractmethod
     def tels(self, who: NDArray[np.integer] | None = None) -> list[str]:
-        """The phone numbers of the recipients at some indexes from 0, else of all."""
+        """Return the phone numbers of recipients by index from 0, or of all."""
 
     @abstractmethod
     def customer_names(self, who: NDArray[np.integer] | None = None) -> list[str | None]:
-        """The names of some recipients, else of all; None where none was uploaded."""
+        """Return the names of recipients by index, or of all; None without a name."""
 
     @abstractmethod
     def tel(self, recipient: int) -> str:
-        """The phone number of the recipient at an index from 0."""
+        """Return the phone number of a recipient by index."""
 
     @abstractmethod
     def customer_name(self, recipient: int) -> str | None:
-        """The name of the recipient at an index from 0."""
+        """Return the name of a recipient by index."""
 
     @abstractmethod
     def agent_params(self, recipient: int) -> Mapping[str, ParamValue]:
-        """The parameters uploaded for the recipient at an index from 0."""
+        """Return the parameters of a recipient by index."""
 
     @abstractmethod
     def fixed_id(self, recipient: int) -> str | None:
-        """The id that the file fixes for the recipient at an index from 0."""
+        """Return the fixed id of a recipient by index, or None."""
 
     @abstractmethod
     def fixed_ids(self) -> list[str]:
-        """All ids that the file fixes."""
+        """Return all fixed ids."""
 
 
 class GeneratedPeople(People):
-    """Made-up people; numbers and names are computed when they are asked for."""
+    """Made-up people; numbers and names are computed on demand."""
 
     def __init__(self, recipients: GeneratedRecipients, generator: Generator) -> None:
         self.count = recipients.count
@@ -224,7 +223,7 @@ class GeneratedPeople(People):
 
 
 class ListedPeople(People):
-    """People who were written down one by one, in the scenario or in a CSV."""
+    """People listed one by one, in the scenario or in a file."""
 
     def __init__(self, table: PeopleTable) -> None:
         self.count = len(table.tels)
@@ -270,7 +269,7 @@ class ListedPeople(People):
 
 
 def tabled(recipients: Sequence[Recipient]) -> PeopleTable:
-    """The columns of recipients who are listed in the scenario itself."""
+    """Return the columns of recipients listed in the scenario itself."""
     table = PeopleTable()
     for index, person in enumerate(recipients):
         table.tels.append(person.tel)
@@ -294,10 +293,10 @@ def people(
     organization_position: int,
     campaign_position: int,
 ) -> People:
-    """The people of a campaign, which stands at these positions (from 0) of the scenario.
+    """Return the recipients of a campaign at these positions (from 0) of the scenario.
 
-    Seed and positions decide the numbers and names of generated people, and with the replication
-    their segments; how many people there are does not.
+    Seed and positions determine the numbers and names of generated people, and with the replication
+    their segments.
     """
     if isinstance(recipients, GeneratedRecipients):
         generator = Generator(seed, replication, organization_position, campaign_position)
@@ -308,7 +307,7 @@ def people(
 
 
 def same_people(one: Recipients, other: Recipients) -> bool:
-    """Whether these recipients are the same people at the same place of a scenario."""
+    """Return True if both define the same people, given the same position in a scenario."""
     if isinstance(one, RecipientsFile) and isinstance(other, RecipientsFile):
         return one.table is other.table or one.table.digest == other.table.digest
     return one is other or one == other

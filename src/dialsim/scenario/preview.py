@@ -1,7 +1,7 @@
-"""A list of people as it is, before anything is simulated: its columns, numbers and segments.
+"""Preview of a list of people: columns, numbers and segments.
 
-Unlike `recipients`, which reads a list or says why it can't, this looks at any list, and guesses
-which of its columns are which.
+Unlike `recipients`, which reads a list or reports its faults, this accepts any list and guesses the
+meaning of its columns.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from dialsim.scenario.sheet import Sheet
 _KNOWN = (*COLUMNS, *HISTORY_COLUMNS)
 _PHONE = re.compile(PHONE_PATTERN)
 _NAMES = re.compile(r"name|ชื่อ|ลูกค้า|customer", re.IGNORECASE)
-_SAMPLE = 1_000  # rows by which a column is guessed
+_SAMPLE = 1_000  # rows inspected to guess a column
 _FIRST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPreview:
-    """A column: `used_as` is the name it is read by, None if it is not used.
+    """Column of a list; `used_as` is its name in dialsim, None if unused.
 
-    `filled` cells hold something, `different` things; `numbers` of them are numbers, however they
-    are spelled; `example` is the first.
+    `filled` is the number of non-empty cells, `different` of distinct ones, `numbers` of cells that
+    are numbers in any spelling; `example` is the first one.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ColumnPreview:
 
 @dataclass(frozen=True, slots=True)
 class OddNumber:
-    """A cell of tel that means no number of a person, and the line it is in."""
+    """Cell of the phone column that is no possible number of a person, with its line."""
 
     line: int
     written: str
@@ -58,11 +58,11 @@ class OddNumber:
 
 @dataclass(frozen=True, slots=True)
 class ListPreview:
-    """What is in a list; `file` is how it is read, or could be, where columns were `guessed`.
+    """Contents of a list; `file` is how to read it, with `guessed` columns.
 
-    Of the numbers, `mobile`, `fixed` and `foreign` ones are told apart whatever their spelling;
-    `odd` are none of these. `respelled` are those that only `normalize` reads, or that it writes
-    in another way; `repeated` are rows whose number stands in a row above.
+    `mobile`, `fixed` and `foreign` count numbers in any spelling; `odd` counts the others.
+    `respelled` are numbers that only `normalize` reads, or that it rewrites. `repeated` are rows
+    whose number is in an earlier row.
     """
 
     file: RecipientsFile
@@ -83,7 +83,7 @@ class ListPreview:
 
 
 def preview(content: bytes, shown: str, file: RecipientsFile) -> ListPreview:
-    """Look at a list. Raises ScenarioError where it has no rows, or no column of phone numbers."""
+    """Inspect a list. Raises ScenarioError if it has no rows, or no column of phone numbers."""
     problems = Problems(shown)
     sheet = Sheet.parse(content, shown, problems, file.form)
     if not has_header(sheet, problems) or not sheet.header:
@@ -119,7 +119,7 @@ def preview(content: bytes, shown: str, file: RecipientsFile) -> ListPreview:
 def _places(
     sheet: Sheet, file: RecipientsFile, problems: Problems
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The columns that are used, by our names, and those of them that were guessed."""
+    """Return the used columns by their names in dialsim, and the guessed ones among them."""
     block = Cursor.root(planted({"columns": file.columns or {}}, Place("--column")))
     places = columns_by_names(sheet, _KNOWN, file.columns or {}, block, problems)
     guessed: list[str] = []
@@ -141,7 +141,9 @@ def _places(
 
 
 def _most_numbers(sheet: Sheet) -> int | None:
-    """The column in which most cells mean phone numbers, if half of them do."""
+    """Return the column with the largest share of phone numbers, if at least half of its cells
+    are.
+    """
     counts: dict[int, float] = {}
     for index in range(len(sheet.header)):
         cells = [cell for cell in sheet.column(index)[:_SAMPLE] if cell]
@@ -158,7 +160,7 @@ def _advised(
     guessed: Sequence[str],
     respelled: bool,
 ) -> RecipientsFile:
-    """The recipients block by which the list can be read."""
+    """Return the recipients block for reading the list."""
     names = {ours: sheet.header[index] for ours, index in places.items()}
     strange = any(
         name and name not in _KNOWN and not name.startswith(PARAM) for name in sheet.header
@@ -186,7 +188,7 @@ def _column(sheet: Sheet, index: int, named: Mapping[int, str]) -> ColumnPreview
 
 
 class _Numbers:
-    """The phone numbers of a list, counted by what they are."""
+    """Counts of a list's phone numbers by kind."""
 
     def __init__(self, sheet: Sheet, cells: Sequence[str]) -> None:
         self.kinds: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario: problems, each with its place, gathered until all are known."""
+"""Problems of a scenario with their locations, collected until all are known."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from dialsim.scenario.document import Cursor, Place
 
 MOST_PER_FILE = 100
-"""No more problems of one file are told apart; the rest are counted."""
+"""Problems reported per file; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: where, and a message that begins with the dotted path.
+    """One fault: location, and a message that begins with the dotted path.
 
-    `file` is the file's name as given, or the override (`--set seed=x`); line and column count
-    from 1 and are None where there are none. `path` is "" where the file as a whole is meant.
+    `file` is the file's name as given, or the override (`--set seed=x`). Line and column count from
+    1, or are None. `path` is "" for the file as a whole.
     """
 
     file: str
@@ -36,9 +36,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence on what is allowed in a scenario but may not be meant.
+    """Warning about a setting that is allowed but probably not intended.
 
-    `organization` is the position of the one that it is about, -1 where it is about all of them.
+    `organization` is its position, -1 for the whole scenario.
     """
 
     text: str
@@ -46,7 +46,7 @@ class Remark:
 
 
 class Problems:
-    """The problems found so far in a scenario, whose own file is `main`, and in files it names."""
+    """Problems found so far in a scenario, whose own file is `main`, and in the files it names."""
 
     def __init__(self, main: str) -> None:
         self._main = main
@@ -56,20 +56,22 @@ class Problems:
         return len(self._found)
 
     def note(self, problem: Problem) -> None:
-        """Keep a problem, unless the same one is known already."""
+        """Add a problem, unless it is known already."""
         self._found[problem] = None
 
     def add(self, culprit: Cursor, says: str) -> None:
-        """Note what a part of the file is told: `says` goes behind the path of the culprit."""
+        """Add a problem of a part of the file; `says` follows the path."""
         self.note(told(culprit.place, culprit.path, says))
 
     def fail(self, problem: Problem) -> NoReturn:
-        """Note a problem with which reading can't go on, and raise all that are noted."""
+        """Add a problem that ends the reading, and raise ScenarioError with all of them."""
         self.note(problem)
         raise ScenarioError(self._in_order())
 
     def refer(self, reference: Cursor, error: ScenarioError) -> None:
-        """Note why a file that `reference` names can't be read: there, if it has no lines."""
+        """Add the problems of a file that `reference` names; those without a line are put at the
+        reference.
+        """
         for problem in error.problems:
             if problem.line is None:
                 self.add(reference, f"can't be used: {problem}")
@@ -77,7 +79,9 @@ class Problems:
                 self.note(problem)
 
     def raise_if_any(self) -> None:
-        """Raise ScenarioError with all problems by place: main file, files it names, overrides."""
+        """Raise ScenarioError with all problems sorted by location: main file, named files,
+        overrides.
+        """
         if self._found:
             raise ScenarioError(self._in_order())
 
@@ -106,7 +110,7 @@ class Problems:
 
 
 def seen_from(path: tuple[str | int, ...], problem: Problem) -> Problem:
-    """A problem of a part of a document as told to who wrote only the part at `path`."""
+    """Make the path of a problem relative, for input that is only the part at `path`."""
     above = ".".join(map(str, path))
     if not problem.path.startswith(above):
         return problem
@@ -118,7 +122,7 @@ def seen_from(path: tuple[str | int, ...], problem: Problem) -> Problem:
 
 
 def told(place: Place, path: tuple[str | int, ...], says: str) -> Problem:
-    """A problem whose message is the dotted path and what is said of it."""
+    """Build a problem whose message is the dotted path and `says`."""
     dotted = ".".join(map(str, path))
     message = f"{dotted} {says}" if dotted else says
     return Problem(place.file, place.line, place.column, dotted, message)

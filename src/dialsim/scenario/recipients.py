@@ -1,4 +1,4 @@
-"""Recipients as a scenario writes them: their files read; cells, parameters and ids checked."""
+"""Recipients in scenario files: reads lists, and checks cells, parameters and ids."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _Value = TypeVar("_Value")
 
 
 class _Columns:
-    """The columns of a file that are used, each by the name it has here."""
+    """Used columns of a file, by their names in dialsim."""
 
     def __init__(self, sheet: Sheet, places: Mapping[str, int], problems: Problems) -> None:
         self.sheet = sheet
@@ -66,13 +66,13 @@ class _Columns:
         self._problems = problems
 
     def cells(self, name: str) -> list[str]:
-        """The cells of a column; empty ones if the file lacks it."""
+        """Return the cells of a column; empty cells for a missing column."""
         if name not in self.places:
             return [""] * len(self.sheet.lines)
         return self.sheet.column(self.places[name])
 
     def wrong(self, name: str, row: int, says: str) -> None:
-        """Note what is wrong with a cell, which the file may lack."""
+        """Report a problem of a cell, possibly of a missing column."""
         index = self.places.get(name)
         if index is None:
             line = self.sheet.lines[row]
@@ -81,12 +81,12 @@ class _Columns:
             self.sheet.note_cell(self._problems, row, index, says, name)
 
     def wrong_as_a_whole(self, name: str, says: str) -> None:
-        """Note what is wrong with a column of the file, at its name."""
+        """Report a problem of a column at its header."""
         line, index = self.sheet.header_line, self.places[name]
         self.sheet.note(self._problems, line, index, name, f"{name} {says}")
 
     def changed(self, name: str, row: int, written: str, read: str) -> None:
-        """Count a cell that is read otherwise than it is written."""
+        """Count a normalized cell."""
         known = self.normalized.get(name)
         if known is None:
             self.normalized[name] = Normalized(name, 1, row, written, read)
@@ -95,9 +95,9 @@ class _Columns:
 
 
 def _read_history(columns: _Columns, start: Beginning, normalize: bool) -> dict[int, Past]:
-    """The history of each recipient who has one, by row; what is wrong with it is noted.
+    """Read the histories by row; faults are reported.
 
-    No history may pass `start`. A row whose history cells are all empty has none.
+    A history must not end after `start`. A row with empty history cells has no history.
     """
     found: dict[int, Past] = {}
     if columns.places.keys().isdisjoint(HISTORY_COLUMNS):
@@ -117,7 +117,7 @@ def _read_history(columns: _Columns, start: Beginning, normalize: bool) -> dict[
 
 
 def _dates(columns: _Columns, cells: list[str]) -> list[str]:
-    """Instants, with those of other spellings in that of ISO 8601; a bare one is Thai time."""
+    """Convert instants of other spellings to ISO 8601, without an offset as Thai time."""
     name, read = PREFIX + "lastEndedAt", list(cells)
     for row, cell in enumerate(cells):
         if not cell:
@@ -140,7 +140,7 @@ def _past(
     ended_at: str,
     number: str,
 ) -> Past | None:
-    """Where one row leaves its recipient; None where there was no call, or `faults` were found."""
+    """Read the history of one row; None without a call, or with `faults`."""
 
     def read(key: str, reader: Callable[[str], _Value], cell: str) -> _Value | None:
         try:
@@ -192,11 +192,11 @@ def read_people(
     file: RecipientsFile,
     block: Cursor | None = None,
 ) -> PeopleTable:
-    """Read the recipients of a file, noting all that is wrong with it.
+    """Read the recipients of a file; faults are reported.
 
-    `schema` is the agent's paramsSchema: it says which columns `agentParams.…` must be there and
-    what they hold; an empty cell is a parameter left out. No history may pass `start`. `block` is
-    where `file` is written, for what is wrong with its `columns`.
+    `schema` is the agent's paramsSchema: it defines the required columns `agentParams.…` and their
+    types; an empty cell is an absent parameter. A history must not end after `start`. `block` is
+    the position of `file` in the document, for faults of its `columns`.
     """
     known = [*COLUMNS, *HISTORY_COLUMNS, *(PARAM + name for name in schema)]
     if file.columns is None:
@@ -247,20 +247,20 @@ def _table(
 
 
 def _digest(sheet: Sheet, file: RecipientsFile) -> bytes:
-    """That of the content, and of how it is read if that is not the way without any options."""
+    """Return the digest of the content, and of options other than the defaults."""
     said = file.model_dump_json(exclude={"file"}, exclude_defaults=True)
     return sheet.digest if said == "{}" else hashlib.sha256(sheet.digest + said.encode()).digest()
 
 
 def _compact(lines: list[int]) -> Sequence[int]:
-    """Ascending numbers as a range, where none is left out: a million rows need no list of them."""
+    """Return consecutive numbers as a range, which saves a list of a million lines."""
     if lines and lines[-1] - lines[0] == len(lines) - 1:
         return range(lines[0], lines[-1] + 1)
     return lines
 
 
 def has_header(sheet: Sheet, problems: Problems) -> bool:
-    """Whether the first row names columns; a person in it is noted."""
+    """Return True if the first row names columns; a phone number in it is reported."""
     person = next((cell for cell in sheet.header if phone_meant(cell)), None)
     if person is not None:
         says = (
@@ -272,7 +272,7 @@ def has_header(sheet: Sheet, problems: Problems) -> bool:
 
 
 def _by_header(sheet: Sheet, known: Sequence[str], problems: Problems) -> dict[str, int] | None:
-    """The columns by the names in the header; None if that is no header at all."""
+    """Return the columns by the names in the header; None without a header."""
     if not has_header(sheet, problems):
         return None
     sheet.check_names(range(len(sheet.header)), problems)
@@ -287,7 +287,9 @@ def columns_by_names(
     block: Cursor | None,
     problems: Problems,
 ) -> dict[str, int]:
-    """The columns by the names that `columns` gives them; of the others, those with our names."""
+    """Return the columns by the names in `columns`, and those of the others that have names of
+    dialsim.
+    """
     taken: dict[str, str] = {}
     places = {
         name: index
@@ -322,7 +324,7 @@ def columns_by_names(
 
 
 def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None:
-    """Note unknown columns: each with the known one that is near it, the others all at once."""
+    """Report unknown columns: each with a similar known one, the others together."""
     free = [name for name in known if name not in sheet.header]
     strange: list[int] = []
     for index, name in enumerate(sheet.header):
@@ -345,7 +347,7 @@ def _check_known(sheet: Sheet, known: Sequence[str], problems: Problems) -> None
 
 
 def nearest_column(name: str, known: Sequence[str]) -> str | None:
-    """The known column that a name comes closest to, whatever its case, signs and first part."""
+    """Return the known column most similar to a name, ignoring case, punctuation and prefix."""
     plain = {_bare(column.rpartition(".")[2]): column for column in reversed(known)}
     plain |= {_bare(column): column for column in reversed(known)}
     near = get_close_matches(_bare(name), plain, n=1)
@@ -357,9 +359,9 @@ def _bare(name: str) -> str:
 
 
 class _Cells:
-    """A column's cells on the way to a column of values; what is wrong with them is noted.
+    """Cells of a column during conversion; faults are reported.
 
-    With `normalize` they are read as what they mean, where that can be told, and counted.
+    With `normalize` other spellings are accepted, and counted.
     """
 
     def __init__(self, columns: _Columns, name: str, normalize: bool) -> None:
@@ -372,7 +374,7 @@ class _Cells:
         self._columns.wrong(self._name, row, says)
 
     def _meant(self, row: int, meaning: Callable[[str], str | None]) -> str | None:
-        """What a cell means if it may be read as that, which is counted."""
+        """Return the normalized value of a cell, and count it if it differs."""
         cell = self._cells[row]
         meant = meaning(cell) if self._normalize else None
         if meant is not None and meant != cell:
@@ -446,7 +448,7 @@ class _Cells:
 
 
 def _phone_hint(cell: str) -> str:
-    """What to do about a cell that is no phone number."""
+    """Return advice for a cell that is not a phone number."""
     if meant := phone_meant(cell):
         return f": write {meant}"
     if _SCIENTIFIC.fullmatch(cell):
@@ -463,7 +465,7 @@ def _phone_hint(cell: str) -> str:
 
 
 def _verdict(script: str) -> str:
-    """What is wrong with a script, "" if nothing is."""
+    """Return the fault of a script, "" for a valid one."""
     try:
         parse_script(script)
     except ValueError as error:
@@ -484,11 +486,9 @@ def _boolean(cell: str) -> ParamValue | None:
 
 ParamsSchema = Mapping[str, ParamSchema]
 
+# A sweep has many variants of a scenario with the same list; they share it and read it once.
 _READ: WeakValueDictionary[tuple[object, ...], PeopleTable] = WeakValueDictionary()
-"""Good lists by content and by how they are read, while a scenario holds them.
-
-The variants of a scenario, of which a sweep has many, then share one list, and wait for it once.
-"""
+"""Valid lists by content and reading options, as long as a scenario holds them."""
 
 _SCHEMA = TypeAdapter(dict[str, ParamSchema])
 
@@ -496,11 +496,10 @@ _SCHEMA = TypeAdapter(dict[str, ParamSchema])
 def read_recipients(
     root: Cursor, folder: SourceFolder | None, start: Beginning, problems: Problems
 ) -> Iterator[tuple[Cursor, RecipientsFile]]:
-    """Each sound recipients block of a document that names a file, with what is in the file.
+    """Yield each valid recipients block that names a file, with the content of the file.
 
-    `folder` is where relative file names start; without one no file is read, and each is noted. No
-    history may pass `start`. Parameters of recipients in the document itself are checked against
-    their agents' paramsSchema on the way.
+    `folder` is the base of file names; without it no file is read, and each is reported. A history
+    must not end after `start`. Parameters of recipients in the document itself are checked as well.
     """
     for organization in root.at("organizations").items():
         schemas = dict(_schemas(organization))
@@ -518,7 +517,7 @@ def read_recipients(
 
 
 def _schemas(organization: Cursor) -> Iterator[tuple[str, ParamsSchema]]:
-    """The paramsSchema of each agent by its name, as far as they can be read."""
+    """Yield each agent's name and paramsSchema, empty if invalid."""
     for agent in organization.at("agents").items():
         try:
             schema = _SCHEMA.validate_python(agent.at("paramsSchema").value or {})
@@ -528,7 +527,7 @@ def _schemas(organization: Cursor) -> Iterator[tuple[str, ParamsSchema]]:
 
 
 def _sound(recipients: Cursor) -> RecipientsFile | None:
-    """What a block says of its file; None where that is faulty, which the models tell."""
+    """Return the file settings of a block; None if invalid, which the models report."""
     try:
         return RecipientsFile.model_validate(recipients.value, by_alias=True, by_name=False)
     except ValidationError:
@@ -581,9 +580,9 @@ def _check_params(block: Cursor, schema: ParamsSchema, problems: Problems) -> No
 def check_ids(
     campaigns: Iterable[tuple[Cursor, Campaign]], problems: Problems, taken: Iterable[str] = ()
 ) -> None:
-    """Note the campaigns some of whose recipients have an id that another recipient has too.
+    """Report campaigns with a recipient id that another recipient has as well.
 
-    Each campaign comes with its place; `taken` are ids that others have already.
+    Each campaign comes with its position; `taken` are ids in use elsewhere.
     """
     seen = {fixed.lower() for fixed in taken}
     for place, campaign in campaigns:

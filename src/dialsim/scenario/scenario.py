@@ -1,4 +1,4 @@
-"""The scenario: everything a planner writes in one file, its origin, and its JSON Schema."""
+"""The scenario: everything in a planner's file, its origin, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from dialsim.templates import templates
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The text that a scenario was read from.
+    """Text that a scenario was read from.
 
-    `name` stands for the file in errors, `folder` is where the names of its CSVs start, `file` is
-    None for a text; `overrides` were applied to it, in this order. `kept` holds files that are not
-    read from the folder any more, by the names that the text uses, and with `only_kept` no others
-    are read at all; `read` makes the scenario anew.
-    Scenarios that say the same are equal however they say it, so only the file counts in
-    comparisons.
+    `name` replaces the file name in errors. `folder` is the base of CSV names. `file` is None for a
+    text. `overrides` were applied in this order. `kept` holds files that are not read from the
+    folder, by the names in the text; with `only_kept` no other file is read. `read` makes the
+    scenario again.
     """
 
     text: str = field(compare=False, repr=False)
     name: str = field(compare=False)
     folder: Path = field(compare=False)
+    # Compared, unlike the other fields: scenarios with equal contents are equal however they are
+    # written.
     file: Path | None
     overrides: tuple[str, ...] = field(compare=False)
     read: Callable[[Origin], Scenario] = field(compare=False, repr=False)
@@ -54,13 +54,13 @@ class Origin:
 
 
 def override_texts(overrides: str | Iterable[str]) -> tuple[str, ...]:
-    """Overrides as callers in Python give them: several texts `PATH=VALUE`, or one alone.
+    """Normalize overrides given in Python: several texts `PATH=VALUE`, or a single one.
 
     Raises DialsimError for anything else.
     """
     if isinstance(overrides, str):
         return (overrides,)
-    # a mapping of paths to values would pass for a list of its keys
+    # A mapping of paths to values would otherwise pass as the list of its keys.
     listed = isinstance(overrides, Iterable) and not isinstance(overrides, Mapping)
     texts = tuple(overrides) if listed else ()
     if not listed or not all(isinstance(text, str) for text in texts):
@@ -75,7 +75,7 @@ def _version(value: object) -> object:
 
 
 class Scenario(Model):
-    """A scenario as the engine takes it: defaults filled in, references good, people read.
+    """Scenario for an engine: defaults filled in, references valid, people read.
 
     Instants and durations are integer milliseconds (T1). `behaviours` always has `default`, and
     every behaviour in it is complete.
@@ -139,38 +139,41 @@ class Scenario(Model):
 
     @property
     def origin(self) -> Origin | None:
-        """The text it was read from, and how; None for a scenario made by hand."""
+        """Source text and settings of loading; None for a scenario made in Python."""
         return self._origin
 
     @property
     def source(self) -> Path | None:
-        """The file it was loaded from; None if it came as text."""
+        """File that the scenario was loaded from; None for a text."""
         return self._origin.file if self._origin else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences on what is allowed but may not be meant."""
+        """Warnings about settings that are allowed but probably not intended."""
         return tuple(remark.text for remark in self._remarks)
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """The warnings, with what they are about."""
+        """Warnings with their subjects."""
         return self._remarks
 
     @property
     def holidays(self) -> list[int]:
-        """The holidays, as sorted days since 1970."""
+        """Holidays as sorted days since 1970."""
         return [] if self.calendar is None else [*map(day_number, self.calendar.names)]
 
     @property
     def has_closed_dates(self) -> bool:
-        """Whether there are dates on which plans call nobody."""
+        """True if there are dates without calls from plans."""
         return self.calendar is not None and bool(self.calendar.closed)
 
     @property
     def digest(self) -> str:
-        """A SHA-256 (hex) of all that is simulated: the values, and the people in the CSVs."""
-        # switches that came later are left out where they are off: journals of before stay good
+        """SHA-256 (hex) of everything that is simulated: the values, and the people in the
+        files.
+        """
+        # Later additions are left out while they are off, so that journals of earlier versions stay
+        # valid.
         off = {name for name in ("guessed", "in_order") if not getattr(self.service, name)}
         values = self.model_dump_json(by_alias=True, exclude={"service": off})
         content = hashlib.sha256(values.encode())
@@ -183,12 +186,11 @@ class Scenario(Model):
         return content.hexdigest()
 
     def with_(self, *overrides: str) -> Scenario:
-        """The same scenario with values replaced, as `--set` does it.
+        """Return the scenario with values replaced, like `--set`.
 
-        Each override is a text `PATH=VALUE`, such as `scenario.with_("seed=7", "name=Later")`; they
-        come after those that it was loaded with. It is read again from the text that it came from,
-        and so are its files. Raises ScenarioError as `load` does, DialsimError for a scenario that
-        `load` or `loads` didn't make.
+        Each override is a text `PATH=VALUE`, such as `scenario.with_("seed=7", "name=Later")`,
+        applied after those of loading. Text and files are read again. Raises ScenarioError like
+        `load`, and DialsimError for a scenario that was not made by `load` or `loads`.
         """
         texts, origin = override_texts(overrides), self._origin
         if origin is None:
@@ -197,7 +199,7 @@ class Scenario(Model):
 
     @property
     def calling_begins(self) -> int:
-        """The earliest startDateTime of a schedule request, in ms; without one, clock.start."""
+        """Earliest startDateTime of a schedule request, in ms; without one, clock.start."""
         requests = [
             request
             for organization in self.organizations
@@ -211,11 +213,11 @@ class Scenario(Model):
 
     @property
     def first_day(self) -> int:
-        """The midnight (ms) from which a day of the week counts: that on which calling begins."""
+        """Midnight (ms) of the day on which calling begins; days of the week count from it."""
         return day_start(self.calling_begins)
 
     def loaded(self, origin: Origin | None, remarks: tuple[Remark, ...]) -> Scenario:
-        """The same scenario, with where it came from and what is to be said about it."""
+        """Return a copy with its origin and remarks."""
         loaded = self.model_copy()
         loaded._origin = origin
         loaded._remarks = remarks
@@ -233,7 +235,7 @@ class Scenario(Model):
         return templates("dialsim.scenario").get_template("scenario.html").render(scenario=self)
 
     def __dir__(self) -> Iterable[str]:
-        # Completion in a notebook is for what a scenario has, not for pydantic's methods
+        # Completion in notebooks lists the scenario's own names, without pydantic's methods.
         return sorted({*super().__dir__()} - {*dir(Model)})
 
 
@@ -244,13 +246,13 @@ _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum"}
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the file as a planner writes it, as plain values.
+    """Return the JSON Schema (draft 2020-12) of scenario files as plain values.
 
-    Each key has a description with its unit and an example. What only a look at the whole file
-    can tell (references, order of instants, sums) is not in it; `load` checks that.
+    Each key has a description with its unit and an example. Conditions on the whole file
+    (references, order of instants, sums) are not in the schema; `load` checks them.
     """
     schema = tidied(Scenario.model_json_schema())
-    # the models have both once they are read; a file may leave them out
+    # Required in the models after reading, optional in a file.
     schema["required"].remove("clock")
     del schema["$defs"]["Clock"]["required"]
     about = {
@@ -261,9 +263,9 @@ def json_schema() -> dict[str, Any]:
 
 
 def tidied(part: Any) -> Any:
-    """A part of pydantic's schema: bounds in JSON Schema's words, durations as they are written.
+    """Simplify a part of pydantic's schema: JSON Schema names of bounds, durations as written.
 
-    Defaults of null, which say no more than that a key may be left out, are dropped.
+    Defaults of null are dropped: they only mean that a key is optional.
     """
     if isinstance(part, list):
         return [tidied(item) for item in part]
@@ -280,7 +282,7 @@ def tidied(part: Any) -> Any:
 
 
 def known_keys(path: NodePath, values: object) -> list[str]:
-    """The keys that may stand in the block at `path` of a document with these plain values."""
+    """Return the keys allowed in the block at `path` of a document with these plain values."""
     return list(dict.fromkeys(_keys(_schema(), path, values)))
 
 
@@ -304,7 +306,9 @@ def _keys(schema: JsonSchemaValue, path: NodePath, values: object) -> Iterator[s
 
 
 def _forms(schema: JsonSchemaValue, values: object) -> Iterator[JsonSchemaValue]:
-    """A schema and its alternatives, references resolved: those that fit the values, else all."""
+    """Yield a schema and its alternatives, references resolved: those that fit the values, else
+    all.
+    """
     if "$ref" in schema:
         schema = _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
     yield schema
@@ -317,7 +321,7 @@ def _forms(schema: JsonSchemaValue, values: object) -> Iterator[JsonSchemaValue]
 
 
 def _fits(form: JsonSchemaValue, values: object) -> bool:
-    """Whether the values have the texts that tell this alternative from the others."""
+    """Return True if the values have the constants that distinguish this alternative."""
     properties = form.get("properties", {}).items()
     constants = {key: below["const"] for key, below in properties if "const" in below}
     return all(_value(values, key) == constant for key, constant in constants.items())

@@ -1,4 +1,4 @@
-"""Scripts: how the attempts at a person end, one by one, with nothing left to chance."""
+"""Scripts: fixed ends of the attempts to reach a person, one by one."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ ANALYSIS_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class ScriptStep:
-    """One attempt: how it ends, after `ring` ms of ringing and, if answered, `talk` ms of talk.
+    """One attempt: its end, after `ring` ms of ringing and, if answered, `talk` ms of talk.
 
-    Recorded calls tell more, which no text of a script can say: `setup`, in ms, in place of the
-    behaviour's setup time, and `until`, the instant (ms) at which ringing ends in place of `ring`.
+    Recorded calls also set `setup`, in ms, in place of the behaviour's setup time, and `until`, the
+    instant (ms) at which ringing ends, in place of `ring`. The text form of a script has neither.
     """
 
     outcome: CallStatus
@@ -53,9 +53,9 @@ Script: TypeAlias = tuple[ScriptStep, ...]
 
 
 def parse_script(text: str) -> Script:
-    """Read steps such as `noAnswer 25s; answered 5s 90s silent`.
+    """Parse steps such as `noAnswer 25s; answered 5s 90s silent`.
 
-    Raises ValueError, worded to stand behind the name of what was read.
+    Raises ValueError with a text that follows the name of the value.
     """
     parts = text.split(";")
     if len(parts) > 1 and not parts[-1].strip():
@@ -73,13 +73,13 @@ def _readable(value: object) -> object:
 
 
 ScriptText = Annotated[Text, BeforeValidator(_readable)]
-"""A script as it is written, which `parse_script` reads."""
+"""Script in text form, for `parse_script`."""
 
 
 def read_number_script(tel: str, text: str | None) -> Script | None:
-    """The steps for the next calls to a phone number; None for no script.
+    """Parse the script for the next calls to a phone number; None for no script.
 
-    Raises DialsimError if the number is none, or the script can't be read.
+    Raises DialsimError for an invalid number or script.
     """
     if not isinstance(tel, str) or not re.fullmatch(PHONE_PATTERN, tel):
         meant = phone_meant(tel) if isinstance(tel, str) else None
@@ -96,7 +96,7 @@ def read_number_script(tel: str, text: str | None) -> Script | None:
 
 
 def format_script(script: Script) -> str:
-    """Write steps so that `parse_script` reads the same."""
+    """Format steps in the notation of `parse_script`."""
     return "; ".join(map(_step_text, script))
 
 

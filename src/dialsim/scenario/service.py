@@ -1,4 +1,4 @@
-"""The service that is simulated: its clock and start, names, engine settings, and costs."""
+"""Settings of the simulated service: clock, names, engine, and costs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dialsim.scenario.units import (
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Before it nothing is asked for, and by then every history has ended.
+    """Start of the simulated time: no request comes earlier, and every history has ended.
 
-    `at` is in ms, 0 if unknown; `name` is what problems call it.
+    `at` is in ms, 0 if unknown; `name` is its name in problems.
     """
 
     at: int
@@ -37,9 +37,10 @@ class Beginning:
 
 
 def start_of(root: Cursor, problems: Problems) -> int:
-    """When a document's clock starts, in ms since 1970: as it says, else its earliest instant.
+    """Return the start of a document's clock in ms since 1970: as written, else its earliest
+    instant.
 
-    It is 0 where that can't be read; having no instant at all is noted as a problem.
+    Returns 0 for an unreadable start. A document without any instant is reported.
     """
     written = root.at("clock", "start")
     if written.exists:
@@ -54,14 +55,14 @@ def start_of(root: Cursor, problems: Problems) -> int:
 
 
 def calling_begins(root: Cursor) -> int | None:
-    """The earliest startDateTime of a document, or its clock.start; None without either."""
+    """Return the earliest startDateTime of a document, or its clock.start; None without either."""
     read = [_read(instant, _parse_start) for instant in _start_date_times(root)]
     known = [instant for instant in read if instant is not None]
     return min(known) if known else _read(root.at("clock", "start"), parse_offset_instant)
 
 
 def check_order(root: Cursor, start: Beginning, problems: Problems) -> None:
-    """Note the instants of the document that lie on the wrong side of its beginning."""
+    """Report instants before the beginning, and histories after it."""
     for cursor in _instants(root):
         instant = _read(cursor, parse_offset_instant)
         if instant is not None and instant < start.at:
@@ -73,7 +74,7 @@ def check_order(root: Cursor, start: Beginning, problems: Problems) -> None:
 
 
 def not_after(start: Beginning) -> str:
-    """What a history that goes on after the beginning is told."""
+    """Return the error text for a history that ends after the beginning."""
     return f"must not be after {start}"
 
 
@@ -105,7 +106,10 @@ def _start_date_times(root: Cursor) -> Iterator[Cursor]:
 
 
 def _parse_start(text: str) -> int:
-    """Read a startDateTime; a Buddhist year is no instant, so that nothing is held against it."""
+    """Parse a startDateTime.
+
+    Raises ValueError for a Buddhist year, which would lie centuries ahead.
+    """
     if era_fault(text) is not None:
         raise ValueError
     return parse_instant(text)
@@ -124,7 +128,7 @@ LONGEST_RELEASE_INTERVAL = 3_600_000
 
 
 class Clock(Model):
-    """When the simulated time begins and ends; instants in ms since 1970, UTC."""
+    """Beginning and end of the simulated time; instants in ms since 1970, UTC."""
 
     start: Instant = Field(
         description="Where the simulated time begins. Left out: the earliest scheduledAt, "
@@ -147,7 +151,7 @@ class Clock(Model):
 
 
 class Service(Model):
-    """What the service is called and where it answers."""
+    """Name and addresses of the service."""
 
     name: Annotated[str, patterned(HEADER_NAME_PATTERN, HEADER_NAME_TEXT)] = Field(
         default="Dialsim",
@@ -195,7 +199,7 @@ Sharing = Literal["roundRobin", "fifo", "priority", "weighted", "deadline"]
 
 
 class EngineSettings(Model):
-    """How the service's engine queues, orders and paces calls; durations in ms (rules Q)."""
+    """Queueing, order and pace of calls; durations in ms (rules Q)."""
 
     queue_timeout: PositiveDuration = Field(
         default=600_000,
@@ -245,7 +249,7 @@ class EngineSettings(Model):
 
 
 class Costs(Model):
-    """What calling costs."""
+    """Costs of calling."""
 
     currency: Text = Field(
         default="THB", description="The currency that figures are shown in.", examples=["THB"]
@@ -277,10 +281,12 @@ class Costs(Model):
 
 
 VALUE_KEY = r"^(?:reached|funnel\..+|field\..+\..+)$"
-"""What is worth something: `reached`, `funnel.STEP` or `field.NAME.VALUE`; also for JSON Schema."""
+"""Pattern of keys with a value: `reached`, `funnel.STEP` or `field.NAME.VALUE`; also for JSON
+Schema.
+"""
 
 Values = Annotated[
     dict[Text, Number],
     Field(json_schema_extra={"propertyNames": {"pattern": VALUE_KEY}, "minProperties": 1}),
 ]
-"""What each thing that a campaign brings is worth, in the currency of the costs."""
+"""Worth of a campaign's results, in the currency of the costs."""

@@ -1,7 +1,7 @@
-"""Files of rows, CSV or Excel: their header and cells as text, and the place of every cell.
+"""Files of rows, CSV or Excel: header and cells as text, with the location of every cell.
 
-A workbook is read row by row by openpyxl, which never holds a whole sheet. It has cells that no CSV
-has: errors, and formulas whose result nobody has stored. They are noted, not taken for empty ones.
+openpyxl reads a workbook row by row, so that a sheet is never held as a whole. A workbook can
+contain errors, and formulas without a stored result. They are reported, not treated as empty.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """How a file is written: `sheet` of a workbook, `encoding` and `delimiter` of a CSV.
+    """Settings for reading a file: `sheet` of a workbook, `encoding` and `delimiter` of a CSV.
 
-    None is the first sheet, UTF-8, and a comma. `can_be_said` is whether who names the file can
-    say these, so that errors may advise it.
+    None means the first sheet, UTF-8, and a comma. `can_be_said` is True if the user can set these
+    options, so that errors may advise them.
     """
 
     sheet: str | None = None
@@ -51,10 +51,10 @@ UNSAID = FileForm(can_be_said=False)
 
 
 class Sheet:
-    """A file of rows: its `header`, and the cells of the columns that were loaded.
+    """A file of rows: its `header`, and the cells of the loaded columns.
 
-    `file` is the name that its problems go by, `header_line` the line of the header, `lines` are
-    those in which the loaded rows begin, `digest` is the SHA-256 of the file.
+    `file` is its name in problems, `header_line` the line of the header. `lines` are the first
+    lines of the loaded rows. `digest` is the SHA-256 of the file.
     """
 
     def __init__(self, source: _Source, digest: bytes, problems: Problems) -> None:
@@ -73,16 +73,16 @@ class Sheet:
     def read(
         cls, folder: SourceFolder, file: str, problems: Problems, form: FileForm = UNSAID
     ) -> Sheet:
-        """Open a file relative to `folder`; raises ScenarioError where that can't be done."""
+        """Open a file relative to `folder`. Raises ScenarioError if it cannot be read."""
         return cls.parse(folder.read(file), folder.shown(file), problems, form)
 
     @classmethod
     def parse(
         cls, content: bytes, shown: str, problems: Problems, form: FileForm = UNSAID
     ) -> Sheet:
-        """Open the content of a file, whose name is `shown`, as far as its header.
+        """Open the content of a file, with the name `shown` in errors, and read its header.
 
-        Raises ScenarioError where it is neither a CSV nor a workbook.
+        Raises ScenarioError if it is neither a CSV nor a workbook.
         """
         is_workbook = content.startswith((_ZIP, _OLE))
         source = (_Workbook if is_workbook else _Text)(content, shown, form)
@@ -90,17 +90,17 @@ class Sheet:
 
     @classmethod
     def parse_csv(cls, content: bytes, shown: str, problems: Problems) -> Sheet:
-        """Open what must be a CSV, and no workbook, as far as its header."""
+        """Open the content of a CSV, never as a workbook, and read its header."""
         source = _Text(content, shown, UNSAID)
         return cls(source, hashlib.sha256(content).digest(), problems)
 
     @property
     def name(self) -> str | None:
-        """The name of the sheet in a workbook; None for a CSV."""
+        """Name of the sheet in a workbook; None for a CSV."""
         return self._source.sheet
 
     def check_names(self, used: Collection[int], problems: Problems) -> None:
-        """Note those of the used columns that have no name, or that of an earlier one."""
+        """Report used columns without a name, or with the name of an earlier column."""
         for index in sorted(used):
             name = self.header[index]
             if not name:
@@ -110,10 +110,10 @@ class Sheet:
                 self.note(problems, self.header_line, index, name, f"{name} is here twice")
 
     def load(self, used: Collection[int], problems: Problems) -> None:
-        """Read the rows to the end, and keep these columns, by index; to be called once.
+        """Read all rows, and keep these columns, by index; to be called once.
 
-        Blank rows are left out; ragged ones, and Excel's errors, are noted. Raises ScenarioError
-        where the rest can't be read.
+        Blank rows are skipped. Rows of another width, and Excel's errors, are reported. Raises
+        ScenarioError if the rest cannot be read.
         """
         self._columns = {index: [] for index in used}
         kept = list(self._columns.items())
@@ -133,11 +133,11 @@ class Sheet:
                         self._failed.add((row, index))
 
     def column(self, index: int) -> list[str]:
-        """The cells of a loaded column."""
+        """Return the cells of a loaded column."""
         return self._columns[index]
 
     def note(self, problems: Problems, line: int, index: int, path: str, message: str) -> None:
-        """Note a problem of the cell with an index (from 0) in the record that begins in a line."""
+        """Report a problem of a cell, given by the line of its record and its index from 0."""
         place, column = self._source.place(line, index)
         message = self._source.cell(line, index) + message
         problems.note(Problem(self.file, place, column, path, message))
@@ -145,10 +145,8 @@ class Sheet:
     def note_cell(
         self, problems: Problems, row: int, index: int, says: str, name: str | None = None
     ) -> None:
-        """Note what is wrong with a loaded cell; `says` goes behind the column's name.
-
-        Of one that is an error of Excel no more is told.
-        """
+        """Report a problem of a loaded cell; `says` follows the column's name."""
+        # An error of Excel is reported once; further checks of the cell would add noise.
         if (row, index) in self._failed:
             return
         theirs = self.header[index]
@@ -157,7 +155,7 @@ class Sheet:
 
 
 class _Source(ABC):
-    """The records of a file, of which the first is the header, and how their places are told."""
+    """Records of a file, the first of which is the header, and the locations of cells."""
 
     file: str
     sheet: str | None = None
@@ -165,26 +163,26 @@ class _Source(ABC):
 
     @abstractmethod
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Each record that isn't blank: the line it begins in, and its cells without margins."""
+        """Yield each record that is not blank: its first line, and its cells without margins."""
 
     @abstractmethod
     def place(self, line: int, index: int) -> tuple[int, int]:
-        """Line and column, from 1, where a cell begins."""
+        """Return line and column, from 1, of the beginning of a cell."""
 
     @abstractmethod
     def cell(self, line: int, index: int) -> str:
-        """What a message begins with, to say which cell is meant."""
+        """Return the beginning of a message that names the cell."""
 
     @abstractmethod
     def nameless(self, index: int) -> str:
-        """What is said of a column without a name."""
+        """Return the error text for a column without a name."""
 
     @abstractmethod
     def ragged(self, line: int, cells: Sequence[str], width: int) -> tuple[int, str, str]:
-        """Index, path and message for a record that is not as wide as the header."""
+        """Return index, path and message for a record that is not as wide as the header."""
 
     def fail(self, says: str, line: int | None = 1) -> NoReturn:
-        """Raise the ScenarioError of a file that can't be read."""
+        """Raise the ScenarioError of a file that cannot be read."""
         raise ScenarioError([Problem(self.file, line, line and 1, "", says)])
 
 
@@ -210,7 +208,8 @@ class _Text(_Source):
         except UnicodeDecodeError:
             pass
         else:
-            # read as anything else, Thai text becomes other Thai letters, and nobody is told
+            # Thai text in UTF-8 decodes as other Thai letters without any error, so the mistake
+            # must be found here.
             if not content.isascii() and encoding.lower().replace("_", "-") not in _UTF_8:
                 self.fail(f"this is UTF-8, not {encoding}: leave encoding out")
         try:
@@ -239,7 +238,7 @@ class _Text(_Source):
             self.fail(says, line)
 
     def _check_delimiter(self, header: Sequence[str]) -> None:
-        """Raise where the one cell of a header holds all of them."""
+        """Raise an error if the header's only cell contains another separator."""
         wrong = next((sign for sign in ";\t|," if sign in header[0]), None)
         if len(header) > 1 or wrong is None:
             return
@@ -297,11 +296,11 @@ def _sign(delimiter: str) -> str:
 
 
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
-"""Where a sheet of Excel ends; whatever claims more is no sheet, and might take hours to pass."""
+"""Size of a sheet in Excel. A file that claims more is no sheet, and could take hours to read."""
 _MOST_UNPACKED = 2 << 30
 _MOST_RATIO, _LITTLE = 300, 64 << 20
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ />]")
-_DOCTYPE = re.compile(rb"<\0?!\0?D\0?O\0?C\0?T\0?Y\0?P\0?E")  # in UTF-16, too
+_DOCTYPE = re.compile(rb"<\0?!\0?D\0?O\0?C\0?T\0?Y\0?P\0?E")  # also in UTF-16
 _NO_RESULT = "#dialsim: no result"
 _FAILED_TEXTS: Mapping[str, str] = {
     **{
@@ -345,7 +344,9 @@ class _Workbook(_Source):
         self._prefix = f"{self.sheet}!" if len(names) > 1 else ""
 
     def _check_archive(self) -> bool:
-        """Raise for what is no workbook, or unpacks to too much; tell whether it has formulas."""
+        """Raise an error for files that are no workbook or unpack to too much; returns True for
+        formulas.
+        """
         if self._content.startswith(_OLE):
             if "EncryptedPackage".encode("utf-16-le") in self._content:
                 self.fail("this workbook is protected by a password: save it without one", None)
@@ -374,10 +375,9 @@ class _Workbook(_Source):
             self.fail(f"this is no workbook (xlsx), or a damaged one: {error}", None)
 
     def _has_formula(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
-        """Whether a part has one, if it is a sheet; raises for entities, which no workbook needs.
-
-        A few of them can stand for gigabytes of text, or for another file.
-        """
+        """Return True if a part is a sheet with a formula; raises an error for a document type."""
+        # Entities, which only a document type declares, can expand to gigabytes of text or include
+        # other files. No workbook needs them.
         found, end = False, b""
         with archive.open(part) as file:
             while chunk := file.read(1 << 20):
@@ -391,19 +391,20 @@ class _Workbook(_Source):
         from openpyxl import load_workbook
 
         try:
-            with warnings.catch_warnings():  # of styles and extensions, which are not read
+            # warnings about styles and extensions, which are not read
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return load_workbook(
                     io.BytesIO(self._content), read_only=True, data_only=results, keep_links=False
                 )
-        except Exception as error:  # it promises no kinds
+        except Exception as error:  # openpyxl does not document its exceptions
             self.fail(f"this workbook can't be read: {_plain(error)}", None)
 
     def _rows(self, width: int | None, results: bool = True) -> Iterator[tuple[Any, ...]]:
-        """The values of the sheet's rows, from row 1, at most so many of each row."""
+        """Yield the values of the sheet's rows, from row 1, at most `width` of each."""
         book = self._book if results else self._open(results)
         sheet: Any = book[self.sheet or ""]
-        sheet.reset_dimensions()  # a sheet may claim any
+        sheet.reset_dimensions()  # the declared size of a sheet may be wrong
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -435,7 +436,7 @@ class _Workbook(_Source):
                 yield number, cells
 
     def _header_place(self) -> tuple[int, int]:
-        """The first line with anything in it, and how many columns its last cell is away."""
+        """Return the first line with content, and the number of columns up to its last cell."""
         for number, values in enumerate(islice(self._rows(None), _LAST_ROW), 1):
             filled = [index for index, value in enumerate(values, 1) if _text(value)]
             if filled:
@@ -464,12 +465,12 @@ class _Workbook(_Source):
 
 
 def _plain(error: Exception) -> str:
-    """What a library says in its first line."""
+    """Return the first line of a library's message."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _letters(index: int) -> str:
-    """A column as Excel names it: A, B, …, AA."""
+    """Return the name of a column in Excel: A, B, …, AA."""
     letters = ""
     index += 1
     while index:
@@ -479,7 +480,7 @@ def _letters(index: int) -> str:
 
 
 def _text(value: object) -> str:
-    """A cell's value as a CSV would have it."""
+    """Return a cell's value in the form of a CSV."""
     if isinstance(value, str):
         return value.strip()
     if value is None:
@@ -494,5 +495,5 @@ def _text(value: object) -> str:
 
 
 def quoted(cell: str) -> str:
-    """A cell as an error shows it."""
+    """Return a cell for an error message, shortened."""
     return f'"{cell if len(cell) <= 40 else cell[:37] + "..."}"'

@@ -1,4 +1,4 @@
-"""Durations and instants as a planner writes them, and their types for the models."""
+"""Durations and instants in a planner's notation, and their types for the models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dialsim.interface.instants import DAY, HOUR, MINUTE, format_instant, parse_
 from dialsim.interface.model import broken, wrong
 
 LONGEST_MS = 3650 * DAY
-"""No duration is longer than ten years: a longer one is a slip of the pen."""
+"""Upper limit of durations: ten years. A longer one is certainly a typing error."""
 
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1000, "ms": 1}
 _SHORT_FORM = r"(?:[0-9]+d)?(?:[0-9]+h)?(?:[0-9]+m(?!s))?(?:[0-9]+s)?(?:[0-9]+ms)?"
@@ -23,7 +23,7 @@ _ISO_FORM = (
     r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?)"
 )
 DURATION_PATTERN = rf"^(?:0|(?=[0-9]){_SHORT_FORM}|{_ONE_PART}|{_ISO_FORM})$"
-"""The accepted forms of a duration, also for JSON Schema."""
+"""Pattern of a duration, also for JSON Schema."""
 
 DURATION_SCHEMA: JsonDict = {
     "type": ["string", "integer"],
@@ -32,18 +32,18 @@ DURATION_SCHEMA: JsonDict = {
     "minimum": 0,
     "maximum": 0,
 }
-"""A duration in JSON Schema: text with a unit, or the number 0."""
+"""JSON Schema of a duration: text with a unit, or the number 0."""
 
 OFFSET_INSTANT_PATTERN = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
     r"(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)$"
 )
-"""The form of an instant outside `schedule`: date, time and offset, also for JSON Schema."""
+"""Pattern of an instant outside `schedule`: date, time and offset, also for JSON Schema."""
 
 BUDDHIST_ERA = 543
-"""How many years the Buddhist era is ahead of the common one."""
+"""Years that the Buddhist era is ahead of the common era."""
 BUDDHIST_YEARS = range(2513, 2701)
-"""What people in Thailand write for the years 1970 to 2157; nobody plans for so late a year."""
+"""Buddhist years of 1970 to 2157; no plan reaches into these years of the common era."""
 
 _DURATION = re.compile(DURATION_PATTERN[1:-1])
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[dhms])")
@@ -60,13 +60,12 @@ _DATE = re.compile(
 
 
 def parse_duration(text: str) -> int:
-    """Read a duration as milliseconds: `250ms`, `45s`, `1h30m`, `1.5h`, `2d`, `PT10M`, `0`.
+    """Parse a duration into milliseconds: `250ms`, `45s`, `1h30m`, `1.5h`, `2d`, `PT10M`, `0`.
 
-    Units run from the largest to the smallest, each at most once; decimals stand only in a
-    single part (or the seconds of the ISO 8601 form) and must come to whole milliseconds.
-
-    Raises ValueError, worded to stand behind the name of what was read, if the text has another
-    form, lacks its unit, is negative, or is longer than ten years.
+    Units run from the largest to the smallest, each at most once. Decimals are only allowed in a
+    single part (or the seconds of the ISO 8601 form) and must yield whole milliseconds. Raises
+    ValueError, with a text that follows the name of the value, for another form, a missing unit, a
+    negative duration, or more than ten years.
     """
     if not _DURATION.fullmatch(text):
         raise ValueError(_what_is_wrong(text))
@@ -83,7 +82,7 @@ def parse_duration(text: str) -> int:
 
 
 def _total(parts: str) -> Decimal:
-    """Milliseconds of parts such as `1h30m`; weeks come as `2*7d`."""
+    """Return the milliseconds of parts such as `1h30m`; weeks are given as `2*7d`."""
     weeks, star, rest = parts.partition("*7")
     if star:
         return 7 * _total(weeks + rest)
@@ -106,7 +105,9 @@ def _short(text: str) -> str:
 
 
 def format_duration(milliseconds: int) -> str:
-    """Write milliseconds in the short form, largest unit first: 5_400_000 is `1h30m`, 0 is `0s`."""
+    """Format milliseconds in the short form, largest unit first: 5_400_000 is `1h30m`, 0 is
+    `0s`.
+    """
     parts = []
     for unit, size in _UNITS.items():
         count, milliseconds = divmod(milliseconds, size)
@@ -116,9 +117,9 @@ def format_duration(milliseconds: int) -> str:
 
 
 def parse_offset_instant(text: str) -> int:
-    """Read an ISO 8601 date-time that has an offset or Z as milliseconds since 1970, UTC (T1).
+    """Parse an ISO 8601 date-time with an offset or Z into milliseconds since 1970, UTC (T1).
 
-    Raises ValueError, worded to stand behind the name of what was read, also for a Buddhist year.
+    Raises ValueError with a text that follows the name of the value, also for a Buddhist year.
     """
     fault = era_fault(text)
     if fault is not None:
@@ -148,20 +149,20 @@ def _no_instant(text: str) -> str:
 
 
 def has_offset(text: str) -> bool:
-    """Whether a text has the form of a date and a time with an offset or Z."""
+    """Return True for the form of a date and time with an offset or Z."""
     return _OFFSET_INSTANT.fullmatch(text) is not None
 
 
 def looks_like_date(text: str) -> bool:
-    """Whether a text, right or wrong, begins as dates do: three numbers with signs between."""
+    """Return True if a text begins like a date: three numbers with separators."""
     return _DATE_BEGINS.match(text) is not None
 
 
 def era_fault(text: str) -> str | None:
-    """What a date is told whose year is a Buddhist one: the year that is meant; None for others.
+    """Return the error text for a date with a Buddhist year; None for other dates.
 
-    For whatever people write. The service takes such a year as it stands (interface, section 4.6),
-    and programs that call it over HTTP are to find the same.
+    For input from people only: the service accepts such years (interface, section 4.6), so a
+    sandbox must accept them over HTTP.
     """
     found = _ISO_DATE.match(text)
     year = int(found[1]) if found else 0
@@ -173,10 +174,10 @@ def era_fault(text: str) -> str | None:
 
 
 def instant_meant(text: str) -> str | None:
-    """The spelling of an instant in ISO 8601 that a date means; None if that can't be told.
+    """Return the instant in ISO 8601 that a date means; None if unclear.
 
-    `5/1/2569 9:00` means 2026-01-05T09:00:00+07:00: the day stands before the month, unless there
-    is no such month; years may be Buddhist, and what has no offset is Thai time.
+    `5/1/2569 9:00` means 2026-01-05T09:00:00+07:00: the day precedes the month, unless the month
+    would not exist. Years may be Buddhist. Without an offset the time is Thai.
     """
     found = _DATE.fullmatch(text.strip())
     if found is None:
@@ -221,7 +222,7 @@ Duration = Annotated[
     PlainSerializer(format_duration, return_type=str, when_used="json"),
     WithJsonSchema(DURATION_SCHEMA),
 ]
-"""A duration in milliseconds (T1), written with its unit."""
+"""Duration in milliseconds (T1), written with its unit."""
 
 
 def _positive(duration: int) -> int:
@@ -231,7 +232,7 @@ def _positive(duration: int) -> int:
 
 
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
-"""A duration of 1 ms or more."""
+"""Duration of 1 ms or more."""
 
 Instant = Annotated[
     int,
@@ -245,4 +246,4 @@ Instant = Annotated[
         }
     ),
 ]
-"""An instant in milliseconds since 1970, UTC (T1), written with an offset or Z."""
+"""Instant in milliseconds since 1970, UTC (T1), written with an offset or Z."""

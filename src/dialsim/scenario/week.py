@@ -1,6 +1,6 @@
-"""Days, instants and calling windows in a planner's words: `Fri 18:00`, `Mon-Fri 09:00-19:00`.
+"""Days, instants and calling windows in a planner's notation: `Fri 18:00`, `Mon-Fri 09:00-19:00`.
 
-All of them are Thai time (T2). They are understood in commands and in Python, not in files.
+All are in Thai time (T2). They are accepted in commands and in Python, not in files.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _TWELVE = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2}))? ?([ap])\.?m\.?", re.IGNOR
 
 
 def instant_in_words(text: str, first_day: int) -> int | None:
-    """The instant that a planner means by `Fri 18:00`, `Tue 6 Jan 19:00` or `2026-01-09 18:00`.
+    """Parse an instant such as `Fri 18:00`, `Tue 6 Jan 19:00` or `2026-01-09 18:00`.
 
-    A day of the week, or a date without its year, is the first one from `first_day` on (an instant
-    of it in ms since 1970, UTC). None for a text that has no such form, as ISO 8601 with an offset.
-    Raises ValueError, worded to stand behind the name of what was read, for one that has it and
-    names no instant.
+    A day of the week, or a date without a year, means the first one from `first_day` on (an instant
+    in ms since 1970, UTC). Returns None for another form, such as ISO 8601 with an offset. Raises
+    ValueError, with a text that follows the name of the value, for a text of this form that is no
+    instant.
     """
     text = text.strip()
     iso = _ISO.fullmatch(text)
     if iso is not None:
         if iso[4] is not None and re.search(r"[Zz]|[+-][0-9]", iso[4]):
-            return None  # it says its offset
+            return None  # with an offset it is ISO 8601
         return _of_date(iso, text)
     found = _NAMED.fullmatch(text)
     if found is None or not (found["day"] or found["month"] or _TIME.fullmatch(text)):
@@ -56,7 +56,7 @@ def instant_in_words(text: str, first_day: int) -> int | None:
 
 
 def _is_day(word: str, behind: str | None) -> bool:
-    """Whether a word is meant as a day: it is one, or something like a time stands behind it."""
+    """Return True if a word is a day, or is followed by something like a time."""
     return _named(word, DAY_NAMES, WEEKDAYS) is not None or (behind is not None and ":" in behind)
 
 
@@ -107,7 +107,7 @@ def _dated(found: re.Match[str], text: str, start: date) -> date:
             raise ValueError(f"must not count years in the Buddhist era: {year} is "
                              f"{year - BUDDHIST_ERA}, so write {meant}")  # fmt: skip
         return _date(year, month + 1, number, text)
-    for year in range(start.year, start.year + 9):  # 29 Feb may be eight years away
+    for year in range(start.year, start.year + 9):  # the next 29 Feb may be eight years ahead
         try:
             day = date(year, month + 1, number)
         except ValueError:
@@ -141,7 +141,7 @@ def _instant(day: date, time: str, text: str) -> int:
 
 
 def _meant(time: str) -> str:
-    """`: write 18:00`, for what other ways of writing a time mean."""
+    """Suggest a spelling for other ways to write a time: `: write 18:00`."""
     twelve, dotted = _TWELVE.fullmatch(time), re.fullmatch(r"([0-9]{1,2})[:.]([0-9]{2})", time)
     if twelve is not None and 1 <= int(twelve[1]) <= 12:
         hour = int(twelve[1]) % 12 + 12 * (twelve[3].lower() == "p")
@@ -154,7 +154,7 @@ def _meant(time: str) -> str:
 
 
 def _named(word: str, names: Sequence[str], short: Sequence[str]) -> int | None:
-    """The position of a name that is written out or by its first three letters."""
+    """Return the index of a name, written out or abbreviated to three letters or more."""
     word = word.capitalize()
     for place, pair in enumerate(zip(names, short, strict=True)):
         if word in pair or (len(word) > 3 and pair[0].startswith(word)):
@@ -173,7 +173,7 @@ def _weekday(word: str, text: str) -> int:
 
 
 Week = dict[int, tuple[Range, ...]]
-"""The open minutes of each day, 1 = Monday: half-open spans, sorted and apart."""
+"""Open minutes of each day, 1 = Monday: half-open spans, sorted and disjoint."""
 
 _SEVERAL = {"daily": range(7), "weekdays": range(5), "weekends": range(5, 7)}
 _SPAN = re.compile(r"([0-9]{1,2}):([0-9]{2})-([0-9]{1,2}):([0-9]{2})")
@@ -181,11 +181,10 @@ _FORM = "such as Mon-Fri 09:00-19:00"
 
 
 def read_windows(text: str, *, spans_needed: bool = True) -> Week:
-    """Read `Mon-Fri 09:00-12:00 13:00-17:00; Sat 10:00-14:00`, parts behind semicolons.
+    """Parse windows such as `Mon-Fri 09:00-12:00 13:00-17:00; Sat 10:00-14:00`.
 
-    Days are names, ranges of names, `daily`, `weekdays` and `weekends`. Days without spans are
-    whole days; only where `spans_needed` is false. Raises ValueError worded as those of
-    `instant_in_words`.
+    Days are names, ranges of names, `daily`, `weekdays` and `weekends`. Without `spans_needed`,
+    days without spans are whole days. Raises ValueError like `instant_in_words`.
     """
     week: Week = {}
     for part in text.split(";"):
@@ -230,7 +229,7 @@ def _span(word: str) -> Range:
 
 
 def windows_of(week: Week) -> list[dict[str, object]]:
-    """A week as `timeWindows` has it."""
+    """Return a week as `timeWindows`."""
     return [
         {
             "dayOfWeek": day,
@@ -242,7 +241,7 @@ def windows_of(week: Week) -> list[dict[str, object]]:
 
 
 def week_text(week: Week) -> str:
-    """A week in words: `Mon-Fri 09:00-19:00; Sat 10:00-14:00`."""
+    """Format a week: `Mon-Fri 09:00-19:00; Sat 10:00-14:00`."""
     groups: list[tuple[list[int], tuple[Range, ...]]] = []
     for day in sorted(day for day in week if week[day]):
         if groups and groups[-1][1] == week[day] and groups[-1][0][-1] == day - 1:
