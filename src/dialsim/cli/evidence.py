@@ -194,7 +194,7 @@ def calibrate(
 
     LOG is a folder of `dialsim run`, or the webhooks that a receiver stored. The file is the block
     `behaviours:` of a scenario. Each number in it has its standard error and the count that it
-    rests on; what the log can't tell is said and left at its default.
+    rests on. Comments list what the log leaves open.
     """
     from dialsim.evidence.behaviour_text import draws_text, summary_lines
     from dialsim.evidence.calibrate import calibrate as estimate

@@ -80,6 +80,8 @@ _RECOVERIES = np.geomspace(0.25, 768.0, 13) * 3_600_000.0
 _BY_CHANCE = 0.01
 """Wear that chance makes so often, or more often, is not taken for wear."""
 _STEP = 1e-3
+_SURELY, _MATTERS = 5.0, 0.02
+"""Standard errors, and share of calls, by which answers contradict figures that are not theirs."""
 
 
 class DialHistory:
@@ -258,6 +260,46 @@ class Answering:
     def chances(self, attempts: Attempts) -> Floats:
         """The chance of each call to be answered, given how the person's calls before it ended."""
         return self.model.chances(attempts)
+
+    def contradicted(self, attempts: Attempts) -> str | None:
+        """Describe the first attempt whose answers these figures do not reproduce, if there is one.
+
+        The figures are those that a behaviour is written from, not the parameters of the fit: a
+        figure that was replaced after the fit no longer goes with the others.
+        """
+        chances = self._of_figures().chances(attempts)
+        for number in range(1, len(self.attempts) + 1):
+            rows = attempts.seen & (attempts.attempt == number)
+            calls, answered = int(rows.sum()), int((attempts.outcome[rows] == ANSWERED).sum())
+            expected, own = float(chances[rows].sum()), chances[rows]
+            error = sqrt(float((own * (1.0 - own)).sum()))
+            off = abs(answered - expected)
+            if calls >= _FEW and off > max(_SURELY * error, _MATTERS * calls):
+                return (
+                    f"attempt {number} is answered in {expected / calls:.1%} of {calls:,} calls, "
+                    f"in the log in {answered / calls:.1%}"
+                )
+        return None
+
+    def _of_figures(self) -> AnsweringModel:
+        """Return the model that has these figures, a parameter for each level."""
+        answered, failed = self.outcomes["answered"].value, self.outcomes["failed"].value
+        reachable, dead = self.reachable.value, self.dead_numbers.value
+        mean = min(answered / reachable, 1.0 - 1e-9)
+        failing = (failed - dead) / max(1.0 - answered - dead, 1e-9)
+        odds = np.array([mean, min(max(failing, 1e-9), 1.0 - 1e-9)])
+        chance, ends = np.log(odds) - np.log1p(-odds)
+        never = max(1.0 - reachable - dead, 1e-12)
+        mixture = [chance, log(never / reachable), log(max(dead, 1e-12) / reachable),
+                   log(self.concentration.value), ends]  # fmt: skip
+        groups = (self.hours.values(), self.days.values(), self.attempts, self.segments.values())
+        levels = [level.effect.value for group in groups for level in group]
+        effects, wear = np.eye(len(levels)), []
+        if self.wear is not None:
+            effects = np.pad(effects, ((0, 0), (0, len(_WEAR_MEAN))))
+            wear = [log(-self.wear.per1000.effect.value), self.wear.recovery.effect.value]
+        layout = replace(self.model.layout, effects=effects)
+        return AnsweringModel(layout, np.array([*mixture, *levels, *wear]))
 
 
 @dataclass(frozen=True, slots=True)

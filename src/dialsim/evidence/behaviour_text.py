@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialsim.interface.instants import duration_text, minute_text
-from dialsim.scenario.behaviour import BUILT_IN
 from dialsim.scenario.units import format_duration
 
 if TYPE_CHECKING:
@@ -49,9 +48,7 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
     yield f"  {_key(found.name)}:"
     span = f"{minute_text(found.first)} to {minute_text(found.last)} Thai time"
     yield f"    # {found.calls:,} calls to {found.people:,} people, {span}"
-    yield from _outcomes(found.answering)
-    yield from _odds(found.answering)
-    yield from _people(found.answering)
+    yield answering_text(found.answering)
     if found.setup_time is not None:
         yield from _times("setupTime", found.setup_time)
     if found.ring_time:
@@ -69,7 +66,7 @@ def _behaviour(found: Calibrated) -> Iterator[str]:
         yield "    rates:"
         for rate, share in found.rates.items():
             yield _number(6, f"{rate}: ", share)
-    yield "    # What the log can't tell is left at its default:"
+    yield "    # What the log leaves open, and what stands in its place:"
     for sentence in found.untold:
         yield from _comment(f"- {sentence}.", "    #   ")
     yield from _elsewhere(found)
@@ -99,12 +96,15 @@ def _drawn(found: Calibrated, chance: np.random.Generator) -> dict[str, object]:
     """A draw of one behaviour, by its keys in a scenario."""
     import yaml
 
-    who = found.answering.draw(chance)
-    text = "\n".join([*_outcomes(who), *_odds(who), *_people(who)])
-    drawn: dict[str, object] = yaml.safe_load(text)
+    drawn: dict[str, object] = yaml.safe_load(answering_text(found.answering.draw(chance)))
     if found.talk_time is not None:
         drawn["talkTime"] = found.talk_time.draw(chance)
     return drawn
+
+
+def answering_text(who: Answering) -> str:
+    """Return the keys of a behaviour about who answers, as YAML."""
+    return "\n".join([*_outcomes(who), *_odds(who), *_people(who)])
 
 
 def _outcomes(who: Answering) -> Iterator[str]:
@@ -154,25 +154,28 @@ def _factor(key: str, level: Level) -> str:
 
 
 def _people(who: Answering) -> Iterator[str]:
-    """How people differ; what isn't told is that of the built-in behaviour."""
-    default = BUILT_IN.people
-    assert default is not None
+    """Yield the block `people`: all values are those of the joint fit.
+
+    A default in place of one of them would contradict the others, which were fitted beside it.
+    """
     yield "    people:"
     dead = min(who.dead_numbers.value, who.outcomes["failed"].value)
-    if "deadNumbers" not in who.told:
-        dead = min(default.dead_numbers, dead)
     dead = int(dead * 1e4) / 1e4  # down: it must not be above what fails
-    note = _rests_on(who.dead_numbers) if "deadNumbers" in who.told else "# the log can't tell"
-    yield f"      deadNumbers: {dead:g} {note}"
+    yield f"      deadNumbers: {dead:g} {_joint(who, 'deadNumbers', who.dead_numbers)}"
     reachable = max(who.reachable.value, who.outcomes["answered"].value)
-    if "reachable" in who.told and reachable < _EVERYBODY - dead:
-        yield f"      reachable: {int(reachable * 1e4 + 1) / 1e4:g} {_rests_on(who.reachable)}"
+    if reachable < _EVERYBODY - dead:
+        reachable = int(reachable * 1e4 + 1) / 1e4
+        yield f"      reachable: {reachable:g} {_joint(who, 'reachable', who.reachable)}"
     else:
-        yield "      # reachable: all but the dead numbers; the log can't tell"
-    if "concentration" in who.told:
-        yield _number(6, "concentration: ", who.concentration)
-    else:
-        yield f"      concentration: {default.concentration:g} # the default's; the log can't tell"
+        yield "      # reachable: all but the dead numbers"
+    alike = who.concentration
+    yield f"      concentration: {_digits(alike.value)} {_joint(who, 'concentration', alike)}"
+
+
+def _joint(who: Answering, key: str, estimate: PointEstimate) -> str:
+    """Return the comment of a value of `people`, which the log alone may leave open."""
+    rests_on = _rests_on(estimate)
+    return rests_on if key in who.told else f"{rests_on}; goes with the other values, see below"
 
 
 def _times(key: str, measured: FittedDurations, indent: int = 4) -> Iterator[str]:

@@ -59,6 +59,12 @@ _LATE_TIMES, _LATE_MS = 10, 300_000
 _MOST_VALUES = 20
 """A field of more values is free text, of which shares say nothing."""
 _BINS = 10
+_OPEN = {
+    "concentration": "how much people differ is hardly seen in it",
+    "reachable": "people who never answer look like people who rarely do",
+    "deadNumbers": "too few calls show whose number always fails",
+}
+"""Reasons for which a log leaves a value of `people` open."""
 _ALIKE = 0.05
 """Numbers are used alike if so little of how much they were used differs within an hour."""
 
@@ -77,7 +83,7 @@ class Calibrated:
 
     `ring_time` goes by the names of the scenario. `furthest` are the shares of the funnel's values,
     `fields` those of each field. `latency` is from the end of a call without an answer to its
-    webhook. `untold` says what is left at its default, and why.
+    webhook. `untold` has a sentence on each value that the log leaves open.
     """
 
     name: str
@@ -329,6 +335,10 @@ def _calibrated(
 ) -> Calibrated:
     attempts, dialled_at = attempts_of(calls, dials, segments=segments)
     who = answering(attempts)
+    if (why := who.contradicted(attempts)) is not None:
+        raise DialsimError(
+            f"{log.source}: no behaviour {name} is written, as it is not the log's: {why}"
+        )
     answered = calls[calls["outcome"] == ANSWERED]
     talks = answered["call_duration_ms"].dropna().to_numpy(np.int64)
     setup, rings = _line_times(calls)
@@ -457,12 +467,12 @@ def _untold(
         yield "rates.agentError and rates.notRecorded: such calls send no webhook (A2)"
     else:
         yield "rates.agentError: the log doesn't tell it from notRecorded, which has both"
-    if "concentration" not in who.told:
-        yield "people.concentration: too few people were called again to see how people differ"
-    if "reachable" not in who.told:
-        yield "people.reachable: who never answers can't be told from who rarely does"
-    if "deadNumbers" not in who.told:
-        yield "people.deadNumbers: too few were called again to see whose number always fails"
+    for key, why in _OPEN.items():
+        if key not in who.told:
+            yield (
+                f"people.{key} by itself: {why}. The value is part of the joint fit and goes with "
+                "the other values of people and outcomes; replace none of them alone"
+            )
     if not len(delays):
         yield (
             "analysisDelay and rates.lateResult: the log doesn't say when results were sent. "
