@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 from simpy.events import Event
+from simpy.exceptions import Interrupt
 
 from dialsim.engine.clock import At, Clock, Step, Timer
 
@@ -96,7 +98,8 @@ def test_t5_working_off_includes_the_last_instant_and_no_later_one() -> None:
 def test_a_cancelled_event_neither_acts_nor_moves_the_clock() -> None:
     book = diary()
     first, _, last = (book.at(t, Step.DUE, str(t)) for t in (1, 2, 9))
-    first.cancelled = last.cancelled = True
+    first.cancel()
+    last.cancel()
     assert book.clock.next_instant() == START + 2
     book.clock.work_off(None)
     assert book.entries == [(2, "2")]
@@ -109,11 +112,50 @@ def test_an_event_cancelled_within_its_own_instant_does_not_act() -> None:
     late = book.at(3, Step.DIALLING, "late")
 
     def cancel(_event: Event) -> None:
-        late.cancelled = True
+        late.cancel()
 
     At(book.clock, START + 3, Step.ACTIONS, cancel)
     book.clock.work_off(None)
     assert book.entries == []
+
+
+def test_an_event_that_has_happened_may_be_cancelled() -> None:
+    book = diary()
+    event = book.at(1, Step.DUE, "one")
+    book.clock.work_off(None)
+    event.cancel()
+    assert book.entries == [(1, "one")]
+
+
+def test_t4_a_timeout_of_simpy_is_progress() -> None:
+    book = diary()
+
+    def life() -> Iterator[Event]:
+        yield book.clock.timeout(3)
+        book.note("timeout")
+
+    book.clock.process(life())
+    for step in (Step.WINDOW_CLOSING, Step.QUEUE_TIMEOUT):
+        book.at(3, step, step.name)
+    book.clock.work_off(None)
+    assert book.entries == [(3, "WINDOW_CLOSING"), (3, "timeout"), (3, "QUEUE_TIMEOUT")]
+
+
+def test_an_interrupted_process_leaves_nothing_to_wait_for() -> None:
+    book = diary()
+
+    def life() -> Iterator[Event]:
+        try:
+            yield book.clock.timeout(9)
+        except Interrupt:
+            book.note("interrupted")
+
+    process = book.clock.process(life())
+    At(book.clock, START + 2, Step.ACTIONS, lambda _event: process.interrupt())
+    book.clock.work_off(None)
+    assert book.entries == [(2, "interrupted")]
+    assert book.clock.now == START + 2
+    assert book.clock.next_instant() is None
 
 
 def test_a_timer_acts_at_its_instant_and_only_once() -> None:

@@ -1,21 +1,22 @@
 """A call from its release to its end (rules P), and the choices of its dial.
 
 A dial chooses caller ID (P3), voice (P4), and the script of a number (P6). Both engines use the
-plain functions, one of them compiled. A call is a small state machine driven by `At` events (P1,
-P2).
+plain functions, one of them compiled. The life of a dialled call is a SimPy process (P1, P2).
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from math import exp
 from typing import TYPE_CHECKING
 
+from simpy.events import Event
+from simpy.exceptions import Interrupt
+
 from dialsim.engine import trace
 from dialsim.engine.chance import Draws, Purpose
-from dialsim.engine.clock import Action, At, Step
 from dialsim.interface.status import CallStatus
 
 if TYPE_CHECKING:
@@ -286,7 +287,6 @@ class DialChoice:
 # Module constants, because Python 3.11 looks up a member of an Enum as slowly as it calls a
 # function.
 _QUEUED, _INITIATED, _ANSWERED = CallStatus.QUEUED, CallStatus.INITIATED, CallStatus.COMPLETED
-_PROGRESS = Step.PROGRESS
 
 
 class Call:
@@ -297,8 +297,7 @@ class Call:
     """
 
     __slots__ = (
-        "_progress",
-        "_reaction",
+        "_life",
         "campaign",
         "dialled_at",
         "due",
@@ -321,44 +320,35 @@ class Call:
         campaign.log.append(now, self.key | trace.RELEASED)
 
     def dial(self, now: int, reaction: Reaction, shown_number: int) -> None:
-        """QUEUED → INITIATED: start setting up the line (P1)."""
+        """Go from QUEUED to INITIATED, and start the process of the call (P1)."""
         self.status = _INITIATED
         self.dialled_at = now
         self.shown_number = shown_number
-        self._reaction = reaction
         self.campaign.log.append(now, self.key | trace.DIALLED)
-        self._progress_at(now + reaction.setup_ms, self._set_up)
+        self._life = self.campaign.clock.process(self._live(reaction))
 
     def withdraw(self) -> None:
-        """Leave the queue, or drop the line being set up together with its pending event (C4)."""
+        """Leave the queue, or drop the line that is being set up (C4)."""
         if self.status is _INITIATED:
-            self._progress.cancelled = True
+            self._life.interrupt()
         self.status = CallStatus.SCHEDULED
 
-    def _progress_at(self, instant: int, action: Action) -> None:
-        self._progress = At(self.campaign.clock, instant, _PROGRESS, action)
-
-    def _set_up(self, event: At) -> None:
-        self.campaign.call_rings(self)
-        ring = self._reaction.ring_ms
-        if ring:  # P1: a phase of 0 ms gets no row
-            self.campaign.log.append(event.instant, self.key | trace.RINGING)
-            self._progress_at(event.instant + ring, self._rung)
-        else:
-            self._rung(event)
-
-    def _rung(self, event: At) -> None:
-        if self._reaction.outcome is not _ANSWERED:
-            self._end(event)
+    def _live(self, reaction: Reaction) -> Generator[Event]:
+        """Process of a dialled call: the line is set up, rings, is answered, and ends (P1, P2)."""
+        campaign, clock = self.campaign, self.campaign.clock
+        log, key = campaign.log, self.key
+        try:
+            yield clock.timeout(reaction.setup_ms)
+        except Interrupt:  # C4: nothing withdraws a call once it rings
             return
-        self.campaign.log.append(event.instant, self.key | trace.ANSWERED)
-        if self._reaction.talk_ms:
-            self._progress_at(event.instant + self._reaction.talk_ms, self._end)
-        else:
-            self._end(event)
-
-    def _end(self, event: At) -> None:
-        outcome = self._reaction.outcome  # P2
-        self.status = outcome
-        self.campaign.log.append(event.instant, self.key | trace.ENDED[outcome])
-        self.campaign.call_ended(self, reached=outcome is _ANSWERED)
+        campaign.call_rings(self)
+        if reaction.ring_ms:  # P1: no row where ringing would be over at once
+            log.append(clock.now, key | trace.RINGING)
+            yield clock.timeout(reaction.ring_ms)
+        if reaction.outcome is _ANSWERED:
+            log.append(clock.now, key | trace.ANSWERED)
+            if reaction.talk_ms:
+                yield clock.timeout(reaction.talk_ms)
+        self.status = reaction.outcome  # P2
+        log.append(clock.now, key | trace.ENDED[self.status])
+        campaign.call_ended(self, reached=self.status is _ANSWERED)

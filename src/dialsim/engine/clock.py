@@ -1,8 +1,8 @@
 """The clock: SimPy's environment on integer milliseconds, and the order of work in one instant.
 
-The steps of one instant (T4) are SimPy event priorities, carried by the event class `At`. Order
-never depends on when an event was created, nor on small offsets of time. `Move` describes how far
-to advance a clock.
+The steps of one instant (T4) are SimPy event priorities: of SimPy's own timeouts, for which the
+processes of calls wait, and of the events `At`, which run an action. Order never depends on when an
+event was created, nor on small offsets of time. `Move` describes how far to advance a clock.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import Literal, Self, cast
 
 import simpy
-from simpy.events import Event, EventPriority
+from simpy.events import NORMAL, Event, EventPriority
 
 from dialsim.errors import DialsimError
 from dialsim.interface.instants import LAST_INSTANT, ms_of, parse_instant
 from dialsim.scenario.units import era_fault
 
-Action = Callable[["At"], None]
+Action = Callable[[Event], None]
 
 
 class Step(IntEnum):
@@ -39,7 +39,9 @@ class Step(IntEnum):
     REST = 10
 
 
-_PRIORITY = tuple(EventPriority(step) for step in range(max(Step) + 1))
+# SimPy's timeouts have the priority NORMAL, so a process that waits for one makes PROGRESS. The
+# earlier steps get smaller priorities, which SimPy's heap orders like any other integers.
+_PRIORITY = tuple(EventPriority(NORMAL - Step.PROGRESS + step) for step in range(max(Step) + 1))
 
 
 class At(Event):
@@ -48,22 +50,33 @@ class At(Event):
     A `moot` event runs like any other, but a run does not wait for it (T6).
     """
 
+    # SimPy's Timeout takes no priority, and so no step. Like a Timeout, this event has its outcome
+    # from the beginning.
     _ok = True
     _value = None
-    cancelled = False
     moot = False
 
-    def __init__(self, clock: Clock, instant: int, step: int, action: Action) -> None:
+    def __init__(self, clock: Clock, instant: int, step: Step, action: Action) -> None:
         self.env = clock
         self.callbacks = [action]
         self.instant = instant
-        # env.schedule takes a delay relative to now, and Timeout cannot be cancelled: SimPy would
-        # keep a run alive until the instant of a cancelled event.
-        heappush(clock._queue, (instant, _PRIORITY[step], next(clock._eid), self))
+        clock.schedule(self, _PRIORITY[step], instant - clock.now)
+
+    def cancel(self) -> None:
+        """Remove the action; an event that has happened stays as it is."""
+        if self.callbacks:
+            self.callbacks.clear()
 
 
 class Clock(simpy.Environment):
-    """SimPy environment whose time is an integer number of milliseconds, UTC (T1)."""
+    """SimPy environment whose time is an integer count of milliseconds, UTC (T1).
+
+    SimPy cannot cancel an event: an event without callbacks stays in the queue, keeps `run` going,
+    and moves the time to its instant. This clock drops such events as soon as they come first.
+    """
+
+    # `_queue` is SimPy's heap of (time, priority, number, event). SimPy's public `peek` returns the
+    # time of the first event only, not whether anything waits for it.
 
     now: int
 
@@ -71,40 +84,43 @@ class Clock(simpy.Environment):
         super().__init__(initial_time=start)
 
     def next_instant(self) -> int | None:
-        """Return the instant of the next event up to the year 9999, or None.
+        """Return the instant of the next event that something waits for, up to the year 9999.
 
-        Cancelled events do not count, and moot ones only if another event is left (T6).
+        Return None if there is none, or if every event left is moot (T6).
         """
-        queue = cast(list[tuple[int, int, int, At]], self._queue)
-        while queue:
-            instant, _, _, event = queue[0]
-            if not event.cancelled:
-                if event.moot and all(each.cancelled or each.moot for *_, each in queue):
-                    return None
-                return instant if instant <= LAST_INSTANT else None
-            heappop(queue)
-            event.callbacks = None  # type: ignore[assignment]
-        return None
+        self._drop_cancelled()
+        if not self._queue or self._only_moot():
+            return None
+        ahead = cast(int, self._queue[0][0])
+        return ahead if ahead <= LAST_INSTANT else None
 
     def work_off(self, until: int | None, *, idle: bool = False) -> None:
         """Run all events up to and including `until` (None: up to the year 9999).
 
         With `idle`, stop when only moot events are left (T6).
         """
-        queue = cast(list[tuple[int, int, int, At]], self._queue)
-        # This is SimPy's `step` without failing events, of which there are none. A cancelled event
-        # must not move the clock, which `step` would do.
         last = LAST_INSTANT if until is None else min(until, LAST_INSTANT)
+        queue, step = self._queue, self.step
         while queue and queue[0][0] <= last:
-            if idle and queue[0][3].moot and self.next_instant() is None:
+            event = queue[0][3]
+            if not event.callbacks:
+                self._drop_cancelled()
+            elif idle and isinstance(event, At) and event.moot and self._only_moot():
                 return
-            instant, _, _, event = heappop(queue)
-            callbacks = event.callbacks
-            event.callbacks = None  # type: ignore[assignment]  # SimPy's mark of `processed`
-            if not event.cancelled:
-                self._now = instant
-                for callback in callbacks:
-                    callback(event)
+            else:
+                step()
+
+    def _drop_cancelled(self) -> None:
+        """Drop the events without callbacks that come before any other."""
+        queue = self._queue
+        while queue and not queue[0][3].callbacks:
+            heappop(queue)[3].callbacks = None  # type: ignore[assignment]  # SimPy: processed
+
+    def _only_moot(self) -> bool:
+        """Return True if no event with callbacks is left but moot ones."""
+        return all(
+            not event.callbacks or getattr(event, "moot", False) for *_, event in self._queue
+        )
 
 
 class Timer:
@@ -123,8 +139,8 @@ class Timer:
     def set(self, instant: int) -> None:
         """Run the action at `instant`, and at no other."""
         at = self._at
-        if at is not None and not at.processed and at.instant == instant:
-            at.cancelled = False
+        if at is not None and at.instant == instant and not at.processed:
+            at.callbacks = [self._action]  # also where the timer was dropped in between
             return
         self.drop()
         self._at = At(self._clock, instant, self._step, self._action)
@@ -133,15 +149,15 @@ class Timer:
         """Run the action at `instant`, or at the earlier instant already set."""
         # For actions that check again when they run: an early wake-up costs less than a new event.
         at = self._at
-        if at is not None and not at.processed and at.instant <= instant:
-            at.cancelled = False
+        if at is not None and at.instant <= instant and not at.processed:
+            at.callbacks = [self._action]
             return
         self.set(instant)
 
     def drop(self) -> None:
         """Cancel the action."""
         if self._at is not None:
-            self._at.cancelled = True
+            self._at.cancel()
 
 
 Instant = str | datetime
